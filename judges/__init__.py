@@ -1,0 +1,1 @@
+"""Talking to a judge: settings, client, engine, store, and one protocol a benchmark."""

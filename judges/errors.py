@@ -1,0 +1,54 @@
+"""Every error this package raises on purpose, in one tree.
+
+A message says what was expected, what came, where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class CaptionsError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class SettingsError(CaptionsError, ValueError):
+    """A setting (environment variable, YAML key or model argument) cannot be used as it is."""
+
+
+class DataError(CaptionsError):
+    """Benchmark data or a video is missing or unreadable, where it was looked for is in the text."""
+
+
+class CaptionError(CaptionsError):
+    """Captions that a run needs are missing or unreadable."""
+
+
+class StoreError(CaptionsError):
+    """The cache folder cannot be read or written (disk full, no permission)."""
+
+
+class JudgeError(CaptionsError):
+    """Base of everything that can go wrong between a question and its verdict."""
+
+
+class JudgeUnavailableError(JudgeError):
+    """A failure that can pass: 429, 5xx, a timeout, a dropped connection, a garbled response.
+
+    Attributes:
+        retry_after_s: Seconds the server asked to wait, or ``None``.
+        rate_limited: Whether the server said that requests come too fast (429).
+    """
+
+    def __init__(
+        self, message: str, *, retry_after_s: float | None = None, rate_limited: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.rate_limited = rate_limited
+
+
+class JudgeRequestError(JudgeError):
+    """The endpoint refuses this one request (400, 413, 422): its question is unscored."""
+
+
+class JudgeStoppedError(JudgeError):
+    """Nothing more can be judged in this run (401, 403, 404, endpoint gone, disk full)."""

@@ -1,0 +1,145 @@
+"""The settings of a run: one function reads the environment, everything else is handed a record."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from lmms_eval_captions.judges.errors import SettingsError
+
+LEXICAL = "lexical"
+"""Name of the offline stand-in judge."""
+
+SAMPLE = "sample"
+"""Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
+
+_OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says, validated. Source: the table of settings in the README."""
+
+    judge: str | None
+    """Judge model that replaces each benchmark's own, or ``None``."""
+    urls: tuple[str, ...]
+    """Base URLs of the judge's replicas, without a trailing slash, at least one."""
+    api_key: str | None = field(repr=False)
+    """Key sent as a bearer token, or ``None``. Never printed."""
+    concurrency: int
+    """Most requests in flight, all replicas together, >= 1."""
+    runs: int | None
+    """Independent judge runs that replace each benchmark's own number, >= 1, or ``None``."""
+    cache: Path
+    """Folder of verdicts, captions and data."""
+    data: str | None
+    """Root of local benchmark data, ``sample``, or ``None`` for the hub."""
+    t5: Path | None
+    """T5 ``spiece.model`` or tokenizer folder, or ``None``."""
+    max_unscored: float
+    """Largest share of unscored questions that still gives a score, in [0, 1]."""
+    rank: int
+    """Rank of this process in a distributed run, 0 alone."""
+
+    def require_judge_access(self) -> None:
+        """Raise where a remote endpoint would be called without a key.
+
+        Raises:
+            SettingsError: If a URL is not on this machine and no key is set.
+        """
+        remote = [url for url in self.urls if not is_loopback(url)]
+        if remote and not self.api_key:
+            raise SettingsError(
+                f"the judge at {redact_url(remote[0])} needs a key and OPENAI_API_KEY is not set; set it, "
+                "point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
+                "LMMS_CAPTIONS_JUDGE=lexical to try the pipeline without a judge"
+            )
+
+
+def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read and validate every environment variable this package knows.
+
+    Args:
+        environ: Variables to read, by default the process's own.
+
+    Raises:
+        SettingsError: If a variable holds something that cannot be used; the text names it.
+    """
+    env = os.environ if environ is None else environ
+
+    def text(name: str) -> str | None:
+        return env.get(name, "").strip() or None
+
+    urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
+    cache = text("LMMS_CAPTIONS_CACHE")
+    t5 = text("LMMS_CAPTIONS_T5")
+    concurrency = _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
+    return Settings(
+        judge=text("LMMS_CAPTIONS_JUDGE"),
+        urls=_parse_urls(urls or _OPENAI_URL),
+        api_key=text("OPENAI_API_KEY"),
+        concurrency=concurrency,
+        runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
+        cache=Path(cache).expanduser() if cache else Path.home() / ".cache" / "lmms-eval-captions",
+        data=text("LMMS_CAPTIONS_DATA"),
+        t5=Path(t5).expanduser() if t5 else None,
+        max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
+        rank=int(env.get("RANK", "0") or 0),
+    )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine, so that no key is needed.
+
+    >>> is_loopback("http://127.0.0.1:8000/v1"), is_loopback("https://api.openai.com/v1")
+    (True, False)
+    """
+    host = (urlsplit(url).hostname or "").lower()
+    return host == "localhost" or host == "::1" or bool(re.fullmatch(r"127(\.\d+){3}", host))
+
+
+def redact_url(url: str) -> str:
+    """A URL fit for printing: no user, password, query or fragment.
+
+    >>> redact_url("http://me:secret@host:1/v1?key=x")
+    'http://host:1/v1'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _parse_urls(value: str) -> tuple[str, ...]:
+    urls = tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
+    urls = tuple(url.removesuffix("/chat/completions") for url in urls)
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(
+                f"LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, separated by "
+                f"commas, got {redact_url(url)!r}"
+            )
+    return urls
+
+
+def _integer(name: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d+", value) or int(value) < 1:
+        raise SettingsError(f"{name}: expected a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def _share(name: str, value: str | None, default: float) -> float:
+    if value is None:
+        return default
+    try:
+        share = float(value)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise SettingsError(f"{name}: expected a share between 0 and 1, got {value!r}")
+    return share

@@ -1,0 +1,1 @@
+"""VDC: detailed video captions scored by questions (VDCscore)."""

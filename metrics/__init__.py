@@ -1,0 +1,1 @@
+"""Pure functions from verdicts and captions to numbers."""

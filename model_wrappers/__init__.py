@@ -1,0 +1,1 @@
+"""Captioners: lmms-eval models that write, or look up, one caption a video."""
