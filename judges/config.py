@@ -1,0 +1,56 @@
+"""A benchmark's judge: the paper's defaults from YAML, with what the environment replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.settings import LEXICAL, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """How one benchmark asks its judge; the keys of ``metadata.judge`` in its YAML."""
+
+    model: str
+    protocol: int = 1
+    """Version of the prompts and of how replies are read; a new one invalidates stored replies."""
+    temperature: float = 0.0
+    max_tokens: int = 256
+    runs: int = 1
+    """Independent judge runs, seeds 0..runs-1."""
+    timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
+            raise SettingsError(
+                f"metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, got {self}"
+            )
+
+    @classmethod
+    def build(cls, defaults: Mapping[str, object], settings: Settings) -> JudgeConfig:
+        """Merge a YAML's ``metadata.judge`` with the environment, which wins.
+
+        Raises:
+            SettingsError: If a key is unknown or a value cannot be used.
+        """
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(defaults) - set(known))
+        if unknown:
+            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
+        values = dict(defaults)
+        if settings.judge:
+            values["model"] = settings.judge
+        if settings.runs:
+            values["runs"] = settings.runs
+        return cls(**values)  # type: ignore[arg-type]  # checked when built
+
+    @property
+    def label(self) -> str:
+        """The judge as shown beside a score.
+
+        >>> JudgeConfig(model="lexical").label
+        'lexical (smoke test, not a score)'
+        """
+        return "lexical (smoke test, not a score)" if self.model == LEXICAL else self.model

@@ -1,0 +1,93 @@
+"""Counts of one run of judging, and the bar that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tqdm import tqdm
+
+from lmms_eval_captions.judges.prices import cost_usd
+
+
+@dataclass(slots=True)
+class Meter:
+    """What has been asked, answered and billed so far; written by the engine's thread alone."""
+
+    n_submitted: int = 0
+    """Questions (chains of requests) submitted."""
+    n_done: int = 0
+    n_unscored: int = 0
+    n_calls: int = 0
+    """Requests answered by the endpoint."""
+    n_cached: int = 0
+    """Requests answered by the store, or by an identical request in flight."""
+    n_retried: int = 0
+    n_rate_limited: int = 0
+    tokens: dict[str, list[int]] = field(default_factory=dict)
+    """Model to [input, output] tokens billed in this run."""
+
+    def count_call(self, model: str, input_tokens: int, output_tokens: int) -> None:
+        """Count one answered request."""
+        self.n_calls += 1
+        total = self.tokens.setdefault(model, [0, 0])
+        total[0] += input_tokens
+        total[1] += output_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars so far, ``None`` where a model's price is unknown or nothing was sent."""
+        costs = [
+            cost_usd(model, input_tokens=tokens[0], output_tokens=tokens[1])
+            for model, tokens in self.tokens.items()
+        ]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
+
+    def text(self) -> str:
+        """One line of counts.
+
+        >>> Meter(n_calls=3, n_cached=1).text()
+        'calls 3, cached 1, retried 0, unscored 0, tokens 0+0'
+        """
+        n_in, n_out = (sum(total[i] for total in self.tokens.values()) for i in (0, 1))
+        parts = [
+            f"calls {self.n_calls:,}",
+            f"cached {self.n_cached:,}",
+            f"retried {self.n_retried:,}",
+            f"unscored {self.n_unscored:,}",
+            f"tokens {n_in:,}+{n_out:,}",
+        ]
+        if self.n_rate_limited:
+            parts.append(f"429s {self.n_rate_limited:,}")
+        cost = self.cost_usd
+        if cost is not None:
+            parts.append(f"${cost:,.2f}")
+        return ", ".join(parts)
+
+
+class Bar:
+    """One progress bar for all questions of a process, refreshed a few times a second.
+
+    Args:
+        visible: Whether to draw anything (rank 0 alone does).
+    """
+
+    def __init__(self, *, visible: bool) -> None:
+        self._visible = visible
+        self._bar: tqdm[None] | None = None
+
+    def refresh(self, meter: Meter) -> None:
+        """Draw the meter's state; closes the bar when nothing is left."""
+        if not self._visible:
+            return
+        if self._bar is None:
+            if meter.n_done >= meter.n_submitted:
+                return
+            self._bar = tqdm(desc="Judging", unit="question", total=0, mininterval=0.5)
+            self._bar.update(meter.n_done)
+        self._bar.total = meter.n_submitted
+        self._bar.set_postfix_str(meter.text(), refresh=False)
+        self._bar.update(meter.n_done - self._bar.n)
+        if meter.n_done >= meter.n_submitted:
+            self._bar.close()
+            self._bar = None

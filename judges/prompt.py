@@ -1,0 +1,57 @@
+"""Protocol prompts: read from packaged data files, filled in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Final
+
+import yaml
+
+Message = dict[str, object]
+
+_SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
+
+
+class Prompt:
+    """A chat prompt with slots, written ``{{name}}`` in its data file.
+
+    Slots are filled in one pass, so that a caption that holds braces, quotes or another slot's name
+    goes to the judge unchanged.
+    """
+
+    def __init__(self, messages: list[tuple[str, str]]) -> None:
+        self._messages = [(role, _SLOT.split(content)) for role, content in messages]
+        self.slots = {name for _, parts in self._messages for name in parts[1::2]}
+
+    def render(self, **values: str) -> list[Message]:
+        """The messages with every slot filled.
+
+        Raises:
+            KeyError: If a slot has no value.
+        """
+        return [
+            {
+                "role": role,
+                "content": "".join(
+                    values[part] if index % 2 else part for index, part in enumerate(parts)
+                ),
+            }
+            for role, parts in self._messages
+        ]
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """The packaged prompt ``prompts/<name>.yaml``; its source is cited in the file."""
+    return Prompt([(m["role"], m["content"]) for m in read_yaml(name)["messages"]])
+
+
+@cache
+def read_yaml(name: str) -> Mapping[str, list[dict[str, str]]]:
+    """The packaged data file ``prompts/<name>.yaml`` as it is."""
+    path = resources.files("lmms_eval_captions.judges").joinpath("prompts", f"{name}.yaml")
+    loaded: Mapping[str, list[dict[str, str]]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return loaded

@@ -1,0 +1,34 @@
+"""Small text helpers that every protocol shares."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def strip_reasoning(text: str) -> str:
+    """A reply without its ``<think>`` blocks; one that was cut short inside a block is empty.
+
+    >>> strip_reasoning("<think>yes or no?</think> no ")
+    'no'
+    """
+    text = _THINK.sub("", text)
+    # Some servers strip the opening tag alone.
+    return re.sub(r"\A.*</think(?:ing)?>", "", text, flags=re.DOTALL | re.IGNORECASE).strip()
+
+
+def slug(name: str) -> str:
+    """A name fit for a folder, different for different names.
+
+    >>> slug("gpt-4o-2024-08-06")
+    'gpt-4o-2024-08-06'
+    >>> slug("meta-llama/Llama-3.1-8B-Instruct")
+    'meta-llama-Llama-3.1-8B-Instruct-5a8de9'
+    """
+    safe = _UNSAFE.sub("-", name)[:80].strip(".-")
+    if safe == name:
+        return name
+    return f"{safe}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"

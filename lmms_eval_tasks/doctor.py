@@ -1,0 +1,99 @@
+"""Says what a run would use: software, judge, data."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import json
+import shutil
+from dataclasses import dataclass
+
+from lmms_eval_captions.judges.client import ChatClient
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.settings import LEXICAL, Settings, redact_url
+from lmms_eval_captions.lmms_eval_tasks.data import find_file
+from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.judging import judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.sources import VDC
+
+_PACKAGES = ("lmms-eval", "lmms-eval-captions", "torch", "transformers", "datasets", "aiohttp", "av")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    topic: str
+    ok: bool
+    text: str
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Look at everything a run depends on; asks the judge one question where there is one."""
+    return [*_software(), *_cache(settings), *_judge(settings), *_data(settings)]
+
+
+def _software() -> list[Finding]:
+    findings = []
+    for name in _PACKAGES:
+        try:
+            text = f"{name} {importlib.metadata.version(name)}"
+            findings.append(Finding("software", ok=True, text=text))
+        except importlib.metadata.PackageNotFoundError:
+            findings.append(Finding("software", ok=False, text=f"{name} is not installed"))
+    decord = importlib.util.find_spec("decord") is not None
+    text = "decord is installed" if decord else "decord is not installed, PyAV reads the clips"
+    java = shutil.which("java")
+    return [
+        *findings,
+        Finding("software", ok=True, text=text),
+        Finding("software", ok=True, text=f"java: {java or 'not found'} (for METEOR and PTB tokens)"),
+    ]
+
+
+def _cache(settings: Settings) -> list[Finding]:
+    try:
+        settings.cache.mkdir(parents=True, exist_ok=True)
+        free_gib = shutil.disk_usage(settings.cache).free / 2**30
+    except OSError as error:
+        return [Finding("cache", ok=False, text=f"{settings.cache} cannot be used: {error}")]
+    text = f"{settings.cache}, {free_gib:.1f} GiB free"
+    return [Finding("cache", ok=free_gib > 0.5, text=text)]
+
+
+def _judge(settings: Settings) -> list[Finding]:
+    default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
+    model = settings.judge or default
+    if model == LEXICAL:
+        return [Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")]
+    where = ", ".join(map(redact_url, settings.urls))
+    key = "set" if settings.api_key else "not set"
+    try:
+        settings.require_judge_access()
+        words = asyncio.run(_say_hello(settings, model))
+    except CaptionsError as error:
+        return [Finding("judge", ok=False, text=f"{model} at {where}, key {key}: {error}")]
+    text = f"{model} at {where}, key {key}, answers: {words!r}"
+    return [Finding("judge", ok=True, text=text)]
+
+
+async def _say_hello(settings: Settings, model: str) -> str:
+    client = ChatClient(settings.urls, settings.api_key)
+    messages = [{"role": "user", "content": "Reply with the word ready."}]
+    body = json.dumps({"model": model, "messages": messages, "max_tokens": 16}).encode()
+    try:
+        return (await client.complete(body, timeout_s=30.0)).text[:40]
+    finally:
+        await client.close()
+
+
+def _data(settings: Settings) -> list[Finding]:
+    if settings.data is None:
+        text = "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
+        return [Finding("data", ok=True, text=text)]
+    try:
+        path = find_file(settings, VDC, "VDCScore_qa/camera.jsonl")
+    except CaptionsError as error:
+        return [Finding("data", ok=False, text=str(error))]
+    return [Finding("data", ok=True, text=f"vdc: {path.parent}")]

@@ -1,0 +1,134 @@
+"""Joining lmms-eval: the models' entry point, which also makes our tasks known.
+
+lmms-eval (0.7.3) has an entry point for models and none for tasks. The one for models is loaded by
+the same process before the task index is built, so the index is taught our folder there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+_TASKS_MODULE = "lmms_eval.tasks"
+_WRAPPERS = "lmms_eval_captions.model_wrappers"
+
+
+def tasks_path() -> Path:
+    """Folder of our task definitions, as ``--include_path`` takes it."""
+    return Path(__file__).resolve().parent
+
+
+def manifests() -> list[ModelManifest]:
+    """Entry point ``lmms_eval.models``: our captioners; teaches lmms-eval our tasks on the way."""
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    _when_imported(_TASKS_MODULE, _adapt)
+    return [
+        ModelManifest(
+            model_id=name,
+            simple_class_path=f"{_WRAPPERS}.{name}.{class_name}",
+            chat_class_path=f"{_WRAPPERS}.{name}.{class_name}Chat",
+        )
+        for name, class_name in (
+            ("caption_file", "CaptionFile"),
+            ("caption_baseline", "CaptionBaseline"),
+        )
+    ]
+
+
+def _adapt(tasks: ModuleType) -> None:
+    """Teach a loaded ``lmms_eval.tasks`` our folder, or say what to do where its shape is unknown."""
+    try:
+        _add_search_path(tasks.TaskManager)
+        _report_missing_data_at_once(tasks.ConfigurableTask)
+    except (AttributeError, TypeError, ValueError) as error:
+        logger.warning(
+            "lmms-eval-captions does not know this version of lmms-eval ({}); its tasks are found with "
+            '--include_path "$(lmms-eval-captions tasks-path)"',
+            error,
+        )
+
+
+def _add_search_path(manager: type) -> None:
+    """Make every task index that holds lmms-eval's own tasks hold ours too, after all others."""
+    original = manager.initialize_tasks  # type: ignore[attr-defined]
+    parameters = inspect.signature(original).parameters
+    if not {"include_path", "include_defaults"} <= set(parameters):
+        raise TypeError(f"TaskManager.initialize_tasks takes {list(parameters)}")
+
+    @functools.wraps(original)
+    def initialize_tasks(
+        self: object, include_path: str | list[str] | None = None, include_defaults: bool = True
+    ) -> object:
+        given = [include_path] if isinstance(include_path, str) else list(include_path or [])
+        ours = [str(tasks_path())] if include_defaults else []
+        return original(self, include_path=given + ours or None, include_defaults=include_defaults)
+
+    manager.initialize_tasks = initialize_tasks  # type: ignore[attr-defined]
+
+
+def _report_missing_data_at_once(task: type) -> None:
+    """Missing data does not appear on a second look: do not let lmms-eval try five times."""
+    from tenacity import retry_if_not_exception_type
+
+    task.download.retry.retry = retry_if_not_exception_type(DataError)  # type: ignore[attr-defined]
+
+
+def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call ``act`` with a module now, or when it is first imported.
+
+    Importing it here would cost everyone who only lists models ten seconds.
+    """
+    module = sys.modules.get(name)
+    if module is not None:
+        act(module)
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, act))
+
+
+class _Finder(MetaPathFinder):
+    """Finds one module as usual, acts on it once it is loaded, and leaves."""
+
+    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._act = act
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ActingLoader(spec.loader, self._act)
+        return spec
+
+
+class _ActingLoader(Loader):
+    def __init__(self, loader: Loader, act: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._act = act
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._act(module)

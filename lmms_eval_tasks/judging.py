@@ -1,0 +1,322 @@
+"""What the hooks of every benchmark share: submit a caption, resolve it at aggregation.
+
+lmms-eval calls ``process_results`` document by document; waiting for the judge there would leave it
+idle. So a hook submits, returns records that are filled in place, and the aggregation waits. Judge
+trouble never raises out of a hook: lmms-eval would end the run without results.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import yaml
+from loguru import logger
+
+from lmms_eval_captions.judges.captions import CaptionLog
+from lmms_eval_captions.judges.config import JudgeConfig
+from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
+from lmms_eval_captions.judges.signature import Signature, package_version
+from lmms_eval_captions.judges.verdict import Usage
+
+J = TypeVar("J")
+Record = dict[str, object]
+
+NOTHING_TO_JUDGE = "the caption is empty"
+
+
+class PendingRecord(dict[str, object]):
+    """A per-document record that its judgements fill in place.
+
+    Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
+    """
+
+    def __init__(self, resolve: Callable[[], Record]) -> None:
+        super().__init__()
+        self._resolve: Callable[[], Record] | None = resolve
+
+    def wait(self) -> PendingRecord:
+        """Fill the record; returns at once where that was done before."""
+        if self._resolve is not None:
+            self.update(self._resolve())
+            self._resolve = None
+        return self
+
+    def __reduce__(self) -> tuple[type[Record], tuple[Record]]:
+        return dict, (dict(self.wait()),)
+
+
+def resolve(items: Iterable[Record]) -> list[Record]:
+    """Wait for every record; those that came from other ranks are complete already."""
+    return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[J]):
+    """The judgements of one caption, or why there are none."""
+
+    judgements: Sequence[J]
+    config: JudgeConfig | None
+    """``None`` where the settings could not be used."""
+    reason: str | None
+    """Why nothing was judged, else ``None``."""
+
+
+class Bench:
+    """The process's engine and settings, made at the first judge call and never earlier."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._settings: Settings | None = None
+        self._captions: CaptionLog | None = None
+
+    def settings(self) -> Settings:
+        """The settings of this run, read once.
+
+        Raises:
+            SettingsError: If a variable cannot be used.
+        """
+        with self._lock:
+            if self._settings is None:
+                self._settings = read_settings()
+            return self._settings
+
+    def captions(self) -> CaptionLog:
+        """Where this process saves its captions."""
+        settings = self.settings()
+        with self._lock:
+            if self._captions is None:
+                self._captions = CaptionLog(settings.cache)
+            return self._captions
+
+    def engine(self) -> Engine:
+        """The engine; the first call says which judge is asked and how."""
+        settings = self.settings()
+        with self._lock:
+            if self._engine is None:
+                self._engine = Engine(
+                    EngineConfig(
+                        urls=settings.urls,
+                        store=settings.cache / "replies",
+                        api_key=settings.api_key,
+                        concurrency=settings.concurrency,
+                        progress=settings.rank == 0,
+                    )
+                )
+                atexit.register(self.close)
+                logger.info(
+                    "judge {} at {}, {} in flight, at most {:.2%} unscored, replies in {}",
+                    settings.judge or "of each benchmark",
+                    ", ".join(map(redact_url, settings.urls))
+                    if settings.judge != LEXICAL
+                    else "nowhere (an offline smoke test)",
+                    settings.concurrency,
+                    settings.max_unscored,
+                    settings.cache / "replies",
+                )
+            return self._engine
+
+    def close(self) -> None:
+        """End judging and forget the settings, so that the next call starts afresh."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+            self._settings = self._captions = None
+        if engine is not None:
+            engine.close()
+
+
+BENCH = Bench()
+
+
+@functools.cache
+def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
+    """``metadata.judge`` of a packaged YAML, read without importing what its tags name."""
+    loader = type("_Plain", (yaml.SafeLoader,), {})
+    loader.add_constructor("!function", lambda _, node: node.value)
+    config = yaml.load(yaml_path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - safe loader
+    defaults: Mapping[str, object] = config["metadata"]["judge"]
+    return defaults
+
+
+def judge_caption(
+    caption: str,
+    *,
+    task: str,
+    video_id: str,
+    aspect: str | None,
+    defaults: Mapping[str, object],
+    chains: Callable[[JudgeConfig], Sequence[Chain[J]]],
+) -> Callable[[], Judged[J]]:
+    """Save a caption and submit its questions; never waits, never raises.
+
+    Args:
+        caption: Candidate caption, unchanged.
+        task: Name of the lmms-eval task.
+        video_id: The video.
+        aspect: Aspect of the caption where a benchmark has several, else ``None``.
+        defaults: The benchmark's ``metadata.judge``.
+        chains: Makes one chain for each question and run.
+
+    Returns:
+        A function that waits for the judgements; thread-safe, and the same result at every call.
+    """
+    config: JudgeConfig | None = None
+    try:
+        settings = BENCH.settings()
+        BENCH.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
+        config = JudgeConfig.build(defaults, settings)
+        if not caption.strip():
+            return lambda: Judged((), config, NOTHING_TO_JUDGE)
+        if config.model != LEXICAL:
+            settings.require_judge_access()
+        future = BENCH.engine().submit(chains(config))
+    except CaptionsError as error:
+        reason = str(error)
+        return lambda: Judged((), config, reason)
+    return _waiter(future, config)
+
+
+def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged[J]]:
+    @functools.cache
+    def wait() -> Judged[J]:
+        try:
+            return Judged(future.result(), config, None)
+        except (CaptionsError, CancelledError) as error:
+            return Judged((), config, str(error) or "judging was cancelled")
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            logger.opt(exception=error).error("judging a caption failed")
+            return Judged((), config, f"internal error: {error!r}")
+
+    return wait
+
+
+def score_or_nan(
+    score: Callable[[], float], *, metric: str, items: Sequence[Record]
+) -> float:
+    """A score, or ``nan`` with a logged error where too many questions are unscored.
+
+    Args:
+        score: Computes the score.
+        metric: Metric shown in the message.
+        items: The resolved records, each with ``n_questions`` and ``n_unscored``.
+    """
+    n_questions, n_unscored = count(items, "n_questions"), count(items, "n_unscored")
+    try:
+        max_unscored = BENCH.settings().max_unscored
+    except SettingsError:
+        max_unscored = 0.0  # every record says why nothing was judged
+    if not n_questions or n_unscored > max_unscored * n_questions:
+        logger.error(
+            "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
+            "(LMMS_CAPTIONS_MAX_UNSCORED). Why: {}. Run the same command again to go on: verdicts "
+            "are kept, only what is missing is asked.",
+            items[0]["task"] if items else "no caption:",
+            metric,
+            n_unscored,
+            n_questions,
+            max_unscored,
+            _reasons(items) or "see the other metrics",
+        )
+        return nan
+    return score()
+
+
+def count(items: Iterable[Record], name: str) -> int:
+    """Sum of a count over records."""
+    return sum(int(str(item[name])) for item in items)
+
+
+def signature_of(items: Sequence[Record]) -> str:
+    """The signature of a task from the records of its captions, as :class:`Signature` prints it."""
+    if not items:
+        return "no captions were judged"
+    first = items[0]
+    extras = first["extras"]
+    return str(
+        Signature(
+            task=str(first["task"]),
+            judge=" + ".join(sorted({str(item["judge"]) for item in items})),
+            runs=int(str(first["runs"])),
+            protocol=int(str(first["protocol"])),
+            n_unscored=count(items, "n_unscored"),
+            n_questions=count(items, "n_questions"),
+            extras=extras if isinstance(extras, dict) else {},
+            version=package_version(),
+        )
+    )
+
+
+def head_of(
+    judged: Judged[J], *, task: str, video_id: str, n_questions: int, n_scored: int, **extras: str
+) -> Record:
+    """What every record of a caption holds: counts, reasons, and what :func:`signature_of` needs.
+
+    Args:
+        judged: The caption's judgements.
+        task: Task shown in the signature.
+        video_id: The video.
+        n_questions: Questions times runs.
+        n_scored: Those that have a verdict.
+        extras: What else moves this benchmark's score.
+    """
+    config = judged.config
+    n_unscored = n_questions - n_scored
+    return {
+        "task": task,
+        "video_id": video_id,
+        "judge": config.label if config else "none",
+        "runs": config.runs if config else 0,
+        "protocol": config.protocol if config else 0,
+        "extras": extras,
+        "n_questions": n_questions,
+        "n_unscored": n_unscored,
+        "reasons": {judged.reason: n_unscored} if judged.reason is not None else {},
+    }
+
+
+def report_usage(task: str, model: str, usage: Usage) -> None:
+    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
+    if usage.n_calls:
+        from lmms_eval.models.model_utils.usage_metrics import log_usage
+
+        log_usage(
+            model_name=model,
+            task_name=task,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            source="judge",
+        )
+
+
+def _reasons(items: Sequence[Record]) -> str:
+    reasons: Counter[str] = Counter()
+    for item in items:
+        counted = item.get("reasons")
+        if isinstance(counted, dict):
+            reasons.update(counted)
+    return "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+
+
+def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
+    """Group aggregation: the sum over the group's tasks."""
+    return sum(values)
+
+
+def signatures_of_tasks(values: Sequence[str], _sizes: Sequence[int], _weighted: bool) -> str:
+    """Group aggregation: the tasks' common signature fields, task names and counts left out."""
+    fields = [
+        [field for field in value.split("|")[1:] if not field.startswith("unscored:")]
+        for value in values
+    ]
+    return "|".join(dict.fromkeys(field for task in fields for field in task))

@@ -1,0 +1,62 @@
+"""Where each benchmark is published: one record a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmms_eval_captions.judges.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a benchmark's files and videos are, on the hub and below a local root."""
+
+    benchmark: str
+    """Name, and the benchmark's folder below ``LMMS_CAPTIONS_DATA``."""
+    page: str
+    """Web page that provides the data."""
+    license: str
+    """License of the data."""
+    video_folder: str
+    """Folder of the videos below ``LMMS_CAPTIONS_DATA``."""
+    hub_repo: str | None = None
+    """Dataset repository on the Hugging Face hub, or ``None`` where there is none."""
+    revision: str = "main"
+    """Commit, tag or branch of the repository."""
+    archives: tuple[str, ...] = ()
+    """Patterns of the paths of the video archives in the repository."""
+    note: str = ""
+    """What else a user must know to get the data, a sentence, or nothing."""
+
+    def advice(self) -> str:
+        """What to do to have the data locally, in one or two sentences."""
+        get = f"get it from {self.page}"
+        if self.hub_repo is not None:
+            get = (
+                f"run `hf download {self.hub_repo} --repo-type dataset --revision {self.revision} "
+                f"--local-dir DATA/{self.benchmark}` (page: {self.page})"
+            )
+        videos = f"unpack the videos to DATA/{self.video_folder}"
+        text = f"To use local files, {get}, {videos}, and set LMMS_CAPTIONS_DATA=DATA"
+        return f"{text}. {self.note}" if self.note else text
+
+    def require_repo(self) -> str:
+        """The hub repository.
+
+        Raises:
+            DataError: If the benchmark is not on the hub.
+        """
+        if self.hub_repo is None:
+            raise DataError(f"{self.benchmark} is not on the Hugging Face hub. {self.advice()}")
+        return self.hub_repo
+
+
+VDC = Source(
+    benchmark="vdc",
+    page="https://huggingface.co/datasets/wchai/Video-Detailed-Caption",
+    license="Apache-2.0",
+    video_folder="vdc/videos",
+    hub_repo="wchai/Video-Detailed-Caption",
+    archives=("videos/videos_*.tar.gz",),
+)
+"""Video Detailed Captions: ``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards."""

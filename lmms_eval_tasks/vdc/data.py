@@ -1,0 +1,64 @@
+"""VDC's official files: the questions of an aspect, and videos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_jsonl
+from lmms_eval_captions.lmms_eval_tasks.sources import VDC
+
+ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
+_FIELDS: Final = ("question", "answer", "category")
+
+Pair = dict[str, str]
+"""One question, its gold ``answer`` and its ``category``."""
+
+
+def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
+    """The questions of one aspect, by video id, in the official order.
+
+    Every official line holds one video under a key of its own. Of a video that is there more than
+    once the last line counts, as in the released script's dictionary; empty pairs are kept, as there.
+
+    Args:
+        settings: Says where the data is.
+        aspect: One of ``ASPECTS``.
+
+    Raises:
+        DataError: If the file is missing or a row is not of the official shape.
+    """
+    path = find_file(settings, VDC, f"VDCScore_qa/{aspect}.jsonl")
+    questions: dict[str, list[Pair]] = {}
+    for number, row in enumerate(read_jsonl(path), 1):
+        for video_id, pairs in row.items():
+            questions[video_id] = _pairs(pairs, where=f"{path}, row {number}, video {video_id!r}")
+    if not questions:
+        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    return questions
+
+
+def video_path(settings: Settings, video_id: str) -> Path:
+    """File of a video.
+
+    Raises:
+        DataError: If it is not there; the text says where it was looked for.
+    """
+    return find_video(settings, VDC, video_id)
+
+
+def _pairs(value: object, *, where: str) -> list[Pair]:
+    if not isinstance(value, list):
+        raise DataError(f"{where}: expected a list of question-answer pairs, got {value!r:.80}")
+    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
+
+
+def _pair(value: object, *, where: str) -> Pair:
+    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
+        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
+    pair = {field: value.get(field, "") for field in _FIELDS}
+    if not all(isinstance(text, str) for text in pair.values()):
+        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    return pair

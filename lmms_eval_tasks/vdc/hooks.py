@@ -1,0 +1,197 @@
+"""Hooks of the VDC tasks, named by the YAML files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, TypeVar
+
+from loguru import logger
+
+from lmms_eval_captions.judges.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.judging import (
+    PendingRecord,
+    Record,
+    count,
+    judge_caption,
+    judge_defaults,
+    resolve,
+    score_or_nan,
+    signature_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions, video_path
+from lmms_eval_captions.lmms_eval_tasks.vdc.records import CaptionRecords, by_run
+from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
+from lmms_eval_captions.metrics.rouge_l import rouge_l
+from lmms_eval_captions.metrics.vdc_acc import vdc_acc
+from lmms_eval_captions.metrics.vdc_score import vdc_score
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from lmms_eval_captions.judges.config import JudgeConfig
+    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.verdict import MatchJudgement
+
+Doc = Mapping[str, object]
+V = TypeVar("V")
+
+_TEMPLATE = Path(__file__).with_name("_default_template_yaml")
+
+
+def process_docs(stub: Dataset) -> Dataset:
+    """The documents of one aspect: ``video_id``, ``aspect`` and ``questions``.
+
+    Raises:
+        DataError: If the questions are missing or broken.
+    """
+    from datasets import Dataset
+
+    aspect = stub[0]["aspect"]
+    questions = read_questions(read_settings(), aspect)
+    return Dataset.from_list(
+        [
+            {"video_id": video_id, "aspect": aspect, "questions": list(pairs)}
+            for video_id, pairs in questions.items()
+        ]
+    )
+
+
+def doc_to_visual(doc: Doc) -> list[str]:
+    """Path of the document's video, looked up when a captioner asks for it."""
+    return [str(video_path(read_settings(), str(doc["video_id"])))]
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
+    """The aspect's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
+    kwargs = lmms_eval_specific_kwargs or {}
+    prompt = read_yaml("vdc_caption")[str(doc["aspect"])]
+    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+
+
+def doc_to_target(doc: Doc) -> str:
+    """The video's id: it makes a sample log readable again, also one without verdicts."""
+    return str(doc["video_id"])
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+    """Submit one caption; the records fill in place once it is judged."""
+    records = _submit(doc, results[0], task=f"vdc_{doc['aspect']}")
+    return {
+        "vdc_acc": PendingRecord(lambda: records().acc()),
+        "vdc_score": PendingRecord(lambda: records().score()),
+        "unscored": PendingRecord(lambda: records().unscored()),
+        "signature": PendingRecord(lambda: records().signature()),
+    }
+
+
+def process_results_rouge(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+    """As :func:`process_results`, with ROUGE-L in place of the judge's second step."""
+    task = f"vdc_rouge_{doc['aspect']}"
+    records = _submit(doc, results[0], task=task, matcher=rouge_l, matching="rouge-l")
+    return {
+        "vdc_rouge": PendingRecord(lambda: records().rouge()),
+        "unscored": PendingRecord(lambda: records().unscored()),
+        "signature": PendingRecord(lambda: records().signature()),
+    }
+
+
+def aggregate_acc(items: Sequence[Record]) -> float:
+    """``vdc_acc`` in percent, mean over judge runs."""
+    return _mean_over_runs(items, "verdicts", "vdc_acc", vdc_acc)
+
+
+def aggregate_score(items: Sequence[Record]) -> float:
+    """``vdc_score`` in [0, 5], mean over judge runs."""
+    return _mean_over_runs(items, "scores", "vdc_score", vdc_score)
+
+
+def aggregate_rouge(items: Sequence[Record]) -> float:
+    """``vdc_rouge`` in percent, mean over judge runs."""
+    return _mean_over_runs(items, "scores", "vdc_rouge", lambda v: 100.0 * mean_over_videos(v))
+
+
+def aggregate_unscored(items: Sequence[Record]) -> int:
+    """Number of unscored questions, over all judge runs."""
+    return count(resolve(items), "n_unscored")
+
+
+def aggregate_signature(items: Sequence[Record]) -> str:
+    """What moved the score, in one line."""
+    return signature_of(resolve(items))
+
+
+def _submit(
+    doc: Doc,
+    caption: str,
+    *,
+    task: str,
+    matcher: Callable[[str, str], float] | None = None,
+    **extras: str,
+) -> Callable[[], CaptionRecords]:
+    """Submit a caption's questions, once for every judge run."""
+    questions = [Question(pair["question"], pair["answer"]) for pair in _pairs(doc)]
+
+    def chains(config: JudgeConfig) -> list[Chain[MatchJudgement]]:
+        return [
+            partial(
+                judge_question,
+                question=question,
+                caption=caption,
+                config=config,
+                run=run,
+                matcher=matcher,
+            )
+            for run in range(config.runs)
+            for question in questions
+        ]
+
+    video_id = str(doc["video_id"])
+    wait = judge_caption(
+        caption,
+        task=task,
+        video_id=video_id,
+        aspect=str(doc["aspect"]),
+        defaults=judge_defaults(_TEMPLATE),
+        chains=chains,
+    )
+
+    @cache
+    def records() -> CaptionRecords:
+        made = CaptionRecords(task, video_id, len(questions), wait(), extras)
+        made.report_usage()
+        return made
+
+    return records
+
+
+def _pairs(doc: Doc) -> list[dict[str, str]]:
+    pairs = doc["questions"]
+    if not isinstance(pairs, list):
+        raise TypeError(f"expected a document made by process_docs, got questions {pairs!r}")
+    return pairs
+
+
+def _mean_over_runs(
+    items: Sequence[Record], field: str, metric: str, score: Callable[[list[list[V]]], float]
+) -> float:
+    """Mean over judge runs of a score, logged with its deviation and the signature."""
+    records = resolve(items)
+
+    def mean() -> float:
+        per_run = [score(videos) for videos in by_run(records, field)]
+        deviation = f" (standard deviation {pstdev(per_run):.4f} over {len(per_run)} judge runs)"
+        logger.info(
+            "{} = {:.4f}{} | {}",
+            metric,
+            fmean(per_run),
+            deviation if len(per_run) > 1 else "",
+            signature_of(records),
+        )
+        return fmean(per_run)
+
+    return score_or_nan(mean, metric=metric, items=records)
