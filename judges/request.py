@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lmms_eval_captions.judges.prompt import Message
 
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 RESAMPLE_TEMPERATURE = 0.7
 """Temperature of a repeated request. Deviation: the papers ask once; at temperature 0 a repeated
 request would return the unreadable text again, so a fresh sample needs one above 0."""
@@ -38,7 +39,7 @@ class Request:
         if attempt:
             payload["seed"] = self.seed + 1_000_003 * attempt
             payload["temperature"] = max(RESAMPLE_TEMPERATURE, _number(payload.get("temperature")))
-        return json.dumps(payload, separators=(",", ":")).encode("ascii")
+        return _ENCODE(payload).encode("ascii")
 
     def key(self, body: bytes) -> bytes:
         """Store key, 16 bytes: everything that moves a verdict (all of the body, protocol version)."""
@@ -65,7 +66,7 @@ class Reply:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
         }
-        return json.dumps(record, separators=(",", ":")).encode("ascii")
+        return _ENCODE(record).encode("ascii")
 
     @classmethod
     def from_json(cls, line: bytes) -> Reply:
@@ -75,7 +76,7 @@ class Reply:
             ValueError: If the line is not one that :meth:`to_json` wrote.
         """
         try:
-            return cls(**json.loads(line))
+            return cls(**json.loads(line.decode("ascii")))
         except TypeError as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}") from error
 

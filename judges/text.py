@@ -15,6 +15,8 @@ def strip_reasoning(text: str) -> str:
     >>> strip_reasoning("<think>yes or no?</think> no ")
     'no'
     """
+    if "think" not in text.lower():
+        return text.strip()
     text = _THINK.sub("", text)
     # Some servers strip the opening tag alone.
     return re.sub(r"\A.*</think(?:ing)?>", "", text, flags=re.DOTALL | re.IGNORECASE).strip()
@@ -26,7 +28,7 @@ def slug(name: str) -> str:
     >>> slug("gpt-4o-2024-08-06")
     'gpt-4o-2024-08-06'
     >>> slug("meta-llama/Llama-3.1-8B-Instruct")
-    'meta-llama-Llama-3.1-8B-Instruct-5a8de9'
+    'meta-llama-Llama-3.1-8B-Instruct-c6da5c'
     """
     safe = _UNSAFE.sub("-", name)[:80].strip(".-")
     if safe == name:

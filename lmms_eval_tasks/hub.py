@@ -198,7 +198,9 @@ def _reported(source: Source, what: str) -> Iterator[None]:
 
 
 def _failure(source: Source, what: str, error: BaseException) -> DataError:
-    words = " ".join(str(error).split()) or type(error).__name__
+    # The outer error says that a file could not be had, the one below it why.
+    causes = (error, error.__cause__)
+    words = " / ".join(" ".join(str(cause).split()) or repr(cause) for cause in causes if cause)
     return DataError(
         f"{source.benchmark}: could not get {what} from {source.hub_repo} ({source.revision}) on "
         f"the Hugging Face hub: {words}. {source.advice()}"
@@ -206,4 +208,4 @@ def _failure(source: Source, what: str, error: BaseException) -> DataError:
 
 
 def _some(files: Sequence[str]) -> str:
-    return ", ".join(files[:_FILES_SHOWN]) + (", ..." if len(files) > _FILES_SHOWN else "")
+    return ", ".join(files[:_FILES_SHOWN]) + (" and more" if len(files) > _FILES_SHOWN else "")

@@ -7,6 +7,7 @@ here an unreadable reply leaves its one question unscored.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
 _PRED: Final = re.compile(r"""['"]?\bpred['"]?\s*[:=]\s*['"]?(yes|no|true|false)\b""", re.IGNORECASE)
 _SCORE: Final = re.compile(
-    r"""['"]?\bscore['"]?\s*[:=]\s*['"]?(-?\d+(?:\.\d+)?)(?![\d.]*\d)(?!\s*[%/])"""
+    r"""['"]?\bscore['"]?\s*[:=]\s*['"]?(-?\d+(?:\.\d+)?)(?![\d.]*\d)(?!\s*[%/])""",
+    re.IGNORECASE,
 )
 _BARE: Final = re.compile(r"(yes|no)\W+(?:score\W+)?(\d(?:\.\d+)?)\W*", re.IGNORECASE)
 _BRACES: Final = re.compile(r"\{[^{}]*\}")
@@ -104,7 +106,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     """
     text = strip_reasoning(reply.text)
     for block in reversed(_BRACES.findall(text)):
-        pair = _pair(block)
+        pair = _pair_of_dictionary(block) or _pair(block)
         if pair is not None:
             return pair
     bare = _BARE.fullmatch(text.strip("`*'\" \n"))
@@ -112,6 +114,20 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
         return _checked(bare[1], bare[2])
     # Outside braces a reply that was cut short could end inside a number.
     return None if reply.finish_reason == "length" or "{" in text else _pair(text)
+
+
+def _pair_of_dictionary(text: str) -> tuple[Match, float] | None:
+    """The pair of a well-formed dictionary, whatever its other values say."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not {"pred", "score"} <= set(value):
+        return None
+    verdict, score = str(value["pred"]).lower(), str(value["score"])
+    if verdict not in _VERDICTS or not re.fullmatch(r"\d+(\.\d+)?", score):
+        return None
+    return _checked(verdict, score)
 
 
 def _pair(text: str) -> tuple[Match, float] | None:

@@ -1,0 +1,355 @@
+"""An OpenAI-compatible judge for loopback, with chosen latency, limits and faults.
+
+Replies are a pure function of the prompt, so any two runs can be compared; everything asked is
+counted. Run it as a program, or start a :class:`JudgeServer` in a thread.
+
+    python benchmarks/judge_server.py --port 8400 --latency 0.2
+    curl http://127.0.0.1:8400/stats
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+FAULTS = ("500", "503", "429", "hang", "drop", "cut", "garbage", "nonsense", "empty", "length")
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """How the server treats requests; may be changed while it runs."""
+
+    latency_s: float = 0.0
+    """Seconds until a reply."""
+    tail: float = 0.0
+    """Share of replies that take ``tail_factor`` times as long."""
+    tail_factor: float = 20.0
+    rate: float = 0.0
+    """Requests a second above which 429 is answered; 0 for no limit."""
+    retry_after_s: float | None = None
+    """``Retry-After`` of a 429."""
+    faults: tuple[str, ...] = ()
+    """Faults to mix in, of ``FAULTS``."""
+    fault_rate: float = 0.0
+    """Share of requests that get a fault."""
+    max_faults: int = 3
+    """Faults at most for one and the same prompt, so that every prompt gets through in the end."""
+    status: int = 200
+    """Answer every request with this status where it is not 200."""
+    message: str = "told to answer"
+    """Words of that answer, before the status."""
+    key: str | None = None
+    """Bearer token that is asked for, or ``None``."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was asked so far."""
+
+    n_requests: int = 0
+    n_answered: int = 0
+    n_rate_limited: int = 0
+    n_faults: int = 0
+    n_in_flight: int = 0
+    most_in_flight: int = 0
+    n_repeated: int = 0
+    """Requests for a body that had been answered well before."""
+    first_s: float = 0.0
+    last_s: float = 0.0
+    answered: set[bytes] = field(default_factory=set)
+
+    def as_json(self) -> dict[str, float]:
+        """Everything but the set."""
+        counts = asdict(replace(self, answered=set()))
+        del counts["answered"]
+        return {**counts, "n_distinct": len(self.answered)}
+
+
+def vdc_reply(prompt: str) -> str:
+    """What the judge says to a prompt of VDC, from the prompt's own digest."""
+    digest = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    if "\n\nPredicted Answer: " in prompt:
+        score = digest[0] % 6
+        return str({"pred": "yes" if score >= 3 else "no", "score": score})
+    return f"Answer {digest.hex()}."
+
+
+class JudgeServer:
+    """The server in a thread of its own; a context manager.
+
+    Args:
+        behaviour: How requests are treated.
+        reply: Text of a reply from the last message's text.
+        port: Port on 127.0.0.1, 0 for any free one.
+    """
+
+    def __init__(
+        self,
+        behaviour: Behaviour | None = None,
+        reply: Callable[[str], str] = vdc_reply,
+        port: int = 0,
+    ) -> None:
+        self.behaviour = behaviour or Behaviour()
+        self.counts = Counts()
+        self.reply = reply
+        self.port = port
+        self.bodies: list[dict[str, Any]] = []
+        self.keep_bodies = False
+        self._failed: Counter[bytes] = Counter()
+        self._random = random.Random(0)
+        self._tokens = 0.0
+        self._filled_s = 0.0
+        self._loop = asyncio.new_event_loop()
+        self._started = threading.Event()
+        self._transports: set[asyncio.Transport] = set()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Base URL for ``LMMS_CAPTIONS_JUDGE_URL``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> JudgeServer:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def serve_forever(self, seconds: float) -> None:
+        """Run in this thread, for so long at most."""
+        self._loop.call_later(seconds, self._loop.stop)
+        self._run()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        make = self._loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port)
+        server = self._loop.run_until_complete(make)
+        self.port = server.sockets[0].getsockname()[1]
+        self._started.set()
+        self._loop.run_forever()
+        server.close()
+        for transport in list(self._transports):
+            transport.abort()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    def handle(self, connection: _Connection, method: str, path: str, key: str, body: bytes) -> None:
+        """Answer one request, now or after the latency."""
+        if path == "/stats":
+            connection.send(200, json.dumps(self.counts.as_json()))
+        elif path == "/control":
+            self.behaviour = replace(self.behaviour, **json.loads(body))
+            connection.send(200, "{}")
+        elif method == "POST" and path.endswith("/chat/completions"):
+            self._chat(connection, key, body)
+        else:
+            connection.send(404, json.dumps({"error": {"message": f"no such path: {path}"}}))
+
+    def _chat(self, connection: _Connection, key: str, body: bytes) -> None:
+        counts, behaviour = self.counts, self.behaviour
+        now_s = time.monotonic()
+        counts.n_requests += 1
+        counts.first_s = counts.first_s or now_s
+        counts.last_s = now_s
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        if behaviour.key is not None and key != f"Bearer {behaviour.key}":
+            message = f"Incorrect API key provided: {key}"
+            connection.send(401, json.dumps({"error": {"message": message}}))
+        elif behaviour.status != 200:
+            message = f"{behaviour.message} {behaviour.status}"
+            connection.send(behaviour.status, json.dumps({"error": {"message": message}}))
+        elif not self._has_token(now_s):
+            counts.n_rate_limited += 1
+            self._send_429(connection)
+        elif self._faulty(digest):
+            counts.n_faults += 1
+            self._fail(connection, body, self._random.choice(behaviour.faults))
+        else:
+            counts.n_repeated += digest in counts.answered
+            if self.keep_bodies:
+                self.bodies.append(json.loads(body))
+            self._later(connection, lambda: self._answer(connection, body, digest))
+
+    def _answer(self, connection: _Connection, body: bytes, digest: bytes) -> None:
+        self.counts.n_answered += 1
+        self.counts.answered.add(digest)
+        connection.send(200, self._completion(body, None))
+
+    def _completion(self, body: bytes, text: str | None, reason: str = "stop") -> str:
+        if text is None:
+            text = self.reply(_last_text(json.loads(body)))
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+        usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4 + 1}
+        return json.dumps({"choices": [{**choice, "finish_reason": reason}], "usage": usage})
+
+    def _later(self, connection: _Connection, act: Callable[[], None]) -> None:
+        counts, behaviour = self.counts, self.behaviour
+        latency_s = behaviour.latency_s
+        if behaviour.tail and self._random.random() < behaviour.tail:
+            latency_s *= behaviour.tail_factor
+        counts.n_in_flight += 1
+        counts.most_in_flight = max(counts.most_in_flight, counts.n_in_flight)
+
+        def done() -> None:
+            counts.n_in_flight -= 1
+            if not connection.closed:
+                act()
+
+        self._loop.call_later(latency_s, done)
+
+    def _has_token(self, now_s: float) -> bool:
+        """Whether the rate allows a request: a bucket that holds a tenth of a second's worth."""
+        rate = self.behaviour.rate
+        if not rate:
+            return True
+        most = max(1.0, rate / 10)
+        self._tokens = min(most, self._tokens + (now_s - self._filled_s) * rate)
+        self._filled_s = now_s
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _faulty(self, digest: bytes) -> bool:
+        behaviour = self.behaviour
+        if not behaviour.faults or self._failed[digest] >= behaviour.max_faults:
+            return False
+        faulty = self._random.random() < behaviour.fault_rate
+        self._failed[digest] += faulty
+        return faulty
+
+    def _fail(self, connection: _Connection, body: bytes, fault: str) -> None:
+        if fault == "429":
+            self._send_429(connection)
+        elif fault in ("500", "503"):
+            connection.send(int(fault), json.dumps({"error": {"message": "told to fail"}}))
+        elif fault == "hang":
+            pass
+        elif fault == "drop":
+            connection.drop()
+        elif fault == "cut":
+            connection.send(200, self._completion(body, "cut"), cut=True)
+        elif fault == "garbage":
+            connection.send(200, "<html>bad gateway</html>")
+        else:
+            texts = {"nonsense": "I would rather talk about the weather.", "empty": ""}
+            reason = "length" if fault == "length" else "stop"
+            text = texts.get(fault, "{'pred': 'yes', 'sco")
+            self.counts.n_answered += 1
+            self._later(
+                connection, lambda: connection.send(200, self._completion(body, text, reason))
+            )
+
+    def _send_429(self, connection: _Connection) -> None:
+        wait_s = self.behaviour.retry_after_s
+        headers = "" if wait_s is None else f"Retry-After: {wait_s:g}\r\n"
+        connection.send(429, json.dumps({"error": {"message": "too many requests"}}), headers)
+
+    def on_open(self, transport: asyncio.Transport) -> None:
+        """Remember a connection, to end it with the server."""
+        self._transports.add(transport)
+
+    def on_close(self, transport: asyncio.Transport) -> None:
+        """Forget a connection."""
+        self._transports.discard(transport)
+
+
+class _Connection(asyncio.Protocol):
+    """Just enough HTTP/1.1 with keep-alive; costs a fraction of a web framework's CPU."""
+
+    def __init__(self, server: JudgeServer) -> None:
+        self._server = server
+        self._buffer = b""
+        self._transport: asyncio.Transport | None = None
+        self.closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - TCP gives no other
+        self._transport = transport
+        self._server.on_open(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._server.on_close(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = self._buffer[:end].decode("latin-1").split("\r\n")
+            fields = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+            total = end + 4 + int(fields.get("content-length", 0))
+            if len(self._buffer) < total:
+                return
+            body = self._buffer[end + 4 : total]
+            self._buffer = self._buffer[total:]
+            key = next((li[15:] for li in head if li.lower().startswith("authorization: ")), "")
+            method, path, _ = head[0].split(" ", 2)
+            self._server.handle(self, method, path, key, body)
+
+    def send(self, status: int, text: str, headers: str = "", *, cut: bool = False) -> None:
+        """Send a response; ``cut`` ends the connection in the middle of it."""
+        payload = text.encode()
+        if self._transport is None or self.closed:
+            return
+        head = (
+            f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(payload)}\r\n{headers}\r\n"
+        ).encode()
+        self._transport.write(head + (payload[: len(payload) // 2] if cut else payload))
+        if cut:
+            self._transport.close()
+
+    def drop(self) -> None:
+        """End the connection without a word."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _last_text(payload: dict[str, Any]) -> str:
+    content = payload["messages"][-1]["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def main() -> None:
+    """Serve for a bounded time."""
+    parser = argparse.ArgumentParser(description="An OpenAI-compatible judge for loopback.")
+    parser.add_argument("--port", type=int, default=8400)
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds a reply")
+    parser.add_argument("--tail", type=float, default=0.0, help="share of replies 20 times as slow")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second, then 429")
+    parser.add_argument("--faults", default="", help=f"comma-separated, of {', '.join(FAULTS)}")
+    parser.add_argument("--fault-rate", type=float, default=0.0)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="end after so long")
+    arguments = parser.parse_args()
+    behaviour = Behaviour(
+        latency_s=arguments.latency,
+        tail=arguments.tail,
+        rate=arguments.rate,
+        faults=tuple(name for name in arguments.faults.split(",") if name),
+        fault_rate=arguments.fault_rate,
+    )
+    server = JudgeServer(behaviour, port=arguments.port)
+    print(f"serving on {server.url}", flush=True)
+    server.serve_forever(arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

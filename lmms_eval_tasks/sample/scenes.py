@@ -1,0 +1,134 @@
+"""What each clip of the sample shows, as facts that pictures, questions and captions follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Color = Literal[
+    "black", "white", "gray", "red", "orange", "yellow", "green", "blue", "purple", "brown", "pink"
+]
+Shape = Literal["circle", "square", "triangle", "rectangle"]
+Direction = Literal["left", "right", "up", "down"]
+Motion = Literal["still", "left", "right", "up", "down"]
+Camera = Literal["static", "pans left", "pans right", "zooms in", "zooms out"]
+Light = Literal["constant", "darker", "brighter"]
+Pattern = Literal["plain", "dotted"]
+
+RGB: dict[Color, tuple[int, int, int]] = {
+    "black": (12, 12, 12),
+    "white": (245, 245, 245),
+    "gray": (128, 128, 128),
+    "red": (215, 30, 35),
+    "orange": (245, 130, 20),
+    "yellow": (245, 220, 40),
+    "green": (35, 155, 60),
+    "blue": (35, 70, 215),
+    "purple": (125, 40, 160),
+    "brown": (120, 70, 30),
+    "pink": (245, 150, 190),
+}
+"""How each colour name is painted, red, green and blue in 0-255."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One object of a shot."""
+
+    color: Color
+    shape: Shape
+    motion: Motion = "still"
+    """Direction in the scene, seen from the viewer; a panning camera is not motion."""
+    center: tuple[float, float] = (0.5, 0.5)
+    """Where it is at the start, as shares of the frame's width and height from the upper left."""
+    size: float = 0.3
+    """Height as a share of the frame's height."""
+
+    @property
+    def name(self) -> str:
+        """Colour and shape, such as ``red circle``."""
+        return f"{self.color} {self.shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One stretch of video without a cut."""
+
+    background: Color
+    things: tuple[Thing, ...]
+    """The main object first, at least one."""
+    pattern: Pattern = "plain"
+    camera: Camera = "static"
+    light: Light = "constant"
+    text: str = ""
+    """Capital letters painted at the top of the frame, or nothing."""
+    text_color: Color = "white"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One clip: its shots follow each other with hard cuts and last equally long."""
+
+    video_id: str
+    shots: tuple[Shot, ...]
+    duration_s: float = 2.5
+
+    @property
+    def main(self) -> Thing:
+        """The main object of the first shot."""
+        return self.shots[0].things[0]
+
+
+def _scene(number: int, *shots: Shot) -> Scene:
+    return Scene(video_id=f"sample_{number:02d}", shots=shots)
+
+
+SCENES: tuple[Scene, ...] = (
+    _scene(1, Shot("white", (Thing("red", "circle", "right", (0.2, 0.5)),))),
+    _scene(2, Shot("gray", (Thing("blue", "square", "down", (0.6, 0.25)),))),
+    _scene(
+        3,
+        Shot(
+            "black",
+            (
+                Thing("green", "circle", center=(0.2, 0.35), size=0.25),
+                Thing("green", "circle", center=(0.5, 0.65), size=0.25),
+                Thing("green", "circle", center=(0.8, 0.35), size=0.25),
+            ),
+        ),
+    ),
+    _scene(
+        4,
+        Shot(
+            "gray", (Thing("blue", "triangle", center=(0.7, 0.5)),), "dotted", camera="pans right"
+        ),
+    ),
+    _scene(5, Shot("white", (Thing("orange", "square", size=0.25),), "dotted", camera="zooms in")),
+    _scene(
+        6,
+        Shot("white", (Thing("red", "triangle", center=(0.35, 0.5), size=0.4),)),
+        Shot("black", (Thing("yellow", "circle", center=(0.65, 0.5), size=0.35),)),
+    ),
+    _scene(7, Shot("white", (Thing("green", "square", size=0.4),), light="darker")),
+    _scene(
+        8,
+        Shot("blue", (Thing("yellow", "rectangle", center=(0.5, 0.7), size=0.2),), text="HELLO"),
+    ),
+    _scene(
+        9,
+        Shot(
+            "white",
+            (
+                Thing("purple", "rectangle", "left", (0.7, 0.25), size=0.2),
+                Thing("orange", "circle", "right", (0.25, 0.72), size=0.25),
+            ),
+        ),
+    ),
+    _scene(
+        10,
+        Shot("green", (Thing("yellow", "circle", center=(0.3, 0.5)),), "dotted", "pans left"),
+    ),
+    _scene(11, Shot("blue", (Thing("red", "triangle", size=0.4),), light="brighter")),
+    _scene(12, Shot("blue", (Thing("white", "square", size=0.5),), "dotted", "zooms out")),
+)
+"""Every clip of the sample."""

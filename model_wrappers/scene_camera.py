@@ -1,0 +1,121 @@
+"""What the camera does between the frames of one shot: pan, tilt, zoom, or nothing that shows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+CameraMove = Literal[
+    "none", "pans left", "pans right", "tilts up", "tilts down", "zooms in", "zooms out"
+]
+
+_MIN_SHIFT = 0.06
+"""Smallest way, as a share of the frame's side, that counts as a pan or tilt."""
+_MIN_ZOOM = 1.12
+"""Smallest magnification that counts as a zoom."""
+_GRID = 4
+"""The frame is cut into _GRID x _GRID cells to see whether the marks followed cover it."""
+_MIN_CELLS = 8
+"""Cells with marks that move together before their movement is the camera's, not an object's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraPath:
+    """Movement of the picture over one shot."""
+
+    move: CameraMove | None
+    """The main movement; ``none`` where the picture rests, ``None`` where it cannot be told."""
+    placements: NDArray[np.float64]
+    """Shape (n, 3, 3): takes a point of the first frame to its place in each of the n frames."""
+
+
+def read_camera(frames: NDArray[np.uint8]) -> CameraPath:
+    """The camera's movement over one shot.
+
+    Args:
+        frames: Shape (n, height, width), gray levels, n >= 1.
+    """
+    height, width = frames.shape[1:]
+    unknown = CameraPath(None, np.repeat(np.eye(3)[None], len(frames), axis=0))
+    if len(frames) < 2:
+        return unknown
+    placements = [np.eye(3)]
+    steps = []
+    for one, two in itertools.pairwise(frames):
+        step = _step(one, two)
+        if step is None:
+            # A path with a gap says nothing about where the camera went.
+            return unknown
+        steps.append(step)
+        placements.append(step @ placements[-1])
+    return CameraPath(_name(steps, placements[-1], (width, height)), np.stack(placements))
+
+
+def _name(
+    steps: Sequence[NDArray[np.float64]], total: NDArray[np.float64], size: tuple[int, int]
+) -> CameraMove | None:
+    width, height = size
+    zoom = float(np.hypot(total[0, 0], total[1, 0]))
+    center = np.array([width / 2, height / 2, 1.0])
+    across, along = ((total @ center - center)[:2] / (width, height)).tolist()
+    if not 1 / _MIN_ZOOM < zoom < _MIN_ZOOM:
+        return "zooms in" if zoom > 1 else "zooms out"
+    if max(abs(across), abs(along)) < _MIN_SHIFT:
+        return "none"
+    axis = 0 if abs(across) >= abs(along) else 1
+    shifts = np.array([(step @ center - center)[axis] for step in steps])
+    total_shift = across if axis == 0 else along
+    if np.mean(np.sign(shifts) == np.sign(total_shift)) < 0.7:
+        return None  # Back and forth: neither a pan nor at rest.
+    # The picture goes against the camera.
+    if axis == 0:
+        return "pans left" if across > 0 else "pans right"
+    return "tilts up" if along > 0 else "tilts down"
+
+
+def _step(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> NDArray[np.float64] | None:
+    """Shape (3, 3): from one frame to the next, or ``None`` where the picture does not tell."""
+    import cv2
+
+    marks = cv2.goodFeaturesToTrack(one, 300, 0.02, 6)
+    if marks is None:
+        return np.eye(3) if _is_same(one, two) else None
+    found, status, _ = cv2.calcOpticalFlowPyrLK(one, two, marks, None, winSize=(21, 21), maxLevel=4)
+    back, back_status, _ = cv2.calcOpticalFlowPyrLK(
+        two, one, found, None, winSize=(21, 21), maxLevel=4
+    )
+    error = np.linalg.norm((marks - back).reshape(-1, 2), axis=1)
+    kept = (status.ravel() == 1) & (back_status.ravel() == 1) & (error < 1.0)
+    start, end = marks.reshape(-1, 2)[kept], found.reshape(-1, 2)[kept]
+    if _n_cells(start, one.shape) < _MIN_CELLS:
+        # Marks in one corner may all lie on one object, so the rest of the picture decides.
+        return np.eye(3) if _is_same(one, two) else None
+    affine, inliers = cv2.estimateAffinePartial2D(start, end, ransacReprojThreshold=1.5)
+    if affine is None:
+        return None
+    together = inliers.ravel() == 1
+    if together.mean() < 0.6 or _n_cells(start[together], one.shape) < _MIN_CELLS:
+        return None
+    return np.vstack([affine, [0.0, 0.0, 1.0]])
+
+
+def _n_cells(points: NDArray[np.float32], shape: tuple[int, ...]) -> int:
+    height, width = shape[:2]
+    columns = (points[:, 0] * _GRID / width).astype(int)
+    rows = (points[:, 1] * _GRID / height).astype(int)
+    return len(set(zip(columns.tolist(), rows.tolist(), strict=True)))
+
+
+def _is_same(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
+    """Whether most of the picture stays where it is, a change of lighting set aside."""
+    before, after = one.astype(np.float64), two.astype(np.float64)
+    gain = float(np.median(after) / max(np.median(before), 1.0))
+    return bool(np.mean(np.abs(after - gain * before) > 14) < 0.25)

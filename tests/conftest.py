@@ -1,0 +1,66 @@
+"""Fixtures that all tests share: a scripted judge on loopback, engines that wait little, real data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from judge_server import Behaviour, JudgeServer
+from loguru import logger
+
+from lmms_eval_captions.judges.engine import Engine, EngineConfig
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+ServerFactory = Callable[..., JudgeServer]
+EngineFactory = Callable[..., Engine]
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """Folder of the real data; tests that need it skip without."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real benchmark data at {folder}")
+    return folder
+
+
+@pytest.fixture
+def serve() -> Iterator[ServerFactory]:
+    """Starts judge servers that end with the test."""
+    running: list[JudgeServer] = []
+
+    def start(**behaviour: object) -> JudgeServer:
+        server = JudgeServer(Behaviour(**behaviour))  # type: ignore[arg-type]
+        running.append(server.__enter__())
+        return server
+
+    yield start
+    for server in running:
+        server.__exit__()
+
+
+@pytest.fixture
+def make_engine(tmp_path: Path) -> Iterator[EngineFactory]:
+    """Makes engines with short waits that are closed with the test."""
+    running: list[Engine] = []
+
+    def make(*urls: str, **settings: object) -> Engine:
+        waits = {"backoff_s": 0.01, "max_backoff_s": 0.05, "store_patience_s": 0.3}
+        config = EngineConfig(urls=urls, store=tmp_path / "replies", **{**waits, **settings})  # type: ignore[arg-type]
+        running.append(Engine(config))
+        return running[-1]
+
+    yield make
+    for engine in running:
+        engine.close()
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """Everything that is logged during the test, a line each."""
+    lines: list[str] = []
+    sink = logger.add(lines.append, format="{level} {message}", level="DEBUG")
+    yield lines
+    logger.remove(sink)

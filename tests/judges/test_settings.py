@@ -1,0 +1,92 @@
+"""Settings are read in one place and validated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_captions.judges.config import JudgeConfig
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.settings import read_settings
+
+
+def test_defaults_are_those_of_the_readme() -> None:
+    """An empty environment gives the documented defaults."""
+    settings = read_settings({})
+    assert settings.urls == ("https://api.openai.com/v1",)
+    assert (settings.concurrency, settings.max_unscored, settings.rank) == (64, 0.01, 0)
+    assert settings.judge is settings.runs is settings.data is settings.api_key is None
+    assert settings.cache == Path.home() / ".cache" / "lmms-eval-captions"
+
+
+@pytest.mark.parametrize(
+    ("environment", "urls"),
+    [
+        pytest.param(
+            {"LMMS_CAPTIONS_JUDGE_URL": "http://a:1/v1/, http://b/v1"},
+            ("http://a:1/v1", "http://b/v1"),
+            id="replicas",
+        ),
+        pytest.param({"OPENAI_BASE_URL": "http://a/v1"}, ("http://a/v1",), id="base-url"),
+        pytest.param(
+            {"OPENAI_API_URL": "https://a/v1/chat/completions"}, ("https://a/v1",), id="full-path"
+        ),
+        pytest.param(
+            {"LMMS_CAPTIONS_JUDGE_URL": "http://ours/v1", "OPENAI_BASE_URL": "http://theirs/v1"},
+            ("http://ours/v1",),
+            id="ours-wins",
+        ),
+    ],
+)
+def test_urls_come_from_the_first_variable_that_is_set(
+    environment: dict[str, str], urls: tuple[str, ...]
+) -> None:
+    """Our own variable comes before the common ones."""
+    assert read_settings(environment).urls == urls
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "0"),
+        ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "many"),
+        ("LMMS_CAPTIONS_JUDGE_RUNS", "-1"),
+        ("LMMS_CAPTIONS_JUDGE_RUNS", "1.5"),
+        ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
+        ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
+        ("LMMS_CAPTIONS_JUDGE_URL", "127.0.0.1:8000"),
+        ("LMMS_CAPTIONS_JUDGE_URL", "ftp://host/v1"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    """The error names the variable and shows what came."""
+    with pytest.raises(SettingsError, match=name) as error:
+        read_settings({name: value})
+    assert value in str(error.value)
+
+
+def test_a_remote_judge_needs_a_key_and_a_local_one_does_not() -> None:
+    """A missing key is an error that says what to set; loopback needs none."""
+    read_settings({"LMMS_CAPTIONS_JUDGE_URL": "http://127.0.0.1:8/v1"}).require_judge_access()
+    read_settings({"OPENAI_API_KEY": "sk-1"}).require_judge_access()
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        read_settings({}).require_judge_access()
+
+
+def test_the_key_is_in_no_text_of_the_settings() -> None:
+    """Printing settings does not print the key."""
+    assert "sk-secret" not in repr(read_settings({"OPENAI_API_KEY": "sk-secret"}))
+
+
+def test_the_environment_wins_over_the_benchmark() -> None:
+    """Model and runs of the environment replace those of the YAML; the rest stays."""
+    settings = read_settings({"LMMS_CAPTIONS_JUDGE": "mine", "LMMS_CAPTIONS_JUDGE_RUNS": "3"})
+    config = JudgeConfig.build({"model": "paper", "runs": 1, "max_tokens": 9}, settings)
+    assert (config.model, config.runs, config.max_tokens) == ("mine", 3, 9)
+
+
+def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
+    """A typing error in ``metadata.judge`` is not passed over."""
+    with pytest.raises(SettingsError, match="temprature"):
+        JudgeConfig.build({"model": "paper", "temprature": 0}, read_settings({}))

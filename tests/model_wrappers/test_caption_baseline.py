@@ -1,0 +1,185 @@
+"""The baseline captioner behind lmms-eval's simple and chat interfaces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.sample import render
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.model_wrappers import caption_baseline
+from lmms_eval_captions.model_wrappers.base import read_request
+from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
+from loguru import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CAMERA_PROMPT = "Describe any camera zooms, pans, or angle changes."
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The first two clips of the sample and a file that is none."""
+    folder = tmp_path_factory.mktemp("videos")
+    paths = [folder / f"{scene.video_id}.mp4" for scene in SCENES[:2]]
+    for scene, path in zip(SCENES[:2], paths, strict=True):
+        render.write_video(scene, path)
+    broken = folder / "broken.mp4"
+    broken.write_bytes(b"no video")
+    return [*paths, broken]
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    """Warnings logged during a test."""
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(str(line)), level="WARNING", format="{message}")
+    yield lines
+    logger.remove(sink)
+
+
+def _requests(videos: list[Path], tasks: tuple[str, ...], *, chat: bool) -> list[Instance]:
+    def visual(doc: dict[str, str]) -> list[str]:
+        return [doc["video"]]
+
+    def messages(doc: dict[str, str]) -> list[dict[str, object]]:
+        content = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": "Describe."}]
+        return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+
+    instances = []
+    for task in tasks:
+        prompt = CAMERA_PROMPT if task == "camera" else "Describe the video."
+        for doc_id in range(len(videos)):
+            arguments = (
+                (prompt, messages, {}, doc_id, task, "test")
+                if chat
+                else (prompt, {}, visual, doc_id, task, "test")
+            )
+            metadata = {"task": task, "doc_id": doc_id, "repeats": 1}
+            instances.append(Instance("generate_until", arguments, 0, metadata))
+    return instances
+
+
+def _with_docs(model: CaptionBaseline, videos: list[Path], tasks: tuple[str, ...]) -> None:
+    docs = [{"video": str(path)} for path in videos]
+    model.task_dict = {task: {"test": docs} for task in tasks}
+
+
+@pytest.mark.parametrize("model_class", [CaptionBaseline, CaptionBaselineChat])
+def test_captions_follow_the_requests(
+    model_class: type[CaptionBaseline], videos: list[Path]
+) -> None:
+    """One caption a request, in order, about the clip of the request."""
+    model = model_class(n_frames=8)
+    _with_docs(model, videos[:2], ("detailed", "camera"))
+    requests = _requests(videos[:2], ("detailed", "camera"), chat=not model.is_simple)
+    detailed_1, detailed_2, camera_1, camera_2 = model.generate_until(requests)
+    assert detailed_1.startswith("A red circle on the left moves to the right.")
+    assert detailed_2.startswith("A blue square in the upper right moves down.")
+    assert camera_1.startswith("The camera does not appear to move.")
+    assert "blue square" in camera_2
+
+
+def test_a_clip_is_read_once_for_all_tasks(
+    videos: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks over the same clips decode each clip once."""
+    read: list[Path] = []
+    original: Callable[..., object] = caption_baseline.read_frames
+
+    def counting(path: Path, n_frames: int) -> object:
+        read.append(path)
+        return original(path, n_frames)
+
+    monkeypatch.setattr(caption_baseline, "read_frames", counting)
+    model = CaptionBaseline(n_frames=4)
+    _with_docs(model, videos[:2], ("detailed", "camera"))
+    model.generate_until(_requests(videos[:2], ("detailed", "camera"), chat=False))
+    assert read == videos[:2]
+
+
+def test_a_broken_clip_gets_an_empty_caption_and_one_warning(
+    videos: list[Path], warnings: list[str]
+) -> None:
+    """The run goes on past a clip that cannot be read, and names it once."""
+    model = CaptionBaseline(n_frames=4)
+    order = [videos[2], videos[0]]
+    _with_docs(model, order, ("detailed", "camera"))
+    captions = model.generate_until(_requests(order, ("detailed", "camera"), chat=False))
+    assert [bool(caption) for caption in captions] == [False, True, False, True]
+    assert len(warnings) == 1
+    assert "broken.mp4" in warnings[0]
+
+
+def test_a_task_without_video_gets_an_empty_caption(warnings: list[str]) -> None:
+    """A document that shows no video gives no caption, and a warning with its task and number."""
+    model = CaptionBaseline()
+    model.task_dict = {"images": {"test": [{}]}}
+    arguments = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
+    instance = Instance("generate_until", arguments, 0, {"task": "i", "doc_id": 0, "repeats": 1})
+    assert model.generate_until([instance]) == [""]
+    assert "images, document 0" in warnings[0]
+
+
+def test_visuals_are_fetched_only_when_asked_for() -> None:
+    """Reading a request touches no video, so that captions from a file need none."""
+
+    def missing(_doc: object) -> list[str]:
+        raise DataError("no such video")
+
+    arguments = ("Describe.", {}, missing, 0, "t", "test")
+    request = read_request(arguments, {"t": {"test": [{"id": "a"}]}}, is_simple=True)
+    assert (request.doc, request.prompt) == ({"id": "a"}, "Describe.")
+    with pytest.raises(DataError, match="no such video"):
+        request.video_path()
+
+
+def test_unknown_arguments_are_named() -> None:
+    """A typing error in --model_args stops the run and lists what exists."""
+    with pytest.raises(SettingsError, match=r"\['n_frame'\].*\['n_frames'\]"):
+        CaptionBaseline(n_frame=4)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "many", True])
+def test_a_number_of_frames_that_cannot_be_used(value: object) -> None:
+    """Only a whole number of at least 1 is taken."""
+    with pytest.raises(SettingsError, match="n_frames"):
+        CaptionBaseline(n_frames=value)  # type: ignore[arg-type] # the point of the test
+
+
+@pytest.mark.parametrize("kind", ["loglikelihood", "generate_until_multi_round"])
+def test_other_requests_are_refused(kind: str) -> None:
+    """Requests that are no captioning say which task asked for them."""
+    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError, match=rf"{kind}.*quiz"):
+        getattr(CaptionBaseline(), kind)([instance])
+
+
+def test_the_evaluator_finds_what_it_uses() -> None:
+    """Rank, world size, device and accelerator exist, and model arguments arrive as text."""
+    model = CaptionBaseline.create_from_arg_string(
+        "n_frames=4", {"batch_size": "2", "device": "cpu", "max_batch_size": None}
+    )
+    assert isinstance(model, lmms)
+    assert (model.n_frames, model.rank, model.world_size) == (4, 0, 1)
+    assert model.device == model.accelerator.device
+    assert (CaptionBaseline.is_simple, CaptionBaselineChat.is_simple) == (True, False)
+
+
+def test_importing_reads_nothing_and_loads_no_decoder() -> None:
+    """The vision modules import without decord, PyAV, OpenCV or torch."""
+    code = (
+        "import sys\n"
+        "from lmms_eval_captions.model_wrappers import frames, scene_reading, scene_sentences\n"
+        "from lmms_eval_captions.lmms_eval_tasks import sample\n"
+        "heavy = {'decord', 'av', 'cv2', 'torch', 'lmms_eval'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
