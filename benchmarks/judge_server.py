@@ -145,7 +145,9 @@ class JudgeServer:
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
-    def handle(self, connection: _Connection, method: str, path: str, key: str, body: bytes) -> None:
+    def handle(
+        self, connection: _Connection, method: str, path: str, key: str, body: bytes
+    ) -> None:
         """Answer one request, now or after the latency."""
         if path == "/stats":
             connection.send(200, json.dumps(self.counts.as_json()))
@@ -280,7 +282,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         self._server.on_open(transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self.closed = True
         if self._transport is not None:
             self._server.on_close(self._transport)

@@ -25,7 +25,8 @@ class JudgeConfig:
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
             raise SettingsError(
-                f"metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, got {self}"
+                "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
+                f"got {self}"
             )
 
     @classmethod

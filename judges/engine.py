@@ -2,8 +2,8 @@
 
 One a process, an event loop in a thread of its own, usable from any thread. A *chain* is one
 question's requests, one after the other. As many chains run as requests may be in flight, oldest
-first, so the questions of one caption stay next to each other; a chain that waits to ask again gives
-its place to another one.
+first, so the questions of one caption stay next to each other; a chain that waits to ask again
+gives its place to another one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -147,14 +148,16 @@ class Engine:
             store.close()
         for future in list(self._futures):
             if not future.done():
-                future.set_exception(JudgeStoppedError("judging was ended before this caption's turn"))
+                future.set_exception(
+                    JudgeStoppedError("judging was ended before this caption's turn")
+                )
 
     def _tick(self) -> None:
         self._bar.refresh(self.meter)
         self._loop.call_later(0.25, self._tick)
 
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
-        results: list[R | None] = [None] * len(chains)
+        results: dict[int, R] = {}
         n_left = len(chains)
 
         async def run(index: int) -> None:
@@ -168,13 +171,13 @@ class Engine:
                 self.meter.n_done += 1
                 n_left -= 1
                 if not n_left and not future.done() and not self._closing:
-                    future.set_result(results)  # type: ignore[arg-type]  # every place is filled
+                    future.set_result([results[index] for index in range(len(chains))])
 
-        self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
+        self._futures.add(future)
         future.add_done_callback(self._futures.discard)  # type: ignore[arg-type]
         self.meter.n_submitted += len(chains)
         for index in range(len(chains)):
-            self._pending.append(lambda index=index: run(index))  # type: ignore[misc]
+            self._pending.append(partial(run, index))
         self._pump()
 
     def _pump(self) -> None:
@@ -332,7 +335,7 @@ class Engine:
         await asyncio.sleep(max(wait_s, asked_s))
 
     async def _save(self, store: ReplyStore, key: bytes, reply: Reply) -> None:
-        """Put a reply on disk before it counts; on a full disk hold it, and everything else, a while."""
+        """Put a reply on disk before it counts; on a full disk hold it, and all others, a while."""
         value = reply.to_json()
         deadline_s = time.monotonic() + self.config.store_patience_s
         while True:

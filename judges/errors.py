@@ -15,7 +15,7 @@ class SettingsError(CaptionsError, ValueError):
 
 
 class DataError(CaptionsError):
-    """Benchmark data or a video is missing or unreadable, where it was looked for is in the text."""
+    """Benchmark data or a video is missing or unreadable; the text says where it was looked for."""
 
 
 class CaptionError(CaptionsError):

@@ -9,10 +9,56 @@ import re
 
 _WORD = re.compile(r"\w+")
 _STOP = frozenset(
-    "a an and are as at be by does do for from has have how in into is it its of on or s she he that "
-    "the their them they this to video was what when where which who why will with".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "does",
+        "do",
+        "for",
+        "from",
+        "has",
+        "have",
+        "how",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "of",
+        "on",
+        "or",
+        "s",
+        "she",
+        "he",
+        "that",
+        "the",
+        "their",
+        "them",
+        "they",
+        "this",
+        "to",
+        "video",
+        "was",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+    ]
 )
-_NUMBERS = {w: str(n) for n, w in enumerate("zero one two three four five six seven eight".split())}
+_NUMBERS = {
+    w: str(n)
+    for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"])
+}
 
 
 def content_words(text: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from tqdm import tqdm
 
@@ -74,20 +75,22 @@ class Bar:
 
     def __init__(self, *, visible: bool) -> None:
         self._visible = visible
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[NoReturn] | None = None
 
     def refresh(self, meter: Meter) -> None:
         """Draw the meter's state; closes the bar when nothing is left."""
         if not self._visible:
             return
-        if self._bar is None:
+        bar = self._bar
+        if bar is None:
             if meter.n_done >= meter.n_submitted:
                 return
-            self._bar = tqdm(desc="Judging", unit="question", total=0, mininterval=0.5)
-            self._bar.update(meter.n_done)
-        self._bar.total = meter.n_submitted
-        self._bar.set_postfix_str(meter.text(), refresh=False)
-        self._bar.update(meter.n_done - self._bar.n)
+            bar = self._bar = tqdm(
+                desc="Judging", unit="question", initial=meter.n_done, mininterval=0.5
+            )
+        bar.total = meter.n_submitted
+        bar.set_postfix_str(meter.text(), refresh=False)
+        bar.update(meter.n_done - bar.n)
         if meter.n_done >= meter.n_submitted:
-            self._bar.close()
+            bar.close()
             self._bar = None

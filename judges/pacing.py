@@ -29,7 +29,7 @@ class Pacing:
             self._limit = min(self._most, self._limit + 1.0 / self._limit)
 
     def on_rate_limit(self, now_s: float) -> None:
-        """One request was refused as too fast: cut, but once for all that were in flight together."""
+        """A request was refused as too fast: cut, but once for all that were in flight together."""
         if now_s - self._last_cut_s >= _CUT_EVERY_S:
             self._last_cut_s = now_s
             self._limit = max(1.0, self._limit * _CUT)

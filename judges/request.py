@@ -42,7 +42,7 @@ class Request:
         return _ENCODE(payload).encode("ascii")
 
     def key(self, body: bytes) -> bytes:
-        """Store key, 16 bytes: everything that moves a verdict (all of the body, protocol version)."""
+        """Store key, 16 bytes: everything that moves a verdict (the body, the protocol version)."""
         digest = hashlib.blake2b(self.protocol.encode(), digest_size=16)
         digest.update(b"\0")
         digest.update(body)

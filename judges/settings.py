@@ -54,8 +54,8 @@ class Settings:
         remote = [url for url in self.urls if not is_loopback(url)]
         if remote and not self.api_key:
             raise SettingsError(
-                f"the judge at {redact_url(remote[0])} needs a key and OPENAI_API_KEY is not set; set it, "
-                "point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
+                f"the judge at {redact_url(remote[0])} needs a key and OPENAI_API_KEY is not set; "
+                "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
                 "LMMS_CAPTIONS_JUDGE=lexical to try the pipeline without a judge"
             )
 
@@ -77,7 +77,9 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
     cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
-    concurrency = _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
+    concurrency = (
+        _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
+    )
     return Settings(
         judge=text("LMMS_CAPTIONS_JUDGE"),
         urls=_parse_urls(urls or _OPENAI_URL),
@@ -119,8 +121,8 @@ def _parse_urls(value: str) -> tuple[str, ...]:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(
-                f"LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, separated by "
-                f"commas, got {redact_url(url)!r}"
+                "LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, "
+                f"separated by commas, got {redact_url(url)!r}"
             )
     return urls
 

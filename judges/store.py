@@ -2,7 +2,8 @@
 
 A line is the key in hexadecimal, a space, the reply as JSON, and a line end. Every process appends
 to a segment of its own and reads all of them, so several processes, on one machine or on a shared
-file system, use one store without locks. A line that a kill or a full disk cut short is passed over.
+file system, use one store without locks. A line that a kill or a full disk cut short is passed
+over.
 """
 
 from __future__ import annotations

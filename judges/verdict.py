@@ -42,24 +42,31 @@ class Asked(Generic[T]):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class MatchJudgement:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What every benchmark's judgement of one question holds."""
+
+    run: int
+    """Judge run, which is its seed, >= 0."""
+    reply: str
+    """Raw text that the verdict was read from."""
+    reason: str | None
+    """Why the question is unscored, else ``None``."""
+    cached: bool
+    """Whether every reply came from the store."""
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchJudgement(Judgement):
     """VDC: one question answered from the caption, and the answer matched with the gold one."""
 
     question: str
     answer: str
     """Gold answer."""
-    run: int
-    """Judge run, which is its seed, >= 0."""
     predicted_answer: str | None
     """The judge's answer from the caption alone, ``None`` where it gave none."""
     verdict: Match | None
     """``None`` is unscored."""
     score: float | None
     """Quality of the match in [0, 5]; for ROUGE matching in [0, 1]. ``None`` is unscored."""
-    reply: str
-    """Raw text of the match step."""
-    reason: str | None
-    """Why the question is unscored, else ``None``."""
-    cached: bool
-    usage: Usage

@@ -1,4 +1,4 @@
-"""The command line ``lmms-eval-captions``: what surrounds a run. Runs themselves are lmms-eval's."""
+"""The command line ``lmms-eval-captions``: what surrounds a run. Runs are lmms-eval's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser(
-        "tasks-path", help="print the folder of the task definitions, for lmms-eval's --include_path"
+        "tasks-path",
+        help="print the folder of the task definitions, for lmms-eval's --include_path",
     )
     command.set_defaults(run=_tasks_path)
     command = commands.add_parser(
@@ -44,7 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("folder", type=Path, help="folder given to lmms-eval as --output_path")
     command.set_defaults(run=_check)
     command = commands.add_parser(
-        "doctor", help="what is installed, which judge would be asked and whether it answers, data found"
+        "doctor",
+        help="what is installed, which judge would be asked and whether it answers, data found",
     )
     command.set_defaults(run=_doctor)
     return parser

@@ -17,7 +17,15 @@ from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.judging import judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.sources import VDC
 
-_PACKAGES = ("lmms-eval", "lmms-eval-captions", "torch", "transformers", "datasets", "aiohttp", "av")
+_PACKAGES = (
+    "lmms-eval",
+    "lmms-eval-captions",
+    "torch",
+    "transformers",
+    "datasets",
+    "aiohttp",
+    "av",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,9 @@ def _software() -> list[Finding]:
     return [
         *findings,
         Finding("software", ok=True, text=text),
-        Finding("software", ok=True, text=f"java: {java or 'not found'} (for METEOR and PTB tokens)"),
+        Finding(
+            "software", ok=True, text=f"java: {java or 'not found'} (for METEOR and PTB tokens)"
+        ),
     ]
 
 
@@ -66,7 +76,9 @@ def _judge(settings: Settings) -> list[Finding]:
     default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
     model = settings.judge or default
     if model == LEXICAL:
-        return [Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")]
+        return [
+            Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
+        ]
     where = ", ".join(map(redact_url, settings.urls))
     key = "set" if settings.api_key else "not set"
     try:
@@ -90,7 +102,9 @@ async def _say_hello(settings: Settings, model: str) -> str:
 
 def _data(settings: Settings) -> list[Finding]:
     if settings.data is None:
-        text = "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
+        text = (
+            "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
+        )
         return [Finding("data", ok=True, text=text)]
     try:
         path = find_file(settings, VDC, "VDCScore_qa/camera.jsonl")

@@ -53,14 +53,14 @@ def manifests() -> list[ModelManifest]:
 
 
 def _adapt(tasks: ModuleType) -> None:
-    """Teach a loaded ``lmms_eval.tasks`` our folder, or say what to do where its shape is unknown."""
+    """Teach a loaded ``lmms_eval.tasks`` our folder, or say what to do where that fails."""
     try:
         _add_search_path(tasks.TaskManager)
         _report_missing_data_at_once(tasks.ConfigurableTask)
     except (AttributeError, TypeError, ValueError) as error:
         logger.warning(
-            "lmms-eval-captions does not know this version of lmms-eval ({}); its tasks are found with "
-            '--include_path "$(lmms-eval-captions tasks-path)"',
+            "lmms-eval-captions does not know this version of lmms-eval ({}); its tasks are found "
+            'with --include_path "$(lmms-eval-captions tasks-path)"',
             error,
         )
 
@@ -110,7 +110,7 @@ class _Finder(MetaPathFinder):
         self._act = act
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != self._name:
             return None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from accelerate import Accelerator
 from lmms_eval.api.model import lmms
-from lmms_eval_captions.judges.errors import DataError, SettingsError
 from tqdm import tqdm
+
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,8 +90,13 @@ class PlainCaptioner(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str]:
         """One caption a request, in the order of the requests."""
-        bar = tqdm(requests, desc="Captions", disable=self.rank != 0)
-        return [self.caption(self.read_request(request.args)) for request in bar]
+        asked = [self.read_request(request.args) for request in requests]
+        self.check(asked)
+        bar = tqdm(asked, desc="Captions", disable=self.rank != 0)
+        return [self.caption(request) for request in bar]
+
+    def check(self, requests: Sequence[CaptionRequest]) -> None:
+        """Look at all requests before the first caption; by default nothing is done."""
 
     def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
         """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.base import PlainCaptioner
 from lmms_eval_captions.model_wrappers.frames import read_frames
 from lmms_eval_captions.model_wrappers.scene_reading import read_scene
 from lmms_eval_captions.model_wrappers.scene_sentences import describe, focus_of
-from loguru import logger
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.model_wrappers.caption_columns import (
     ANY,
@@ -19,7 +21,6 @@ from lmms_eval_captions.model_wrappers.caption_columns import (
     video_of,
 )
 from lmms_eval_captions.model_wrappers.caption_rows import Row, read_rows
-from loguru import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

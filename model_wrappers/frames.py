@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from lmms_eval_captions.judges.errors import DataError
 from loguru import logger
+
+from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

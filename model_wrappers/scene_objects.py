@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
 from lmms_eval_captions.model_wrappers.scene_colors import NAMES, color_name, color_names
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
 from lmms_eval_captions.model_wrappers.scene_camera import CameraMove, CameraPath, read_camera
 from lmms_eval_captions.model_wrappers.scene_colors import color_shares
 from lmms_eval_captions.model_wrappers.scene_objects import (

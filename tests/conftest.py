@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: a scripted judge on loopback, engines that wait little, real data."""
+"""Fixtures that all tests share: a scripted judge, engines that wait little, real data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from judge_server import Behaviour, JudgeServer
 from loguru import logger
 
+from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.engine import Engine, EngineConfig
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

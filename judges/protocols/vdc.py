@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.engine import Ask
 
 _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
-_PRED: Final = re.compile(r"""['"]?\bpred['"]?\s*[:=]\s*['"]?(yes|no|true|false)\b""", re.IGNORECASE)
+_PRED: Final = re.compile(
+    r"""['"]?\bpred['"]?\s*[:=]\s*['"]?(yes|no|true|false)\b""", re.IGNORECASE
+)
 _SCORE: Final = re.compile(
     r"""['"]?\bscore['"]?\s*[:=]\s*['"]?(-?\d+(?:\.\d+)?)(?![\d.]*\d)(?!\s*[%/])""",
     re.IGNORECASE,
@@ -59,7 +61,7 @@ async def judge_question(
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.
         run: Judge run, sent as the seed, >= 0.
-        matcher: Scores (gold answer, predicted answer) instead of the judge; then there is no verdict.
+        matcher: Scores (gold answer, predicted answer) in place of the judge; no verdict then.
     """
     answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
     if answered.value is None:

@@ -6,14 +6,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Motion, Pattern, Scene, Shot, Thing
     from numpy.typing import NDArray
+
+    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Motion, Pattern, Scene, Shot, Thing
 
 WIDTH, HEIGHT, FPS = 320, 240, 24
 

@@ -21,7 +21,7 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
     """The questions of one aspect, by video id, in the official order.
 
     Every official line holds one video under a key of its own. Of a video that is there more than
-    once the last line counts, as in the released script's dictionary; empty pairs are kept, as there.
+    once the last line counts, as in the released script's dictionary; empty pairs are kept, too.
 
     Args:
         settings: Says where the data is.

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, TypeVar
-
-from loguru import logger
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judging import (
-    PendingRecord,
-    Record,
-    count,
-    judge_caption,
-    judge_defaults,
-    resolve,
-    score_or_nan,
-    signature_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.scoring import count, mean_over_runs, resolve, signature_of
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions, video_path
-from lmms_eval_captions.lmms_eval_tasks.vdc.records import CaptionRecords, by_run
+from lmms_eval_captions.lmms_eval_tasks.vdc.records import VdcRecords, by_run
 from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
 from lmms_eval_captions.metrics.rouge_l import rouge_l
 from lmms_eval_captions.metrics.vdc_acc import vdc_acc
@@ -38,7 +28,6 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.verdict import MatchJudgement
 
 Doc = Mapping[str, object]
-V = TypeVar("V")
 
 _TEMPLATE = Path(__file__).with_name("_default_template_yaml")
 
@@ -81,38 +70,40 @@ def doc_to_target(doc: Doc) -> str:
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """Submit one caption; the records fill in place once it is judged."""
     records = _submit(doc, results[0], task=f"vdc_{doc['aspect']}")
-    return {
-        "vdc_acc": PendingRecord(lambda: records().acc()),
-        "vdc_score": PendingRecord(lambda: records().score()),
-        "unscored": PendingRecord(lambda: records().unscored()),
-        "signature": PendingRecord(lambda: records().signature()),
-    }
+    return pending(records, {"vdc_acc": VdcRecords.acc, "vdc_score": VdcRecords.score})
 
 
 def process_results_rouge(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """As :func:`process_results`, with ROUGE-L in place of the judge's second step."""
     task = f"vdc_rouge_{doc['aspect']}"
     records = _submit(doc, results[0], task=task, matcher=rouge_l, matching="rouge-l")
-    return {
-        "vdc_rouge": PendingRecord(lambda: records().rouge()),
-        "unscored": PendingRecord(lambda: records().unscored()),
-        "signature": PendingRecord(lambda: records().signature()),
-    }
+    return pending(records, {"vdc_rouge": VdcRecords.rouge})
 
 
 def aggregate_acc(items: Sequence[Record]) -> float:
     """``vdc_acc`` in percent, mean over judge runs."""
-    return _mean_over_runs(items, "verdicts", "vdc_acc", vdc_acc)
+    records = resolve(items)
+    return mean_over_runs(
+        "vdc_acc", records, lambda: [vdc_acc(videos) for videos in by_run(records, "verdicts")]
+    )
 
 
 def aggregate_score(items: Sequence[Record]) -> float:
     """``vdc_score`` in [0, 5], mean over judge runs."""
-    return _mean_over_runs(items, "scores", "vdc_score", vdc_score)
+    records = resolve(items)
+    return mean_over_runs(
+        "vdc_score", records, lambda: [vdc_score(videos) for videos in by_run(records, "scores")]
+    )
 
 
 def aggregate_rouge(items: Sequence[Record]) -> float:
     """``vdc_rouge`` in percent, mean over judge runs."""
-    return _mean_over_runs(items, "scores", "vdc_rouge", lambda v: 100.0 * mean_over_videos(v))
+    records = resolve(items)
+    return mean_over_runs(
+        "vdc_rouge",
+        records,
+        lambda: [100.0 * mean_over_videos(videos) for videos in by_run(records, "scores")],
+    )
 
 
 def aggregate_unscored(items: Sequence[Record]) -> int:
@@ -132,41 +123,27 @@ def _submit(
     task: str,
     matcher: Callable[[str, str], float] | None = None,
     **extras: str,
-) -> Callable[[], CaptionRecords]:
-    """Submit a caption's questions, once for every judge run."""
-    questions = [Question(pair["question"], pair["answer"]) for pair in _pairs(doc)]
+) -> Callable[[], VdcRecords]:
+    def chain(question: Question, config: JudgeConfig, run: int) -> Chain[MatchJudgement]:
+        return partial(
+            judge_question,
+            question=question,
+            caption=caption,
+            config=config,
+            run=run,
+            matcher=matcher,
+        )
 
-    def chains(config: JudgeConfig) -> list[Chain[MatchJudgement]]:
-        return [
-            partial(
-                judge_question,
-                question=question,
-                caption=caption,
-                config=config,
-                run=run,
-                matcher=matcher,
-            )
-            for run in range(config.runs)
-            for question in questions
-        ]
-
-    video_id = str(doc["video_id"])
-    wait = judge_caption(
+    return submit_caption(
+        VdcRecords,
         caption,
         task=task,
-        video_id=video_id,
+        video_id=str(doc["video_id"]),
         aspect=str(doc["aspect"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=chains,
+        chains=[partial(chain, Question(pair["question"], pair["answer"])) for pair in _pairs(doc)],
+        **extras,
     )
-
-    @cache
-    def records() -> CaptionRecords:
-        made = CaptionRecords(task, video_id, len(questions), wait(), extras)
-        made.report_usage()
-        return made
-
-    return records
 
 
 def _pairs(doc: Doc) -> list[dict[str, str]]:
@@ -174,24 +151,3 @@ def _pairs(doc: Doc) -> list[dict[str, str]]:
     if not isinstance(pairs, list):
         raise TypeError(f"expected a document made by process_docs, got questions {pairs!r}")
     return pairs
-
-
-def _mean_over_runs(
-    items: Sequence[Record], field: str, metric: str, score: Callable[[list[list[V]]], float]
-) -> float:
-    """Mean over judge runs of a score, logged with its deviation and the signature."""
-    records = resolve(items)
-
-    def mean() -> float:
-        per_run = [score(videos) for videos in by_run(records, field)]
-        deviation = f" (standard deviation {pstdev(per_run):.4f} over {len(per_run)} judge runs)"
-        logger.info(
-            "{} = {:.4f}{} | {}",
-            metric,
-            fmean(per_run),
-            deviation if len(per_run) > 1 else "",
-            signature_of(records),
-        )
-        return fmean(per_run)
-
-    return score_or_nan(mean, metric=metric, items=records)

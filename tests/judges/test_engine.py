@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer
-
 from lmms_eval_captions.judges.engine import Ask, Chain, Engine
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.request import Reply, Request
@@ -62,7 +62,9 @@ def _only_right_answers(asked: list[Asked[str]], server: JudgeServer) -> None:
         assert one.value == server.reply(f"prompt {i}")
 
 
-def test_the_endpoint_is_kept_at_its_limit(serve: ServerFactory, make_engine: EngineFactory) -> None:
+def test_the_endpoint_is_kept_at_its_limit(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
     """As many requests as allowed are in flight, and never more."""
     server = serve(latency_s=0.02)
     _only_right_answers(_ask_all(make_engine(server.url, concurrency=10), 100), server)
@@ -81,7 +83,9 @@ def test_identical_requests_are_sent_once(serve: ServerFactory, make_engine: Eng
     assert (engine.meter.n_calls, engine.meter.n_cached) == (1, 20)
 
 
-def test_twins_in_flight_do_not_hold_a_place(serve: ServerFactory, make_engine: EngineFactory) -> None:
+def test_twins_in_flight_do_not_hold_a_place(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
     """While one of many twins waits for its reply, other questions use the free places."""
     server = serve(latency_s=0.05)
     engine = make_engine(server.url, concurrency=4)
@@ -284,7 +288,9 @@ def test_retry_after_is_honoured(serve: ServerFactory, make_engine: EngineFactor
     assert 0.4 <= time.monotonic() - started_s < 3.0
 
 
-def test_waiting_gives_the_place_to_others(serve: ServerFactory, make_engine: EngineFactory) -> None:
+def test_waiting_gives_the_place_to_others(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
     """With one place and a question told to wait long, the others are answered meanwhile."""
     server = serve(faults=("429",), fault_rate=1.0, max_faults=1, retry_after_s=2.0)
     engine = make_engine(server.url, concurrency=1)
@@ -351,7 +357,7 @@ engine.close()
 
 
 def test_a_killed_run_sends_only_what_is_missing(tmp_path: Path, serve: ServerFactory) -> None:
-    """SIGKILL in the middle, start again: nothing answered is asked again but what was in flight."""
+    """After SIGKILL and a new start nothing is asked again but what was in flight."""
     server = serve(latency_s=0.02)
     here = str(Path(__file__).parent)
     script = _SCRIPT.format(tests=here, url=server.url, store=str(tmp_path))
@@ -378,7 +384,7 @@ def test_a_killed_run_sends_only_what_is_missing(tmp_path: Path, serve: ServerFa
 def test_the_key_is_nowhere_but_on_the_wire(
     tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
 ) -> None:
-    """A server that echoes the key in its errors and replies does not get it into reasons or files."""
+    """A server that echoes the key in errors and replies gets it into no reason and no file."""
     key = "sk-very-secret-0123456789"
     server = serve(key=key)
     server.reply = lambda _: f"your key is {key}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import SHARED
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import SHARED
 from lmms_eval_captions.judges.prompt import Prompt, load_prompt, read_yaml
 
 PAPER = SHARED / "papers" / "004_dec2e5a25833334d.txt"

@@ -72,7 +72,9 @@ def test_a_line_that_was_cut_short_is_lost_alone(tmp_path: Path, n_lost: int) ->
 def test_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     """A damaged file costs its damaged lines and nothing else."""
     good = b"%s %s\n" % (_key(7).hex().encode(), Reply("good").to_json())
-    (tmp_path / "a.jsonl").write_bytes(b"\n\x00\xff garbage\nzz" + b"z" * 30 + b" {}\n" + good + good[:40])
+    (tmp_path / "a.jsonl").write_bytes(
+        b"\n\x00\xff garbage\nzz" + b"z" * 30 + b" {}\n" + good + good[:40]
+    )
     store = ReplyStore(tmp_path)
     assert len(store) == 1
     stored = store.get(_key(7))
@@ -81,7 +83,7 @@ def test_foreign_lines_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_that_says_what_to_do_and_loses_nothing(tmp_path: Path) -> None:
-    """A write that does not fit raises; what was there stays; writing goes on when there is room."""
+    """A write that does not fit raises, what was there stays, and writing goes on later."""
     store = ReplyStore(tmp_path)
     store.put(_key(1), Reply("first").to_json())
     size = _segments(tmp_path)[0].stat().st_size

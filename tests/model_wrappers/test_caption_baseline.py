@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.model_wrappers import caption_baseline
 from lmms_eval_captions.model_wrappers.base import read_request
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
-from loguru import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+import torch
 from lmms_eval.api.instance import Instance
 from loguru import logger
 
@@ -115,7 +116,7 @@ def test_arguments_arrive_as_lmms_eval_parses_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"colunm": "x"}, "unknown model_args colunm; known are path, column, missing"),
+        ({"colunm": "x"}, "does not know ['colunm']; it takes ['column', 'missing', 'path']"),
         ({"missing": "ignore"}, "missing='ignore' is not one of error, skip"),
         ({"path": ""}, "expected --model_args path=FILE"),
     ],
@@ -139,7 +140,7 @@ def test_the_device_is_the_accelerator_s(tmp_path: Path) -> None:
     assert captioner.device.type == "cpu"
 
     class Accelerator:
-        device = "meta"
+        device = torch.device("meta")
 
     captioner.accelerator = Accelerator()
     assert captioner.device.type == "meta"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.frames import frame_indices, read_frames
 

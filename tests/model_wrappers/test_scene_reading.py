@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene, Shot, Thing
 from lmms_eval_captions.model_wrappers.frames import read_frames

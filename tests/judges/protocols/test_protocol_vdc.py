@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import EngineFactory, ServerFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.protocols.vdc import (
@@ -28,7 +28,9 @@ from lmms_eval_captions.judges.verdict import MatchJudgement
         pytest.param('{"pred": "no", "score": 0}', ("no", 0.0), id="json"),
         pytest.param('```json\n{"pred": "yes", "score": 4}\n```', ("yes", 4.0), id="fenced"),
         pytest.param("```python\n{'pred': 'no', 'score': 1}\n```", ("no", 1.0), id="fenced-python"),
-        pytest.param("{'pred': 'yes', 'score': 4.8}", ("yes", 4.8), id="fraction-as-in-the-example"),
+        pytest.param(
+            "{'pred': 'yes', 'score': 4.8}", ("yes", 4.8), id="fraction-as-in-the-example"
+        ),
         pytest.param("{'pred': 'yes', 'score': '4'}", ("yes", 4.0), id="score-as-text"),
         pytest.param("{'score': 2, 'pred': 'no'}", ("no", 2.0), id="other-order"),
         pytest.param("{'pred': 'YES', 'score': 5}", ("yes", 5.0), id="upper-case"),
@@ -48,7 +50,9 @@ from lmms_eval_captions.judges.verdict import MatchJudgement
             ("yes", 5.0),
             id="reasoning-holds-another-verdict",
         ),
-        pytest.param("hm, they match.</think>{'pred': 'yes', 'score': 5}", ("yes", 5.0), id="no-open-tag"),
+        pytest.param(
+            "hm, they match.</think>{'pred': 'yes', 'score': 5}", ("yes", 5.0), id="no-open-tag"
+        ),
         pytest.param(
             "{'pred': 'no', 'score': 1} Wait, on reflection: {'pred': 'yes', 'score': 4}",
             ("yes", 4.0),
@@ -156,7 +160,9 @@ def test_both_steps_are_asked_with_the_papers_parameters(
     server.keep_bodies = True
     judgement = make_engine(server.url).submit([_chain("A red ball.")]).result()[0]
     first, second = server.bodies
-    assert {(b["model"], b["temperature"], b["seed"]) for b in (first, second)} == {("judge", 0.0, 0)}
+    assert {(b["model"], b["temperature"], b["seed"]) for b in (first, second)} == {
+        ("judge", 0.0, 0)
+    }
     assert f"Predicted Answer: {judgement.predicted_answer}\n" in second["messages"][1]["content"]
     assert judgement.usage.n_calls == 2
     assert judgement.usage.output_tokens > 0
@@ -165,7 +171,10 @@ def test_both_steps_are_asked_with_the_papers_parameters(
 def test_the_offline_stand_in_needs_no_server(make_engine: EngineFactory, tmp_path: Path) -> None:
     """``lexical`` answers from the caption's words and stores nothing."""
     engine = make_engine("http://127.0.0.1:9/v1")
-    chains = [_chain("The ball is red. The sky is blue.", model="lexical"), _chain("A dog.", model="lexical")]
+    chains = [
+        _chain("The ball is red. The sky is blue.", model="lexical"),
+        _chain("A dog.", model="lexical"),
+    ]
     right, wrong = engine.submit(chains).result()
     assert (right.predicted_answer, right.verdict, right.score) == ("The ball is red.", "yes", 5.0)
     assert (wrong.verdict, wrong.score) == ("no", 0.0)

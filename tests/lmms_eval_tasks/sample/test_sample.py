@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import av
 import pytest
+
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks import sample
 from lmms_eval_captions.lmms_eval_tasks.sample import render

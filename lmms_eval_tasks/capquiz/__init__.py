@@ -1,0 +1,1 @@
+"""CapQuiz: captions put to a multiple-choice test."""

@@ -1,0 +1,1 @@
+"""MSVD-Eval: G-VEval scores of video captions."""

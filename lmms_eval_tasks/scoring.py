@@ -1,0 +1,205 @@
+"""From the records of a task's captions to what lmms-eval prints and saves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, TypeVar
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.signature import Signature, package_version
+from lmms_eval_captions.judges.verdict import Usage
+from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, Judged, PendingRecord, Record
+
+if TYPE_CHECKING:
+    import argparse
+
+J = TypeVar("J")
+
+
+def resolve(items: Iterable[Record]) -> list[Record]:
+    """Wait for every record; those that came from other ranks are complete already."""
+    return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
+
+
+def mean_over_runs(
+    metric: str, items: Sequence[Record], per_run: Callable[[], Sequence[float]]
+) -> float:
+    """Mean over judge runs of a score, logged with its deviation and the signature.
+
+    Args:
+        metric: Metric shown in the log.
+        items: The resolved records of the task's captions, see :func:`head_of`.
+        per_run: Computes one score a judge run; not called where too much is unscored.
+
+    Returns:
+        The mean, or ``nan`` (with an error logged) where too many questions are unscored.
+    """
+
+    def mean() -> float:
+        scores = per_run()
+        spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
+        logger.info(
+            "{} = {:.4f}{} | {}",
+            metric,
+            fmean(scores),
+            spread if len(scores) > 1 else "",
+            signature_of(items),
+        )
+        return fmean(scores)
+
+    return score_or_nan(mean, metric=metric, items=items)
+
+
+def write_breakdown(
+    breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None
+) -> Path | None:
+    """Write a task's full breakdown as one JSON file beside lmms-eval's results.
+
+    Args:
+        breakdown: What to write.
+        task: Name of the task, part of the file's name.
+        args: lmms-eval's command line, handed to an aggregation that has a parameter ``args``.
+
+    Returns:
+        The file, or ``None`` where lmms-eval has no ``--output_path`` or the file cannot be written
+        (which is logged).
+    """
+    output_path = getattr(args, "output_path", None)
+    if not output_path:
+        return None
+    path = Path(output_path) / f"{time.strftime('%Y%m%d_%H%M%S')}_breakdown_{task}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(breakdown, indent=2, ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
+        return None
+    logger.info("breakdown of {} written to {}", task, path)
+    return path
+
+
+def score_or_nan(score: Callable[[], float], *, metric: str, items: Sequence[Record]) -> float:
+    """A score, or ``nan`` with a logged error where too many questions are unscored.
+
+    Args:
+        score: Computes the score.
+        metric: Metric shown in the message.
+        items: The resolved records, each with ``n_questions`` and ``n_unscored``.
+    """
+    n_questions, n_unscored = count(items, "n_questions"), count(items, "n_unscored")
+    try:
+        max_unscored = BENCH.settings().max_unscored
+    except SettingsError:
+        max_unscored = 0.0  # every record says why nothing was judged
+    if not n_questions or n_unscored > max_unscored * n_questions:
+        logger.error(
+            "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
+            "(LMMS_CAPTIONS_MAX_UNSCORED). Why: {}. Run the same command again to go on: verdicts "
+            "are kept, only what is missing is asked.",
+            items[0]["task"] if items else "no caption:",
+            metric,
+            n_unscored,
+            n_questions,
+            max_unscored,
+            _reasons(items) or "see the other metrics",
+        )
+        return nan
+    return score()
+
+
+def count(items: Iterable[Record], name: str) -> int:
+    """Sum of a count over records."""
+    return sum(int(str(item[name])) for item in items)
+
+
+def signature_of(items: Sequence[Record]) -> str:
+    """The signature of a task from the records of its captions, as :class:`Signature` prints it."""
+    if not items:
+        return "no captions were judged"
+    first = items[0]
+    extras = first["extras"]
+    return str(
+        Signature(
+            task=str(first["task"]),
+            judge=" + ".join(sorted({str(item["judge"]) for item in items})),
+            runs=int(str(first["runs"])),
+            protocol=int(str(first["protocol"])),
+            n_unscored=count(items, "n_unscored"),
+            n_questions=count(items, "n_questions"),
+            extras=extras if isinstance(extras, dict) else {},
+            version=package_version(),
+        )
+    )
+
+
+def head_of(
+    judged: Judged[J], *, task: str, video_id: str, n_questions: int, n_scored: int, **extras: str
+) -> Record:
+    """What every record of a caption holds: counts, reasons, and what :func:`signature_of` needs.
+
+    Args:
+        judged: The caption's judgements.
+        task: Task shown in the signature.
+        video_id: The video.
+        n_questions: Questions times runs.
+        n_scored: Those that have a verdict.
+        extras: What else moves this benchmark's score.
+    """
+    config = judged.config
+    n_unscored = n_questions - n_scored
+    return {
+        "task": task,
+        "video_id": video_id,
+        "judge": config.label if config else "none",
+        "runs": config.runs if config else 0,
+        "protocol": config.protocol if config else 0,
+        "extras": extras,
+        "n_questions": n_questions,
+        "n_unscored": n_unscored,
+        "reasons": {judged.reason: n_unscored} if judged.reason is not None else {},
+    }
+
+
+def report_usage(task: str, model: str, usage: Usage) -> None:
+    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
+    if usage.n_calls:
+        from lmms_eval.models.model_utils.usage_metrics import log_usage
+
+        log_usage(
+            model_name=model,
+            task_name=task,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            source="judge",
+        )
+
+
+def _reasons(items: Sequence[Record]) -> str:
+    reasons: Counter[str] = Counter()
+    for item in items:
+        counted = item.get("reasons")
+        if isinstance(counted, dict):
+            reasons.update(counted)
+    return "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+
+
+def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
+    """Group aggregation: the sum over the group's tasks."""
+    return sum(values)
+
+
+def signatures_of_tasks(values: Sequence[str], _sizes: Sequence[int], _weighted: bool) -> str:
+    """Group aggregation: the tasks' common signature fields, task names and counts left out."""
+    fields = [
+        [field for field in value.split("|")[1:] if not field.startswith("unscored:")]
+        for value in values
+    ]
+    return "|".join(dict.fromkeys(field for task in fields for field in task))

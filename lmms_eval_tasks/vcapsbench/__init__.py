@@ -1,0 +1,1 @@
+"""VCapsBench: fine-grained video caption quality."""

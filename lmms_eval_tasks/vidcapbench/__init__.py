@@ -1,0 +1,1 @@
+"""VidCapBench: captions for controllable text-to-video generation."""
