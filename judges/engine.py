@@ -173,8 +173,8 @@ class Engine:
                 if not n_left and not future.done() and not self._closing:
                     future.set_result([results[index] for index in range(len(chains))])
 
-        self._futures.add(future)
-        future.add_done_callback(self._futures.discard)  # type: ignore[arg-type]
+        self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
+        future.add_done_callback(self._futures.discard)
         self.meter.n_submitted += len(chains)
         for index in range(len(chains)):
             self._pending.append(partial(run, index))

@@ -60,3 +60,47 @@ VDC = Source(
     archives=("videos/videos_*.tar.gz",),
 )
 """Video Detailed Captions: ``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards."""
+
+_ANY_ARCHIVE = ("*.zip", "*.tar", "*.tar.gz", "**/*.zip", "**/*.tar", "**/*.tar.gz")
+
+VIDCAPBENCH = Source(
+    benchmark="vidcapbench",
+    page="https://huggingface.co/datasets/VidCapBench/VidCapBench",
+    license="see its page",
+    video_folder="vidcapbench/videos",
+    hub_repo="VidCapBench/VidCapBench",
+    archives=_ANY_ARCHIVE,
+)
+"""``VidCapBench-{AE,HE}_QA.jsonl``; the repository's list of files is unseen."""
+
+VCAPSBENCH = Source(
+    benchmark="vcapsbench",
+    page="https://huggingface.co/datasets/somos99/VCapsBench",
+    license="see its page",
+    video_folder="vcapsbench/videos5k",
+    hub_repo="somos99/VCapsBench",
+    archives=_ANY_ARCHIVE,
+)
+"""``VCapsBench_100KQA.jsonl``; the repository's list of files is unseen."""
+
+CAPQUIZ = Source(
+    benchmark="capquiz",
+    page="the paper's project page",
+    license="not released",
+    video_folder="capquiz/videos",
+    note="CapQuiz is announced and not released; a local capquiz.jsonl of the schema in the task's "
+    "README can be scored.",
+)
+"""``capquiz.jsonl``, not released."""
+
+MSVD_EVAL = Source(
+    benchmark="msvd_eval",
+    page="https://huggingface.co/datasets/friedrichor/MSVD",
+    license="see its page",
+    video_folder="msvd_eval/YouTubeClips",
+    hub_repo="friedrichor/MSVD",
+    archives=_ANY_ARCHIVE,
+    note="MSVD-Eval.json comes from the G-VEval authors' repository; VLM2Vec/MSVD holds the raw "
+    "videos too.",
+)
+"""``MSVD-Eval.json``; the videos are those of MSVD."""
