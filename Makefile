@@ -1,0 +1,33 @@
+# Everything runs in a virtual environment of its own, which the first target that needs it makes.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+STAMP := $(VENV)/.ready
+SOURCES := judges metrics lmms_eval_tasks model_wrappers
+TYPED := $(addprefix .typing/lmms_eval_captions/,$(SOURCES))
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: setup demo check test clean
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+# The built-in sample, from pixels to scores: no key, no network, no GPU.
+demo: setup
+	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval --model caption_baseline \
+	    --tasks vdc_score --output_path demo-results --log_samples
+	$(BIN)/lmms-eval-captions check demo-results
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+
+test: setup
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) demo-results build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,94 @@
+"""Whole runs of lmms-eval for tests: started as a user starts them, their results read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ASPECTS = ("camera", "short", "background", "main_object", "detailed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    output: Path
+    log: str
+    returncode: int
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        """``results`` of the newest results file."""
+        path = max(self.output.rglob("*_results.json"))
+        results: dict[str, dict[str, Any]] = json.loads(path.read_text())["results"]
+        return results
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The newest results file, whole."""
+        document: dict[str, Any] = json.loads(max(self.output.rglob("*_results.json")).read_text())
+        return document
+
+    def samples(self, task: str) -> list[dict[str, Any]]:
+        """The newest sample log of a task."""
+        path = max(self.output.rglob(f"*_samples_{task}.jsonl"))
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def scores(self, metrics: Sequence[str] = ("vdc_acc", "vdc_score")) -> dict[str, float]:
+        """The numbers of all tasks and groups."""
+        return {
+            f"{task} {metric}": values[f"{metric},none"]
+            for task, values in self.results.items()
+            for metric in metrics
+            if f"{metric},none" in values
+        }
+
+
+def command(arguments: Sequence[str], *, n_processes: int = 1) -> list[str]:
+    """The command line of a run."""
+    if n_processes == 1:
+        return [sys.executable, "-m", "lmms_eval", *arguments]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(n_processes)]
+    # Any free port: runs beside each other must not meet.
+    return [*launcher, "--master_port", "0", "-m", "lmms_eval", *arguments]
+
+
+def environment(cache: Path, **variables: str) -> dict[str, str]:
+    """The environment of a run that touches nothing of the user's."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("LMMS_", "OPENAI_"))}
+    ours = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_CACHE": str(cache / "datasets"),
+        "LMMS_CAPTIONS_CACHE": str(cache),
+        "LMMS_CAPTIONS_DATA": "sample",
+        "ACCELERATE_USE_CPU": "true",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    return {**kept, **ours, **variables}
+
+
+def run_lmms_eval(
+    output: Path,
+    *arguments: str,
+    env: Mapping[str, str],
+    n_processes: int = 1,
+    timeout_s: float = 900.0,
+) -> Run:
+    """Run lmms-eval to its end."""
+    line = [*arguments, "--output_path", str(output), "--log_samples"]
+    done = subprocess.run(
+        command(line, n_processes=n_processes),
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        cwd=output.parent,
+    )
+    return Run(output, done.stdout + done.stderr, done.returncode)
