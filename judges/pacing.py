@@ -1,35 +1,121 @@
-"""How many requests may be in flight: as many as allowed, fewer while the endpoint says 429."""
+"""How fast requests may go out: as many in flight as allowed, as fast as the endpoint takes them.
+
+The number in flight starts small and doubles each round trip (*slow start*), so that an endpoint
+with a low limit is not hit by hundreds of requests at once. After the first 429 requests are spaced
+out at the rate that the endpoint was seen to take; that rate creeps up, is cut at the next 429, and
+is lifted again when none comes for long.
+"""
 
 from __future__ import annotations
 
-_CUT = 0.8
-_CUT_EVERY_S = 0.5
+from collections import deque
+from math import inf
+from typing import Final
+
+_START: Final = 32
+"""Requests in flight before the first reply."""
+_WINDOW_S: Final = 1.5
+"""Replies of so long tell the rate that an endpoint takes."""
+_FIRST_RATE: Final = 20.0
+"""Least rate after the first 429: little was sent yet, so what was taken tells little."""
+_CUT: Final = 0.95
+_CUT_EVERY_S: Final = 0.5
+_SLOW_GROWTH: Final = 0.01
+"""Growth of the rate a second, right after a cut."""
+_FAST_GROWTH: Final = 0.5
+"""Growth a second while looking for the limit: after the first 429, and when it seems lifted."""
+_DOUBLE_EVERY_S: Final = 3.0
+"""Growth doubles when no 429 came for so long."""
 
 
 class Pacing:
-    """Additive increase, multiplicative decrease of the number of requests in flight.
+    """Limits of requests in flight and of requests a second; pure arithmetic on a given clock.
 
     Args:
-        most: Upper bound, >= 1; also where it starts.
+        most: Upper bound of requests in flight, >= 1.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = float(most)
-        self._limit = float(most)
-        self._last_cut_s = float("-inf")
+        self._most = most
+        self._limit = min(most, _START)
+        self._successes: deque[float] = deque()
+        self._sent: deque[float] = deque()
+        self._n_cuts = 0
+        self._last_cut_s = -inf
+        self._last_tick_s = -inf
+        self._tokens = 0.0
+        self.rate = inf
+        """Requests a second that may go out; infinite until a 429 came."""
 
     @property
     def limit(self) -> int:
         """Requests that may be in flight now, in [1, ``most``]."""
-        return max(1, int(self._limit))
+        return self._limit
 
-    def on_success(self) -> None:
-        """One request was answered: about one more a round trip."""
-        if self._limit < self._most:
-            self._limit = min(self._most, self._limit + 1.0 / self._limit)
+    def on_success(self, now_s: float) -> None:
+        """One request was answered."""
+        if self._limit < self._most and self.rate == inf:
+            self._limit += 1
+        _count(self._successes, now_s)
 
     def on_rate_limit(self, now_s: float) -> None:
-        """A request was refused as too fast: cut, but once for all that were in flight together."""
-        if now_s - self._last_cut_s >= _CUT_EVERY_S:
-            self._last_cut_s = now_s
-            self._limit = max(1.0, self._limit * _CUT)
+        """One request was refused as too fast: cut, but once for all that went out together."""
+        if now_s - self._last_cut_s < _CUT_EVERY_S:
+            return
+        # Before the first reply only what went out tells how much may be taken.
+        seen = self._successes or self._sent
+        # One more than was counted: the window cuts through the last interval.
+        taken = (1 + sum(s >= now_s - _WINDOW_S for s in seen)) / _WINDOW_S
+        if self.rate == inf:
+            self.rate = max(taken, _FIRST_RATE)
+        else:
+            self.rate = max(1.0, min(self.rate, max(taken, self.rate / 2)) * _CUT)
+        self._limit = self._most
+        self._n_cuts += 1
+        self._last_cut_s = self._last_tick_s = now_s
+        self._tokens = 0.0
+
+    def take(self, now_s: float) -> bool:
+        """Whether one more request may go out now; counts it if so."""
+        if self.rate == inf:
+            if not self._successes:
+                _count(self._sent, now_s)
+            return True
+        self._refill(now_s)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def wait_s(self) -> float:
+        """Seconds until :meth:`take` is worth asking again, > 0."""
+        return max(0.001, (1.0 - self._tokens) / self.rate)
+
+    def _refill(self, now_s: float) -> None:
+        elapsed_s = now_s - self._last_tick_s
+        self._last_tick_s = now_s
+        self.rate *= 1.0 + min(1.0, self._growth(now_s) * elapsed_s)
+        if self._is_lifted(now_s):
+            self.rate = inf
+            self._n_cuts = 0
+        # At most a twentieth of a second's worth goes out at once.
+        self._tokens = min(max(1.0, self.rate / 20), self._tokens + elapsed_s * self.rate)
+
+    def _growth(self, now_s: float) -> float:
+        if self._n_cuts < 2:
+            return _FAST_GROWTH
+        doublings = (now_s - self._last_cut_s) // _DOUBLE_EVERY_S
+        return float(min(_FAST_GROWTH, _SLOW_GROWTH * 2**doublings))
+
+    def _is_lifted(self, now_s: float) -> bool:
+        """Whether the rate is no limit any more: far above what is sent, and no 429 for long."""
+        if now_s - self._last_cut_s < 2 * _DOUBLE_EVERY_S:
+            return False
+        return self.rate > 4 * max(1, len(self._successes)) / _WINDOW_S
+
+
+def _count(times: deque[float], now_s: float) -> None:
+    """Add a moment, and forget those that left the window."""
+    times.append(now_s)
+    while times[0] < now_s - _WINDOW_S:
+        times.popleft()

@@ -54,9 +54,9 @@ def command(arguments: Sequence[str], *, n_processes: int = 1) -> list[str]:
     """The command line of a run."""
     if n_processes == 1:
         return [sys.executable, "-m", "lmms_eval", *arguments]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(n_processes)]
-    # Any free port: runs beside each other must not meet.
-    return [*launcher, "--master_port", "0", "-m", "lmms_eval", *arguments]
+    # Standalone takes any free port: runs beside each other must not meet.
+    launcher = ["torch.distributed.run", "--standalone", "--nproc_per_node", str(n_processes)]
+    return [sys.executable, "-m", *launcher, "-m", "lmms_eval", *arguments]
 
 
 def environment(cache: Path, **variables: str) -> dict[str, str]:

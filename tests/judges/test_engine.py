@@ -132,10 +132,10 @@ def test_what_can_pass_is_tried_again(
     fault: str, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
     """Failures that pass cost nothing but time: all answers come, each is paid for once."""
-    server = serve(faults=(fault,), fault_rate=0.5)
+    server = serve(faults=(fault,), fault_rate=0.25)
     engine = make_engine(server.url, concurrency=8)
     _only_right_answers(_ask_all(engine, 60), server)
-    assert server.counts.n_faults > 10
+    assert server.counts.n_faults > 5
     assert server.counts.n_answered == 60
     assert engine.meter.n_retried == server.counts.n_faults
 

@@ -1,0 +1,107 @@
+"""Pacing on a simulated clock: a limit is found, kept to, and left when it is lifted."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_captions.judges.pacing import Pacing
+
+
+class _Endpoint:
+    """Takes ``rate`` requests a second, refuses the rest at once; replies after a round trip."""
+
+    def __init__(self, pacing: Pacing, rate: float, latency_s: float = 0.2) -> None:
+        self.pacing = pacing
+        self.rate = rate
+        self.latency_s = latency_s
+        self.now_s = 0.0
+        self.tokens = 0.0
+        self.replies: list[float] = []
+        self.n_sent = self.n_refused = 0
+
+    def run(self, seconds: float, step_s: float = 0.002) -> tuple[float, float]:
+        """Requests answered a second, and the share of requests refused."""
+        n_answered, n_sent, n_refused = 0, self.n_sent, self.n_refused
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            self.now_s += step_s
+            self.tokens = min(max(1.0, self.rate / 10), self.tokens + step_s * self.rate)
+            while self.replies and self.replies[0] <= self.now_s:
+                self.pacing.on_success(self.replies.pop(0))
+                n_answered += 1
+            self._send()
+        share = (self.n_refused - n_refused) / max(1, self.n_sent - n_sent)
+        return n_answered / seconds, share
+
+    def _send(self) -> None:
+        while len(self.replies) < self.pacing.limit and self.pacing.take(self.now_s):
+            self.n_sent += 1
+            if self.tokens >= 1.0:
+                self.tokens -= 1.0
+                self.replies.append(self.now_s + self.latency_s)
+            else:
+                self.n_refused += 1
+                self.pacing.on_rate_limit(self.now_s)
+
+
+@pytest.mark.parametrize("rate", [10.0, 20.0, 100.0, 400.0])
+@pytest.mark.parametrize("most", [64, 256])
+def test_a_rate_limit_is_found_and_hardly_ever_passed(rate: float, most: int) -> None:
+    """After ten seconds the endpoint is within a tenth of its limit, with few refusals."""
+    endpoint = _Endpoint(Pacing(most), rate)
+    endpoint.run(10.0)
+    answered, refused = endpoint.run(30.0)
+    reachable = min(rate, most / endpoint.latency_s)
+    assert answered == pytest.approx(reachable, rel=0.1)
+    assert refused < 0.05
+    assert endpoint.n_refused < 0.05 * endpoint.n_sent + 40
+
+
+def test_a_limit_that_is_lifted_is_left() -> None:
+    """Half a minute later requests go out as fast as places allow."""
+    endpoint = _Endpoint(Pacing(64), 50.0)
+    endpoint.run(20.0)
+    endpoint.rate = 1e9
+    endpoint.run(30.0)
+    assert endpoint.run(5.0)[0] == pytest.approx(64 / 0.2, rel=0.1)
+
+
+def test_a_limit_that_is_lowered_is_followed() -> None:
+    """A provider that takes less from now on gets less, within seconds."""
+    endpoint = _Endpoint(Pacing(256), 200.0)
+    endpoint.run(15.0)
+    endpoint.rate = 20.0
+    endpoint.run(15.0)
+    answered, refused = endpoint.run(20.0)
+    assert answered == pytest.approx(20.0, rel=0.1)
+    assert refused < 0.05
+
+
+def test_the_number_in_flight_starts_small_and_doubles() -> None:
+    """Each reply makes room for two, up to the bound."""
+    pacing = Pacing(256)
+    assert pacing.limit == 32
+    for _ in range(32):
+        pacing.on_success(0.2)
+    assert pacing.limit == 64
+    for _ in range(1000):
+        pacing.on_success(0.4)
+    assert pacing.limit == 256
+    assert pacing.rate == inf
+
+
+@given(st.integers(1, 300), st.lists(st.sampled_from("sr"), max_size=300))
+def test_limits_stay_in_bounds(most: int, events: str) -> None:
+    """Whatever comes, at least one request may be in flight, and some rate above 0 is allowed."""
+    pacing = Pacing(most)
+    for number, event in enumerate(events):
+        now_s = number * 0.1
+        pacing.take(now_s)
+        pacing.on_success(now_s) if event == "s" else pacing.on_rate_limit(now_s)
+        assert 1 <= pacing.limit <= most
+        assert pacing.rate > 0.0
+        assert pacing.rate == inf or pacing.wait_s() > 0.0
