@@ -1,0 +1,54 @@
+"""Which requests take so much longer than others that a second copy is worth sending."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+_N_KNOWN: Final = 512
+_N_NEEDED: Final = 64
+_FACTOR: Final = 4.0
+_LEAST_S: Final = 1.0
+_SHARE: Final = 0.01
+_FREE: Final = 8
+
+
+class Stragglers:
+    """Tells when a request is a straggler, from how long the latest replies took.
+
+    A copy may be billed as well, so at most one request in a hundred gets one.
+    """
+
+    def __init__(self) -> None:
+        self._latencies_s: deque[float] = deque(maxlen=_N_KNOWN)
+        self._n_calls = 0
+        self._n_copies = 0
+
+    def on_reply(self, latency_s: float) -> None:
+        """One request was answered after so long."""
+        self._latencies_s.append(latency_s)
+        self._n_calls += 1
+
+    def threshold_s(self) -> float | None:
+        """Age at which a request is a straggler: four times what 95 in 100 replies take.
+
+        Returns:
+            Seconds, at least one; ``None`` while too little is known.
+
+        >>> stragglers = Stragglers()
+        >>> for _ in range(100):
+        ...     stragglers.on_reply(0.5)
+        >>> stragglers.threshold_s()
+        2.0
+        """
+        if len(self._latencies_s) < _N_NEEDED:
+            return None
+        ordered = sorted(self._latencies_s)
+        return max(_LEAST_S, _FACTOR * ordered[int(0.95 * len(ordered))])
+
+    def may_copy(self) -> bool:
+        """Whether one more copy is within the bound; counts it if so."""
+        if self._n_copies >= _FREE + _SHARE * self._n_calls:
+            return False
+        self._n_copies += 1
+        return True
