@@ -13,7 +13,9 @@ import argparse
 import asyncio
 import hashlib
 import json
+import math
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -49,6 +51,9 @@ class Behaviour:
     """Words of that answer, before the status."""
     key: str | None = None
     """Bearer token that is asked for, or ``None``."""
+    logprobs: str = "none"
+    """What a request for log-probabilities gets: ``none``, ``refuse`` (400), or those of tokens
+    that hold a whole number (``whole``) or one digit (``digits``)."""
 
 
 @dataclass(slots=True)
@@ -61,6 +66,8 @@ class Counts:
     n_faults: int = 0
     n_in_flight: int = 0
     most_in_flight: int = 0
+    n_late: int = 0
+    """Replies whose asker was gone by then."""
     n_repeated: int = 0
     """Requests for a body that had been answered well before."""
     first_s: float = 0.0
@@ -74,6 +81,14 @@ class Counts:
         return {**counts, "n_distinct": len(self.answered)}
 
 
+def scripted_reply(prompt: str) -> str:
+    """What the judge says to a prompt of any benchmark, from the prompt's own digest."""
+    for mark, reply in _REPLIES.items():
+        if mark in prompt:
+            return reply(prompt)
+    return vdc_reply(prompt)
+
+
 def vdc_reply(prompt: str) -> str:
     """What the judge says to a prompt of VDC, from the prompt's own digest."""
     digest = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
@@ -81,6 +96,56 @@ def vdc_reply(prompt: str) -> str:
         score = digest[0] % 6
         return str({"pred": "yes" if score >= 3 else "no", "score": score})
     return f"Answer {digest.hex()}."
+
+
+def vcapsbench_reply(prompt: str) -> str:
+    """An answer to a prompt of VCapsBench."""
+    digest = _digest(prompt)
+    return f"{('Yes', 'Yes', 'No', 'Unanswerable')[digest % 4]}@@@The caption says so, {digest}."
+
+
+def capquiz_reply(prompt: str) -> str:
+    """A letter for a prompt of CapQuiz."""
+    return "ABCDEF"[_digest(prompt) % 6]
+
+
+def vidcapbench_reply(prompt: str) -> str:
+    """A grade, or an answer, to a prompt of VidCapBench."""
+    digest = _digest(prompt)
+    if prompt.endswith("\nYour Result:"):
+        # The analysis names other scores, as judges do.
+        return json.dumps({"score": digest % 4 - 1, "analysis": "Not 2 nor -1: 1 of 0."})
+    return f"Answer {digest}."
+
+
+def gveval_reply(prompt: str) -> str:
+    """Scores for a prompt of G-VEval, after a reason that holds other numbers."""
+    digest = _digest(prompt)
+    reason = "Frame 1 of 3 shows 2 people; I would not say 50."
+    if "Wrap Accuracy score in" not in prompt:
+        return f"{reason} The final score is ${digest % 101}$."
+    names = ("Accuracy", "Completeness", "Conciseness", "Relevance")
+    scores = [(digest >> 7 * index) % 101 for index in range(4)]
+    return f"{reason} " + " ".join(
+        f"The {name} score is {mark}{score}{mark}."
+        for name, mark, score in zip(names, "αβψδ", scores, strict=True)
+    )
+
+
+def _digest(prompt: str) -> int:
+    encoded = prompt.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "big")
+
+
+_REPLIES: dict[str, Callable[[str], str]] = {
+    "{{accuracy_score}}": gveval_reply,
+    "The final score is ${{score}}$": gveval_reply,
+    "chatbot to answer questions": vidcapbench_reply,
+    "\nYour Result:": vidcapbench_reply,
+    "@@@": vcapsbench_reply,
+    "F. Cannot be determined": capquiz_reply,
+}
+"""Words of a benchmark's judge prompt, and what answers it; VDC's where none is in the prompt."""
 
 
 class JudgeServer:
@@ -95,7 +160,7 @@ class JudgeServer:
     def __init__(
         self,
         behaviour: Behaviour | None = None,
-        reply: Callable[[str], str] = vdc_reply,
+        reply: Callable[[str], str] = scripted_reply,
         port: int = 0,
     ) -> None:
         self.behaviour = behaviour or Behaviour()
@@ -172,6 +237,9 @@ class JudgeServer:
         elif behaviour.status != 200:
             message = f"{behaviour.message} {behaviour.status}"
             connection.send(behaviour.status, json.dumps({"error": {"message": message}}))
+        elif behaviour.logprobs == "refuse" and b'"logprobs":true' in body:
+            message = "logprobs are not supported with this model"
+            connection.send(400, json.dumps({"error": {"message": message}}))
         elif not self._has_token(now_s):
             counts.n_rate_limited += 1
             self._send_429(connection)
@@ -192,7 +260,9 @@ class JudgeServer:
     def _completion(self, body: bytes, text: str | None, reason: str = "stop") -> str:
         if text is None:
             text = self.reply(_last_text(json.loads(body)))
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+        choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
+        if self.behaviour.logprobs in ("whole", "digits") and b'"logprobs":true' in body:
+            choice["logprobs"] = {"content": logprobs_of(text, self.behaviour.logprobs)}
         usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4 + 1}
         return json.dumps({"choices": [{**choice, "finish_reason": reason}], "usage": usage})
 
@@ -206,7 +276,9 @@ class JudgeServer:
 
         def done() -> None:
             counts.n_in_flight -= 1
-            if not connection.closed:
+            if connection.closed:
+                counts.n_late += 1
+            else:
                 act()
 
         self._loop.call_later(latency_s, done)
@@ -321,6 +393,27 @@ class _Connection(asyncio.Protocol):
         """End the connection without a word."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def logprobs_of(text: str, tokenizer: str) -> list[dict[str, Any]]:
+    """Log-probabilities as OpenAI gives them: of every token 0.75, and 0.25 of the number below it.
+
+    Args:
+        text: The reply.
+        tokenizer: ``whole`` for numbers of up to three digits as one token, or ``digits``.
+    """
+    pieces = re.findall(r"[0-9]{1,3}|[^0-9]+" if tokenizer == "whole" else r"[0-9]|[^0-9]+", text)
+    content = []
+    for piece in pieces:
+        other = str(int(piece) - 1) if piece.isdecimal() and int(piece) else "so"
+        chances = {piece: 0.75, other: 0.25}
+        top = [_token(name, math.log(chance)) for name, chance in chances.items()]
+        content.append({**top[0], "top_logprobs": top})
+    return content
+
+
+def _token(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
 
 
 def _last_text(payload: dict[str, Any]) -> str:

@@ -36,18 +36,29 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
+        may_be_billed: Whether the request may have been answered, and billed, out of sight.
     """
 
     def __init__(
-        self, message: str, *, retry_after_s: float | None = None, rate_limited: bool = False
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        rate_limited: bool = False,
+        may_be_billed: bool = True,
     ) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.rate_limited = rate_limited
+        self.may_be_billed = may_be_billed
 
 
 class JudgeRequestError(JudgeError):
     """The endpoint refuses this one request (400, 413, 422): its question is unscored."""
+
+
+class LogprobsRefusedError(JudgeRequestError):
+    """The endpoint, or this model of it, gives no log-probabilities."""
 
 
 class JudgeStoppedError(JudgeError):

@@ -6,16 +6,27 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
+from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.prices import JudgeMode
+
+S = TypeVar("S", bound=str)
 
 LEXICAL = "lexical"
 """Name of the offline stand-in judge."""
 
 SAMPLE = "sample"
 """Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
+
+VIDCAPBENCH_FORMATS = ("free", "miradata", "dream1k", "vript", "hunyuan")
+"""Caption formats of VidCapBench, its default first."""
+
+JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
+"""How the judge is asked, the default first."""
 
 _OPENAI_URL = "https://api.openai.com/v1"
 
@@ -40,10 +51,20 @@ class Settings:
     """Root of local benchmark data, ``sample``, or ``None`` for the hub."""
     t5: Path | None
     """T5 ``spiece.model`` or tokenizer folder, or ``None``."""
+    vidcapbench_format: str
+    """Caption format that VidCapBench asks captioners for, one of ``VIDCAPBENCH_FORMATS``."""
     max_unscored: float
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
+    mode: JudgeMode
+    """Whether the judge is asked at once or through the provider's Batch API."""
+    max_cost_usd: float | None
+    """Most US dollars that a run may be billed, all processes together, > 0, or ``None``."""
+    prices: Path | None
+    """File of prices that is laid over the packaged ones, or ``None``."""
     rank: int
     """Rank of this process in a distributed run, 0 alone."""
+    world_size: int
+    """Processes of a distributed run, 1 alone."""
 
     def require_judge_access(self) -> None:
         """Raise where a remote endpoint would be called without a key.
@@ -77,20 +98,31 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
     cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
+    prices = text("LMMS_CAPTIONS_PRICES")
+    mode = _choice("LMMS_CAPTIONS_JUDGE_MODE", text("LMMS_CAPTIONS_JUDGE_MODE"), JUDGE_MODES)
     concurrency = (
         _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
     )
     return Settings(
         judge=text("LMMS_CAPTIONS_JUDGE"),
-        urls=_parse_urls(urls or _OPENAI_URL),
+        urls=_parse_urls(urls or _OPENAI_URL, mode),
         api_key=text("OPENAI_API_KEY"),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
         cache=Path(cache).expanduser() if cache else Path.home() / ".cache" / "lmms-eval-captions",
         data=text("LMMS_CAPTIONS_DATA"),
         t5=Path(t5).expanduser() if t5 else None,
+        vidcapbench_format=_choice(
+            "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT",
+            text("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT"),
+            VIDCAPBENCH_FORMATS,
+        ),
         max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
+        mode=mode,
+        max_cost_usd=_dollars("LMMS_CAPTIONS_MAX_COST", text("LMMS_CAPTIONS_MAX_COST")),
+        prices=Path(prices).expanduser() if prices else None,
         rank=int(env.get("RANK", "0") or 0),
+        world_size=int(env.get("WORLD_SIZE", "1") or 1),
     )
 
 
@@ -114,7 +146,7 @@ def redact_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _parse_urls(value: str) -> tuple[str, ...]:
+def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
     urls = tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
     urls = tuple(url.removesuffix("/chat/completions") for url in urls)
     for url in urls:
@@ -124,6 +156,11 @@ def _parse_urls(value: str) -> tuple[str, ...]:
                 "LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, "
                 f"separated by commas, got {redact_url(url)!r}"
             )
+    if mode == "batch" and len(urls) > 1:
+        raise SettingsError(
+            "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one provider, "
+            f"got {len(urls)}"
+        )
     return urls
 
 
@@ -133,6 +170,27 @@ def _integer(name: str, value: str | None) -> int | None:
     if not re.fullmatch(r"\d+", value) or int(value) < 1:
         raise SettingsError(f"{name}: expected a whole number of at least 1, got {value!r}")
     return int(value)
+
+
+def _choice(name: str, value: str | None, known: tuple[S, ...]) -> S:
+    if value is None:
+        return known[0]
+    for choice in known:
+        if choice == value:
+            return choice
+    raise SettingsError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def _dollars(name: str, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        dollars = float(value.removeprefix("$"))
+    except ValueError:
+        dollars = 0.0
+    if not 0.0 < dollars < inf:
+        raise SettingsError(f"{name}: expected US dollars above 0, such as 20, got {value!r}")
+    return dollars
 
 
 def _share(name: str, value: str | None, default: float) -> float:

@@ -10,6 +10,9 @@ T = TypeVar("T")
 Match = Literal["yes", "no"]
 """Whether a predicted answer matches the gold answer."""
 
+Correctness = Literal["correct", "partial", "neutral", "wrong"]
+"""How a predicted answer relates to the gold answer: 2, 1, 0 and -1 of VidCapBench's judge."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -70,3 +73,80 @@ class MatchJudgement(Judgement):
     """``None`` is unscored."""
     score: float | None
     """Quality of the match in [0, 5]; for ROUGE matching in [0, 1]. ``None`` is unscored."""
+
+
+YesNo = Literal["yes", "no", "unanswerable"]
+"""What a judge answers to a yes-no question from a caption alone."""
+
+Agreement = Literal["positive", "negative", "unanswerable"]
+"""VCapsBench: the caption gives the gold answer, the other one, or does not speak of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementJudgement(Judgement):
+    """VCapsBench: one yes-no question, asked several times about the caption."""
+
+    category: str
+    question: str
+    answer: YesNo
+    """Gold answer, yes or no."""
+    asks: tuple[YesNo | None, ...]
+    """What each ask was read as, ``None`` where it could not be."""
+    predicted_answer: YesNo | None
+    """The consensus of the asks."""
+    verdict: Agreement | None
+    """``None`` is unscored."""
+
+
+QuizOutcome = Literal["true_positive", "false_positive", "false_negative"]
+"""CapQuiz: the right option, a wrong one, or "Cannot be determined"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuizJudgement(Judgement):
+    """CapQuiz: one multiple-choice question answered from the caption."""
+
+    category: str
+    question: str
+    answer: str
+    """Text of the right option."""
+    choice: str | None
+    """Text of the option that the judge chose."""
+    verdict: QuizOutcome | None
+    """``None`` is unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectnessJudgement(Judgement):
+    """VidCapBench: one question answered from the caption, and the answer graded."""
+
+    question: str
+    answer: str
+    """Gold answer."""
+    dimension: str
+    """Primary category of the question."""
+    sub_category: str
+    predicted_answer: str | None
+    """The judge's answer from the caption alone, ``None`` where it gave none."""
+    verdict: Correctness | None
+    """``None`` is unscored."""
+
+
+ScoreDistribution = tuple[tuple[float, float], ...]
+"""(number, probability) of every number that a score may be, probabilities summing to 1."""
+
+Scoring = Literal["logprobs", "plain"]
+"""What a score was read from: the probabilities of its tokens, or its number alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresJudgement(Judgement):
+    """G-VEval: one caption scored along one or more dimensions."""
+
+    numbers: dict[str, float]
+    """Dimension to the number that the judge wrote; empty is unscored."""
+    distributions: dict[str, ScoreDistribution]
+    """Dimension to the numbers that it might have written; the written one alone where the
+    scoring is plain."""
+    scoring: Scoring | None
+    """``plain`` where one of the dimensions is; ``None`` is unscored."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from lmms_eval_captions.judges.errors import DataError
 
 _SIGNATURE = "signature,"
+_UNAVAILABLE = re.compile(r"\|(\w+):unavailable(?=\|)")
 _UNSCORED = re.compile(r"\|unscored:(\d+)/(\d+)\|")
 
 
@@ -58,10 +59,13 @@ def check_folder(folder: Path, *, max_unscored: float) -> Report:
 
 
 def _problems(metrics: Mapping[str, object], *, max_unscored: float) -> list[str]:
+    # A metric whose signature says that it is unavailable (no tokenizer) is nan for that reason.
+    unavailable = set(_UNAVAILABLE.findall(_signature(metrics)))
     problems = [
         f"{name.partition(',')[0]} is nan"
         for name, value in metrics.items()
         if isinstance(value, float) and isnan(value) and "_stderr" not in name
+        if name.partition(",")[0] not in unavailable
     ]
     found = _UNSCORED.search(_signature(metrics))
     if found:

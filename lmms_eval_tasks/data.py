@@ -115,14 +115,19 @@ def read_jsonl(path: Path) -> list[dict[str, object]]:
         DataError: If the file is missing, cut off, or has a line that is not an object; the text
             names the line.
     """
-    rows: list[dict[str, object]] = []
+    return [row for _, row in read_numbered_jsonl(path)]
+
+
+def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
+    """As :func:`read_jsonl`, each object with its line's number, which starts at 1."""
+    rows: list[tuple[int, dict[str, object]]] = []
     n_lines = 0
     try:
         with _open(path) as stream:
             for raw in stream:
                 n_lines += 1
                 if raw.strip():
-                    rows.append(_parse_line(raw, path, n_lines))
+                    rows.append((n_lines, _parse_line(raw, path, n_lines)))
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read beyond line {n_lines} ({error}); download it again"

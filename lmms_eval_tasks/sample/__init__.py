@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import time
@@ -11,16 +10,29 @@ import uuid
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.sample.capquiz import write_capquiz
 from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
+from lmms_eval_captions.lmms_eval_tasks.sample.files import write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.msvd_eval import write_msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.sample.questions import ASPECTS, questions
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.vcapsbench import write_vcapsbench
+from lmms_eval_captions.lmms_eval_tasks.sample.vidcapbench import write_vidcapbench
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
-SAMPLE_VERSION = 1
+SAMPLE_VERSION = 2
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
+
+_WRITERS: tuple[Callable[[Path], None], ...] = (
+    write_vcapsbench,
+    write_capquiz,
+    write_vidcapbench,
+    write_msvd_eval,
+)
+"""Write each further benchmark's files below the sample's root, once VDC's clips are there."""
 
 _MARKER = "SAMPLE_VERSION"
 _STALE_S = 3600.0
@@ -51,7 +63,7 @@ def write_sample(root: Path) -> None:
     processes may call this at once, and one that is killed leaves no half-written root behind.
 
     Args:
-        root: Folder that will hold ``vdc/``.
+        root: Folder that will hold ``vdc/`` and the folders of the other benchmarks.
 
     Raises:
         DataError: If the folder holds something that is not a sample, or cannot be written.
@@ -85,15 +97,12 @@ def _write_into(folder: Path) -> None:
         write_video(scene, videos / f"{scene.video_id}.mp4")
     for aspect in ASPECTS:
         rows = ({scene.video_id: questions(scene, aspect)} for scene in SCENES)
-        _write_lines(qa / f"{aspect}.jsonl", rows)
+        write_lines(qa / f"{aspect}.jsonl", rows)
     references = ({"video_id": scene.video_id, **captions(scene)} for scene in SCENES)
-    _write_lines(folder / "vdc" / "captions.jsonl", references)
+    write_lines(folder / "vdc" / "captions.jsonl", references)
+    for write in _WRITERS:
+        write(folder)
     (folder / _MARKER).write_text(f"{SAMPLE_VERSION}\n", encoding="utf-8")
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _move_into_place(draft: Path, root: Path) -> None:

@@ -1,0 +1,81 @@
+"""How many tokens T5 makes of a text, its end of sequence included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+from lmms_eval_captions.judges.errors import DataError
+
+TokenCounter = Callable[[str], int]
+
+HUB_REPO: Final = "google/flan-t5-base"
+_MODEL: Final = "spiece.model"
+_FAST: Final = "tokenizer.json"
+_ADVICE: Final = (
+    f"set LMMS_CAPTIONS_T5 to a T5 {_MODEL} or a tokenizer folder, such as one made by "
+    f"`hf download {HUB_REPO} {_MODEL}`"
+)
+
+
+@cache
+def token_counter(path: Path | None) -> TokenCounter:
+    """A function from a text to its number of T5 tokens, >= 1.
+
+    Args:
+        path: T5's SentencePiece model, or a tokenizer folder; ``None`` for flan-t5-base from the
+            hub. A ``tokenizer.json`` will do, too.
+
+    Raises:
+        DataError: If there is no tokenizer, or it cannot be read; the text says what to do.
+    """
+    file = _from_hub() if path is None else _file_of(path)
+    try:
+        return _fast(file) if file.suffix == ".json" else _sentencepiece(file)
+    # The tokenizers library raises bare exceptions.
+    except Exception as error:
+        raise DataError(f"{file} is no T5 tokenizer ({error}); {_ADVICE}") from error
+
+
+def _file_of(path: Path) -> Path:
+    names = [path] if path.is_file() else [path / _MODEL, path / _FAST]
+    for name in names:
+        if name.is_file():
+            return name
+    raise DataError(f"LMMS_CAPTIONS_T5: no {_MODEL} or {_FAST} at {path}; {_ADVICE}")
+
+
+def _from_hub() -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # The bases are the errors of the library's HTTP client, which changes between versions.
+    client = cast("tuple[type[Exception], ...]", HfHubHTTPError.__bases__)
+    kinds: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, *client)
+    try:
+        return Path(hf_hub_download(HUB_REPO, _MODEL))
+    except kinds as error:
+        words = " ".join(str(error).split())[:200]
+        raise DataError(f"{HUB_REPO} cannot be had from the hub: {words}; {_ADVICE}") from error
+
+
+def _sentencepiece(file: Path) -> TokenCounter:
+    # Not transformers' T5Tokenizer(vocab_file=...): version 5 loads a bare model silently wrong.
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor(model_file=str(file))
+    return lambda text: len(processor.encode(_sendable(text))) + 1
+
+
+def _fast(file: Path) -> TokenCounter:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    return lambda text: len(tokenizer.encode(_sendable(text)).ids)
+
+
+def _sendable(text: str) -> str:
+    """A text without lone surrogates, which neither library takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,137 @@
+"""VidCapBench's official files: the questions of a subset, and videos."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_jsonl
+from lmms_eval_captions.lmms_eval_tasks.sources import VIDCAPBENCH
+
+SUBSETS: Final = ("AE", "HE")
+
+CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "video aesthetics": ("cinematography", "lighting", "style", "color", "composition"),
+    "video content": ("subjects", "background", "events"),
+    "video motion": (
+        "body movements",
+        "object motion",
+        "attribute changes",
+        "environmental motion",
+        "spatiotemporal transformations",
+    ),
+    "physical laws": ("spatial relationships", "counter intuitive", "common sense"),
+}
+"""The sub categories of each dimension (primary category), in the paper's order of dimensions."""
+
+Pair = dict[str, str]
+"""``question``, its gold ``answer``, ``sub_category`` and ``primary_category``."""
+
+
+@dataclass(slots=True)
+class Video:
+    """One video of a subset."""
+
+    video_id: str
+    """Base name of the file; some copies of the data carry a folder before it."""
+    video_dir: str
+    """The name as the data spells it."""
+    pairs: list[Pair] = field(default_factory=list)
+    """At least one."""
+
+
+def read_videos(settings: Settings, subset: str) -> list[Video]:
+    """The videos of a subset that have questions, in the official order.
+
+    Videos without a pair have nothing to score: they are left out, and counted in the log.
+
+    Args:
+        settings: Says where the data is.
+        subset: One of ``SUBSETS``.
+
+    Raises:
+        DataError: If the file is missing, a row is not of the official shape, or none has a pair.
+    """
+    path = find_file(settings, VIDCAPBENCH, f"VidCapBench-{subset}_QA.jsonl")
+    videos: dict[str, Video] = {}
+    rows = read_jsonl(path)
+    for number, row in enumerate(rows, 1):
+        where = f"{path}, row {number}"
+        video_dir, pairs = row.get("video_dir"), _pairs(row.get("QA_pairs"), where=where)
+        if not isinstance(video_dir, str) or not video_dir.strip():
+            raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
+        name = re.split(r"[/\\]", video_dir)[-1]
+        # The released script scores every row of a video, too.
+        videos.setdefault(name, Video(name, video_dir)).pairs.extend(pairs)
+    kept = [video for video in videos.values() if video.pairs]
+    if not kept:
+        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    _report(kept, subset=subset, n_rows=len(rows), n_empty=len(videos) - len(kept))
+    return kept
+
+
+def video_path(settings: Settings, video_dir: str) -> Path:
+    """File of a video, found by its base name.
+
+    Raises:
+        DataError: If it is not there; the text says where it was looked for.
+    """
+    return find_video(settings, VIDCAPBENCH, video_dir.replace("\\", "/"))
+
+
+def _report(videos: list[Video], *, subset: str, n_rows: int, n_empty: int) -> None:
+    pairs = [pair for video in videos for pair in video.pairs]
+    logger.info(
+        "VidCapBench-{}: {} pairs of {} videos; {} videos without a pair are left out, {} rows "
+        "repeat a video",
+        subset,
+        len(pairs),
+        len(videos),
+        n_empty,
+        n_rows - n_empty - len(videos),
+    )
+    unknown = Counter(
+        f"{pair['primary_category']} / {pair['sub_category']}"
+        for pair in pairs
+        if pair["sub_category"] not in CATEGORIES.get(pair["primary_category"], ())
+    )
+    if unknown:
+        logger.warning(
+            "VidCapBench-{}: {} pairs have categories that the paper does not: {}; they count, and "
+            "have lines of their own in the breakdown",
+            subset,
+            unknown.total(),
+            ", ".join(f"{n} x {name}" for name, n in unknown.most_common(5)),
+        )
+
+
+def _pairs(value: object, *, where: str) -> list[Pair]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise DataError(f"{where}: expected a list under 'QA_pairs', got {value!r:.80}")
+    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
+
+
+def _pair(value: object, *, where: str) -> Pair:
+    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
+        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
+    pair = {
+        "question": value["question"],
+        "answer": value["answer"],
+        "sub_category": value.get("sub_category", ""),
+        "primary_category": value.get("primary_category", ""),
+    }
+    if not all(isinstance(text, str) for text in pair.values()):
+        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    for name in ("sub_category", "primary_category"):
+        pair[name] = " ".join(pair[name].lower().replace("_", " ").split()) or "none"
+    return pair

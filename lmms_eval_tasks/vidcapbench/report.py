@@ -1,0 +1,87 @@
+"""VidCapBench's four numbers of a task, and the breakdown of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isnan
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+
+from lmms_eval_captions.lmms_eval_tasks.breakdown import (
+    break_down,
+    listed,
+    table_of,
+    verdicts_by_run,
+)
+from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, write_breakdown
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import CATEGORIES
+from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
+from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
+from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
+from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+
+if TYPE_CHECKING:
+    import argparse
+
+Metrics = dict[str, Callable[[Sequence[Any]], float]]
+
+
+def metrics_of(records: Sequence[Record]) -> Metrics:
+    """The four metrics as functions of the verdicts of one judge run."""
+    return {
+        "acc": vidcapbench_acc,
+        "pre": vidcapbench_pre,
+        "cov": vidcapbench_cov,
+        # Parity: of a dimension, too, con takes the tokens of whole captions, those of all videos.
+        "con": partial(vidcapbench_con, n_tokens=_tokens(records)),
+    }
+
+
+def report(records: Sequence[Record], *, note: str, args: argparse.Namespace | None) -> None:
+    """Show and write all numbers: overall, dimensions, sub categories, and every judge run.
+
+    Args:
+        records: Resolved items of ``acc``.
+        note: What a reader must know about the subset.
+        args: lmms-eval's command line.
+    """
+    task, signature = str(records[0]["task"]), signature_of(records)
+    metrics, tokens = metrics_of(records), _tokens(records)
+    names = tuple(name for names in CATEGORIES.values() for name in names)
+    order = {"overall": ("all",), "dimensions": tuple(CATEGORIES), "sub_categories": names}
+    breakdown = break_down(records, groups=_groups, metrics=metrics, order=order)
+    runs = [
+        {name: _known(metric(run)) for name, metric in metrics.items()}
+        for run in verdicts_by_run(records)
+    ]
+    logger.info("{}\n{}\n{}", signature, table_of(breakdown, metrics), note)
+    head = {"task": task, "signature": signature, "note": note, "runs": runs}
+    mean_tokens = fmean(tokens) if tokens else None
+    write_breakdown({**head, "mean_tokens": mean_tokens, **breakdown}, task=task, args=args)
+
+
+def _tokens(records: Sequence[Record]) -> list[int]:
+    """T5 tokens of every judged caption; none where they cannot be counted."""
+    # A caption that was not judged adds nothing to accuracy: its tokens do not count either.
+    judged = [item for item in records if any(map(any, listed(item, "verdicts")))]
+    counts = [item.get("n_tokens") for item in judged]
+    known = [number for number in counts if isinstance(number, int)]
+    return known if len(known) == len(counts) else []
+
+
+def _groups(item: Record) -> list[list[tuple[str, str]]]:
+    """Where each question of a caption counts."""
+    return [
+        [("overall", "all"), ("dimensions", dimension), ("sub_categories", sub)]
+        for dimension, sub in zip(
+            listed(item, "dimensions"), listed(item, "sub_categories"), strict=True
+        )
+    ]
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
