@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from lmms_eval.api.instance import GenerationResult, Instance
 from loguru import logger
+from tiny_models import write_qwen2_5_vl
 
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHfChat
-from tiny_models import write_qwen2_5_vl
 
 PROMPTS = (
     "Describe the video in detail.",
@@ -133,7 +133,7 @@ def compare(models: dict[str, Model], clips: list[Path], n: argparse.Namespace) 
     """Run all sides in turns; prints a table and returns videos a second."""
     seconds: dict[str, list[float]] = {name: [] for name in models}
     tokens: dict[str, int] = {}
-    for name, model in models.items():
+    for model in models.values():
         timed(model, clips[:1], 1, 4)  # warm up
     for _ in range(n.rounds):
         for name, model in models.items():

@@ -10,10 +10,13 @@ from __future__ import annotations
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, ProcessorMixin
 
 IMAGE_SIZE = 28
 _QWEN_SPECIALS = (
@@ -39,7 +42,7 @@ def _template(image: str, video: str) -> str:
     )
 
 
-def _tokenizer(specials: tuple[str, ...], **named: str) -> Any:
+def _tokenizer(specials: tuple[str, ...], **named: str) -> PreTrainedTokenizerFast:
     from transformers import PreTrainedTokenizerFast
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -48,15 +51,15 @@ def _tokenizer(specials: tuple[str, ...], **named: str) -> Any:
     raw.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=raw,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
+        eos_token="<|im_end|>",  # noqa: S106
+        pad_token="<|endoftext|>",  # noqa: S106
         extra_special_tokens=named,
     )
     tokenizer.add_tokens(list(specials), special_tokens=True)
     return tokenizer
 
 
-def _text_config(tokenizer: Any, **more: object) -> dict[str, Any]:
+def _text_config(tokenizer: PreTrainedTokenizerFast, **more: object) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": 64,
@@ -73,7 +76,7 @@ def _text_config(tokenizer: Any, **more: object) -> dict[str, Any]:
     }
 
 
-def _save(model: Any, processor: Any, folder: Path) -> Path:
+def _save(model: PreTrainedModel, processor: ProcessorMixin, folder: Path) -> Path:
     tokenizer = processor.tokenizer
     printable = tokenizer.convert_tokens_to_ids(list(string.ascii_letters))
     head = model.get_output_embeddings().weight

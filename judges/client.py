@@ -20,7 +20,9 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
+    LogprobsRefusedError,
 )
+from lmms_eval_captions.judges.logprobs import number_tokens
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import is_loopback, redact_url
 
@@ -31,6 +33,7 @@ _HINTS: Final = {
     404: "check the model's name (LMMS_CAPTIONS_JUDGE) and LMMS_CAPTIONS_JUDGE_URL",
 }
 _PASSING: Final = {408, 425, 429}
+_REFUSING: Final = {400, 403, 404, 422}
 _CONNECT_TIMEOUT_S: Final = 20.0
 _DOWN_FOR_S: Final = 10.0
 _WORDS: Final = 300
@@ -91,8 +94,8 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            return self._read(raw, replica)
-        raise self._failure(status, headers, raw, replica)
+            return read_completion(raw, replica.url, self._api_key)
+        raise failure(status, raw, replica.url, headers=headers, api_key=self._api_key)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -112,48 +115,79 @@ class ChatClient:
             ) from error
         except (aiohttp.ClientError, OSError) as error:
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
-            words = self._scrub(str(error)) or type(error).__name__
+            words = scrub(str(error), self._api_key) or type(error).__name__
             raise JudgeUnavailableError(
-                f"no reply from {redact_url(replica.url)}: {words}"
+                f"no reply from {redact_url(replica.url)}: {words}",
+                may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
             ) from error
 
-    def _read(self, raw: bytes, replica: _Replica) -> Reply:
-        try:
-            payload = json.loads(raw)
-            choice = payload["choices"][0]
-            text = choice["message"]["content"]
-            usage = payload.get("usage") or {}
-            reply = Reply(
-                text=self._scrub(text if isinstance(text, str) else ""),
-                finish_reason=choice.get("finish_reason"),
-                input_tokens=int(usage.get("prompt_tokens") or 0),
-                output_tokens=int(usage.get("completion_tokens") or 0),
-            )
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            words = self._scrub(raw[:_WORDS].decode("utf-8", "replace"))
-            raise JudgeUnavailableError(
-                f"expected a chat completion from {redact_url(replica.url)}, got {words!r}"
-            ) from error
-        return reply
 
-    def _failure(
-        self, status: int, headers: Mapping[str, str], raw: bytes, replica: _Replica
-    ) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
-        words = self._scrub(_server_words(raw))
-        message = f"{redact_url(replica.url)} answered {status}: {words}"
-        if status in _HINTS:
-            return JudgeStoppedError(f"{message} ({_HINTS[status]})")
-        if status == 429 and b"insufficient_quota" in raw:
-            return JudgeStoppedError(f"{message} ({_HINTS[402]})")
-        if status in _PASSING or status >= 500:
-            return JudgeUnavailableError(
-                message, retry_after_s=_retry_after_s(headers), rate_limited=status == 429
-            )
-        return JudgeRequestError(message)
+def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
+    """The reply in a chat completion.
 
-    def _scrub(self, text: str) -> str:
-        """Servers echo keys in error messages: never pass one on."""
-        return text.replace(self._api_key, "[key]") if self._api_key else text
+    Args:
+        raw: JSON as it came.
+        url: Where from, for messages.
+        api_key: What must not be in the reply, should the server echo it.
+
+    Raises:
+        JudgeUnavailableError: If it is no chat completion.
+    """
+    try:
+        payload = json.loads(raw)
+        choice = payload["choices"][0]
+        text = choice["message"]["content"]
+        usage = payload.get("usage") or {}
+        logprobs = choice.get("logprobs")
+        words = scrub(text if isinstance(text, str) else "", api_key)
+        reply = Reply(
+            text=words,
+            finish_reason=choice.get("finish_reason"),
+            input_tokens=int(usage.get("prompt_tokens") or 0),
+            output_tokens=int(usage.get("completion_tokens") or 0),
+            logprobs=number_tokens(logprobs, words) if logprobs else None,
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        words = scrub(raw[:_WORDS].decode("utf-8", "replace"), api_key)
+        raise JudgeUnavailableError(
+            f"expected a chat completion from {redact_url(url)}, got {words!r}"
+        ) from error
+    return reply
+
+
+def failure(
+    status: int, raw: bytes, url: str, *, headers: Mapping[str, str], api_key: str | None
+) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
+    """The error that an answer other than 200 is.
+
+    Args:
+        status: HTTP status.
+        raw: Body of the answer.
+        url: Where from, for messages.
+        headers: Of the answer.
+        api_key: What must not be in the message, should the server echo it.
+    """
+    words = scrub(_server_words(raw), api_key)
+    message = f"{redact_url(url)} answered {status}: {words}"
+    if status in _REFUSING and "logprob" in words.lower():
+        return LogprobsRefusedError(message)
+    if status in _HINTS:
+        return JudgeStoppedError(f"{message} ({_HINTS[status]})")
+    if status == 429 and b"insufficient_quota" in raw:
+        return JudgeStoppedError(f"{message} ({_HINTS[402]})")
+    if status in _PASSING or status >= 500:
+        return JudgeUnavailableError(
+            message,
+            retry_after_s=_retry_after_s(headers),
+            rate_limited=status == 429,
+            may_be_billed=False,
+        )
+    return JudgeRequestError(message)
+
+
+def scrub(text: str, api_key: str | None) -> str:
+    """A server's text without the key: servers echo keys in error messages."""
+    return text.replace(api_key, "[key]") if api_key else text
 
 
 def _server_words(raw: bytes) -> str:

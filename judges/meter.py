@@ -7,13 +7,15 @@ from typing import NoReturn
 
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.prices import cost_usd
+from lmms_eval_captions.judges.prices import JudgeMode, Prices, load_prices
 
 
 @dataclass(slots=True)
 class Meter:
     """What has been asked, answered and billed so far; written by the engine's thread alone."""
 
+    prices: Prices = field(default_factory=load_prices)
+    mode: JudgeMode = "now"
     n_submitted: int = 0
     """Questions (chains of requests) submitted."""
     n_done: int = 0
@@ -24,6 +26,8 @@ class Meter:
     """Requests answered by the store, or by an identical request in flight."""
     n_retried: int = 0
     n_rate_limited: int = 0
+    n_copies: int = 0
+    """Second copies sent for requests that took far longer than others."""
     tokens: dict[str, list[int]] = field(default_factory=dict)
     """Model to [input, output] tokens billed in this run."""
 
@@ -38,7 +42,9 @@ class Meter:
     def cost_usd(self) -> float | None:
         """US dollars so far, ``None`` where a model's price is unknown or nothing was sent."""
         costs = [
-            cost_usd(model, input_tokens=tokens[0], output_tokens=tokens[1])
+            self.prices.cost_usd(
+                model, input_tokens=tokens[0], output_tokens=tokens[1], mode=self.mode
+            )
             for model, tokens in self.tokens.items()
         ]
         known = [cost for cost in costs if cost is not None]
@@ -60,6 +66,8 @@ class Meter:
         ]
         if self.n_rate_limited:
             parts.append(f"429s {self.n_rate_limited:,}")
+        if self.n_copies:
+            parts.append(f"copies {self.n_copies:,}")
         cost = self.cost_usd
         if cost is not None:
             parts.append(f"${cost:,.2f}")

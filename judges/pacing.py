@@ -33,11 +33,12 @@ class Pacing:
 
     Args:
         most: Upper bound of requests in flight, >= 1.
+        start: Requests in flight before the first reply, by default few.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, start: int | None = None) -> None:
         self._most = most
-        self._limit = min(most, _START)
+        self._limit = min(most, start or _START)
         self._successes: deque[float] = deque()
         self._sent: deque[float] = deque()
         self._n_cuts = 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -55,3 +57,31 @@ def read_yaml(name: str) -> Mapping[str, list[dict[str, str]]]:
     path = resources.files("lmms_eval_captions.judges").joinpath("prompts", f"{name}.yaml")
     loaded: Mapping[str, list[dict[str, str]]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An encoded picture, as it goes to a judge."""
+
+    data: bytes
+    media_type: str
+    """``image/jpeg``, ``image/png`` and the like."""
+
+
+def attach_picture(messages: Sequence[Message], picture: Picture) -> list[Message]:
+    """The messages with a picture after the words of the last one.
+
+    It is marked as of high detail: an endpoint that may choose could scale it down.
+
+    >>> attach_picture([{"role": "user", "content": "Look."}], Picture(b"abc", "image/png"))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [{'role': 'user', 'content': [{'type': 'text', 'text': 'Look.'},
+     {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,YWJj', 'detail': 'high'}}]}]
+    """
+    *before, last = messages
+    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
+    parts = [
+        {"type": "text", "text": last["content"]},
+        {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
+    ]
+    return [*before, {**last, "content": parts}]

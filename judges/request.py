@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lmms_eval_captions.judges.logprobs import NumberToken
 from lmms_eval_captions.judges.prompt import Message
 
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
@@ -49,6 +50,20 @@ class Request:
         return digest.digest()
 
 
+def without_logprobs(body: bytes) -> bytes:
+    """The body of a request, its log-probabilities not asked for; itself where they were not.
+
+    >>> without_logprobs(b'{"model":"m","logprobs":true,"top_logprobs":20,"seed":0}')
+    b'{"model":"m","seed":0}'
+    """
+    payload = json.loads(body)
+    if "logprobs" not in payload:
+        return body
+    del payload["logprobs"]
+    payload.pop("top_logprobs", None)
+    return _ENCODE(payload).encode("ascii")
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came back."""
@@ -57,15 +72,19 @@ class Reply:
     finish_reason: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    logprobs: Sequence[NumberToken] | None = None
+    """The tokens that write numbers, where the request asked for ``logprobs`` and got them."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""
-        record = {
+        record: dict[str, object] = {
             "text": self.text,
             "finish_reason": self.finish_reason,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
         }
+        if self.logprobs is not None:
+            record["logprobs"] = self.logprobs
         return _ENCODE(record).encode("ascii")
 
     @classmethod
@@ -76,7 +95,10 @@ class Reply:
             ValueError: If the line is not one that :meth:`to_json` wrote.
         """
         try:
-            return cls(**json.loads(line.decode("ascii")))
+            record = json.loads(line.decode("ascii"))
+            if "logprobs" in record:
+                record["logprobs"] = tuple(NumberToken(*token) for token in record["logprobs"])
+            return cls(**record)
         except TypeError as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}") from error
 

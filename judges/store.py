@@ -37,6 +37,7 @@ class ReplyStore:
         self._folder = folder
         self._index: dict[bytes, tuple[int, int, int]] = {}
         self._segments: list[Path] = []
+        self._read_to: dict[int, int] = {}
         self._readers: OrderedDict[int, int] = OrderedDict()
         self._own: int | None = None
         self._own_size = 0
@@ -80,6 +81,22 @@ class ReplyStore:
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
 
+    def refresh(self) -> bool:
+        """Take in what other processes have appended since; whether there was anything.
+
+        A folder that cannot be read just now is looked at again the next time.
+        """
+        n_before = len(self._index)
+        try:
+            known = {path: number for number, path in enumerate(self._segments)}
+            for path in sorted(self._folder.glob("*.jsonl")):
+                number = known.get(path)
+                if number is None or number != self._own_number:
+                    self._load(path, number)
+        except OSError as error:
+            logger.debug("{}: {}", self._folder, error)
+        return len(self._index) > n_before
+
     def close(self) -> None:
         """Flush to the disk itself, and close every file."""
         if self._own is not None:
@@ -90,23 +107,31 @@ class ReplyStore:
             os.close(descriptor)
         self._readers.clear()
 
-    def _load(self, path: Path) -> None:
-        number = len(self._segments)
-        self._segments.append(path)
-        offset = 0
-        n_torn = 0
-        for line in path.read_bytes().splitlines(keepends=True):
-            # A cut line has no closing brace before its end, or no end at all.
-            if line.endswith(b"}\n") and line[_KEY_HEX : _KEY_HEX + 2] == b" {":
-                start = _KEY_HEX + 1
+    def _load(self, path: Path, number: int | None = None) -> None:
+        """Index the whole lines of a segment, from where it was read to before."""
+        if number is None:
+            number = len(self._segments)
+            self._segments.append(path)
+        start = self._read_to.get(number, 0)
+        if path.stat().st_size <= start:
+            return
+        with path.open("rb") as stream:
+            stream.seek(start)
+            data = stream.read()
+        # What follows the last line end is being written, or was cut short by a kill.
+        data = data[: data.rfind(b"\n") + 1]
+        self._index_lines(data, number, start)
+        self._read_to[number] = start + len(data)
+
+    def _index_lines(self, data: bytes, number: int, offset: int) -> None:
+        for line in data.split(b"\n")[:-1]:
+            # A line that was cut short and then ended has no closing brace.
+            if line.endswith(b"}") and line[_KEY_HEX : _KEY_HEX + 2] == b" {":
                 key = _from_hex(line[:_KEY_HEX])
                 if key is not None:
-                    self._index[key] = (number, offset + start, len(line) - start - 1)
-            else:
-                n_torn += line != b"\n"
-            offset += len(line)
-        if n_torn:
-            logger.debug("{}: passed over {} line(s) that were cut short", path, n_torn)
+                    start = _KEY_HEX + 1
+                    self._index[key] = (number, offset + start, len(line) - start)
+            offset += len(line) + 1
 
     def _append(self, key: bytes, value: bytes) -> None:
         own = self._open_own() if self._own is None else self._own

@@ -7,8 +7,8 @@ from typing import Final
 
 _N_KNOWN: Final = 512
 _N_NEEDED: Final = 64
-_FACTOR: Final = 4.0
-_LEAST_S: Final = 1.0
+_FACTOR: Final = 5.0
+_LEAST_S: Final = 3.0
 _SHARE: Final = 0.01
 _FREE: Final = 8
 
@@ -30,16 +30,16 @@ class Stragglers:
         self._n_calls += 1
 
     def threshold_s(self) -> float | None:
-        """Age at which a request is a straggler: four times what 95 in 100 replies take.
+        """Age at which a request is a straggler: five times what 95 in 100 replies take.
 
         Returns:
-            Seconds, at least one; ``None`` while too little is known.
+            Seconds, at least three; ``None`` while too little is known.
 
         >>> stragglers = Stragglers()
         >>> for _ in range(100):
-        ...     stragglers.on_reply(0.5)
+        ...     stragglers.on_reply(2.0)
         >>> stragglers.threshold_s()
-        2.0
+        10.0
         """
         if len(self._latencies_s) < _N_NEEDED:
             return None

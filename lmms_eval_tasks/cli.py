@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.estimate_cli import add_estimate
+from lmms_eval_captions.lmms_eval_tasks.meta_eval_cli import add_meta_eval
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
         help="what is installed, which judge would be asked and whether it answers, data found",
     )
     command.set_defaults(run=_doctor)
+    add_meta_eval(commands)
+    add_estimate(commands)
     return parser
 
 

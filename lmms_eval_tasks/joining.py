@@ -39,16 +39,25 @@ def manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     _when_imported(_TASKS_MODULE, _adapt)
+    custom = ModelManifest(
+        model_id="caption_custom",
+        simple_class_path=f"{_WRAPPERS}.caption_custom.CaptionCustom",
+    )
     return [
-        ModelManifest(
-            model_id=name,
-            simple_class_path=f"{_WRAPPERS}.{name}.{class_name}",
-            chat_class_path=f"{_WRAPPERS}.{name}.{class_name}Chat",
-        )
-        for name, class_name in (
-            ("caption_file", "CaptionFile"),
-            ("caption_baseline", "CaptionBaseline"),
-        )
+        custom,
+        *(
+            ModelManifest(
+                model_id=name,
+                simple_class_path=f"{_WRAPPERS}.{name}.{class_name}",
+                chat_class_path=f"{_WRAPPERS}.{name}.{class_name}Chat",
+            )
+            for name, class_name in (
+                ("caption_file", "CaptionFile"),
+                ("caption_baseline", "CaptionBaseline"),
+                ("caption_hf", "CaptionHf"),
+                ("caption_openai", "CaptionOpenai"),
+            )
+        ),
     ]
 
 

@@ -12,13 +12,18 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import yaml
 from loguru import logger
 
+from lmms_eval_captions.judges.batch import (
+    BATCH_ATTEMPTS,
+    BATCH_CONCURRENCY,
+    BATCH_PATIENCE_S,
+)
 from lmms_eval_captions.judges.captions import CaptionLog
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
@@ -94,26 +99,22 @@ class Bench:
     def engine(self) -> Engine:
         """The engine; the first call says which judge is asked and how."""
         settings = self.settings()
+        limit_usd = settings.max_cost_usd
         with self._lock:
             if self._engine is None:
-                self._engine = Engine(
-                    EngineConfig(
-                        urls=settings.urls,
-                        store=settings.cache / "replies",
-                        api_key=settings.api_key,
-                        concurrency=settings.concurrency,
-                        progress=settings.rank == 0,
-                    )
-                )
+                self._engine = Engine(_engine_config(settings))
                 atexit.register(self.close)
                 logger.info(
-                    "judge {} at {}, {} in flight, at most {:.2%} unscored, replies in {}",
+                    "judge {} at {}, {}, at most {:.2%} unscored, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     ", ".join(map(redact_url, settings.urls))
                     if settings.judge != LEXICAL
                     else "nowhere (an offline smoke test)",
-                    settings.concurrency,
+                    "in batches"
+                    if settings.mode == "batch"
+                    else f"{settings.concurrency} in flight",
                     settings.max_unscored,
+                    "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
                     settings.cache / "replies",
                 )
             return self._engine
@@ -125,6 +126,29 @@ class Bench:
             self._settings = self._captions = None
         if engine is not None:
             engine.close()
+
+
+def _engine_config(settings: Settings) -> EngineConfig:
+    limit_usd = settings.max_cost_usd
+    config = EngineConfig(
+        urls=settings.urls,
+        store=settings.cache / "replies",
+        api_key=settings.api_key,
+        concurrency=settings.concurrency,
+        progress=settings.rank == 0,
+        mode=settings.mode,
+        # Processes cannot see what the others spend.
+        max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
+        prices=settings.prices,
+    )
+    if settings.mode == "now":
+        return config
+    return replace(
+        config,
+        concurrency=BATCH_CONCURRENCY,
+        n_attempts=BATCH_ATTEMPTS,
+        patience_s=BATCH_PATIENCE_S,
+    )
 
 
 BENCH = Bench()

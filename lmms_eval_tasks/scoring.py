@@ -125,7 +125,6 @@ def signature_of(items: Sequence[Record]) -> str:
     if not items:
         return "no captions were judged"
     first = items[0]
-    extras = first["extras"]
     return str(
         Signature(
             task=str(first["task"]),
@@ -134,10 +133,20 @@ def signature_of(items: Sequence[Record]) -> str:
             protocol=int(str(first["protocol"])),
             n_unscored=count(items, "n_unscored"),
             n_questions=count(items, "n_questions"),
-            extras=extras if isinstance(extras, dict) else {},
+            extras=_extras(items),
             version=package_version(),
         )
     )
+
+
+def _extras(items: Sequence[Record]) -> dict[str, str]:
+    """Further fields of the signature; values that differ between captions are joined."""
+    found: dict[str, dict[str, None]] = {}
+    for item in items:
+        extras = item["extras"]
+        for name, value in extras.items() if isinstance(extras, dict) else ():
+            found.setdefault(name, {})[value] = None
+    return {name: "+".join(sorted(values)) for name, values in found.items()}
 
 
 def head_of(

@@ -100,7 +100,7 @@ MSVD_EVAL = Source(
     video_folder="msvd_eval/YouTubeClips",
     hub_repo="friedrichor/MSVD",
     archives=_ANY_ARCHIVE,
-    note="MSVD-Eval.json comes from the G-VEval authors' repository; VLM2Vec/MSVD holds the raw "
-    "videos too.",
+    note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
+    "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
 )
 """``MSVD-Eval.json``; the videos are those of MSVD."""

@@ -1,4 +1,4 @@
-"""What our captioners that load no network have in common: the plumbing of lmms-eval."""
+"""What all our captioners have in common: the plumbing of lmms-eval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import torch
     from lmms_eval.api.instance import Instance
@@ -33,6 +33,8 @@ class CaptionRequest:
     """Row of the benchmark, as its task made it."""
     visuals: Callable[[], Sequence[object]] = field(repr=False)
     """Fetches what is shown; it may download, and raise where a video is missing."""
+    generation_kwargs: Mapping[str, object] = field(default_factory=dict)
+    """Generation settings of the task's YAML and of ``--gen_kwargs``."""
 
     def video_path(self) -> Path:
         """File of the first video of the request.
@@ -51,14 +53,37 @@ class CaptionRequest:
         )
 
 
-class PlainCaptioner(lmms):  # type: ignore[misc] # lmms-eval has no types.
+class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
+    """Any model of ours: it answers requests for captions, and refuses all others."""
+
+    is_simple: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The evaluator gathers counts on this device, so that it must be the process group's own.
+        self.accelerator = Accelerator()
+        self._rank = self.accelerator.process_index
+        self._world_size = self.accelerator.num_processes
+
+    def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
+        """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""
+        return read_request(arguments, self.task_dict, is_simple=self.is_simple)
+
+    def loglikelihood(self, requests: Sequence[Instance]) -> NoReturn:
+        """Refuse: no probabilities are asked of a captioner."""
+        raise NotImplementedError(_refusal(self, "loglikelihood", requests))
+
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> NoReturn:
+        """Refuse: a caption is one answer."""
+        raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
+
+
+class PlainCaptioner(CaptionModel):
     """A captioner that writes one caption after the other on the CPU.
 
     A subclass defines ``caption`` and, in its ``__init__``, names its own arguments and passes the
     rest on. ``is_simple = False`` in a sub-subclass makes it a chat model without further change.
     """
-
-    is_simple: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -67,17 +92,9 @@ class PlainCaptioner(lmms):  # type: ignore[misc] # lmms-eval has no types.
         unknown: Mapping[str, object],
         batch_size: int | str = 1,
     ) -> None:
+        refuse_unknown(type(self).__name__, known=known, unknown=unknown)
         super().__init__()
-        if unknown:
-            raise SettingsError(
-                f"--model_args: {type(self).__name__} does not know {sorted(unknown)}; "
-                f"it takes {sorted(known)}"
-            )
         self.batch_size = batch_size
-        # The evaluator gathers counts on this device, so that it must be the process group's own.
-        self.accelerator = Accelerator()
-        self._rank = self.accelerator.process_index
-        self._world_size = self.accelerator.num_processes
 
     @property
     def device(self) -> torch.device:
@@ -98,17 +115,17 @@ class PlainCaptioner(lmms):  # type: ignore[misc] # lmms-eval has no types.
     def check(self, requests: Sequence[CaptionRequest]) -> None:
         """Look at all requests before the first caption; by default nothing is done."""
 
-    def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
-        """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""
-        return read_request(arguments, self.task_dict, is_simple=self.is_simple)
 
-    def loglikelihood(self, requests: Sequence[Instance]) -> NoReturn:
-        """Refuse: there is no language model here."""
-        raise NotImplementedError(_refusal(self, "loglikelihood", requests))
+def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) -> None:
+    """Stop at a typing error in ``--model_args``.
 
-    def generate_until_multi_round(self, requests: Sequence[Instance]) -> NoReturn:
-        """Refuse: a caption is one answer."""
-        raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
+    Raises:
+        SettingsError: If there is an unknown argument; the text lists those that exist.
+    """
+    if names := sorted(unknown):
+        raise SettingsError(
+            f"--model_args: {model} does not know {names}; it takes {sorted(known)}"
+        )
 
 
 def read_request(
@@ -127,7 +144,7 @@ def read_request(
         is_simple: Which of the two forms it is.
     """
     context, second, third, doc_id, task, split = arguments
-    fetch = third if is_simple else second
+    fetch, kwargs = (third, second) if is_simple else (second, third)
     doc = task_dict[str(task)][str(split)][int(str(doc_id))]
 
     def visuals() -> Sequence[object]:
@@ -143,6 +160,7 @@ def read_request(
         doc_id=int(str(doc_id)),
         doc=doc,
         visuals=visuals,
+        generation_kwargs=dict(kwargs) if isinstance(kwargs, dict) else {},
     )
 
 
@@ -157,7 +175,7 @@ def _videos(messages: Sequence[Mapping[str, object]]) -> list[object]:
     return shown
 
 
-def _refusal(model: PlainCaptioner, kind: str, requests: Sequence[Instance]) -> str:
+def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
     tasks = sorted({str(request.task_name) for request in requests})
     return (
         f"{type(model).__name__} writes one caption a video and cannot serve {kind} requests "

@@ -1,22 +1,23 @@
-"""Frames of a clip, sampled evenly over its length."""
+"""Frames of a clip: chosen by a sampling, read by PyAV or decord, whichever can."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.sampling import Sampling, Uniform, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from av.container import InputContainer
-    from av.video.frame import VideoFrame
     from numpy.typing import NDArray
+
+MAX_PIXELS = 1920 * 1088
+"""Larger frames are shrunk to this area by default: what no captioner can see costs no memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +25,7 @@ class Clip:
     """Some frames of a video, and when they are shown."""
 
     frames: NDArray[np.uint8]
-    """Shape (n, height, width, 3), RGB, n >= 1, in order of time."""
+    """Shape (n, height, width, 3), RGB, n >= 1, in order of time, the right way up."""
     timestamps_s: NDArray[np.float64]
     """Shape (n,), seconds from the first frame of the video."""
     duration_s: float
@@ -35,36 +36,56 @@ class Clip:
     """Readable frames in the whole video, >= 1."""
 
 
-def read_frames(path: Path, n_frames: int) -> Clip:
-    """Evenly sampled frames of a video, its first and last included.
+class UnreadableError(DataError):
+    """One reader cannot read a file; the text says why in a few words."""
 
-    decord is tried first because it seeks; PyAV reads what decord cannot, such as the readable
-    start of a file that was cut off. A video with fewer frames than asked for gives all of them.
+
+def read_frames(
+    path: Path,
+    frames: int | Sampling,
+    *,
+    max_pixels: int | None = MAX_PIXELS,
+    n_threads: int = 0,
+) -> Clip:
+    """The frames of a video that a sampling chooses.
+
+    PyAV seeks first: it decodes fewer frames than decord for the same pictures. decord reads clips
+    whose time stamps lead nowhere, and PyAV from the start reads the rest: the readable start of a
+    file that was cut off, damaged files, stills. What kind of file it is, is read from its content
+    and not from its name.
 
     Args:
         path: Video file.
-        n_frames: Most frames to return, >= 1.
+        frames: The sampling; a number stands for so many evenly spaced frames (``Uniform``).
+        max_pixels: Larger frames are shrunk to this area, in shape; ``None`` keeps them.
+        n_threads: Threads of one decoder, 0 for as many as it likes.
 
     Returns:
         The clip, without repeated frames.
 
     Raises:
-        ValueError: If ``n_frames`` is below 1.
+        ValueError: If the number of frames is below 1.
         DataError: If the file is missing or holds no readable frame.
     """
-    if n_frames < 1:
-        raise ValueError(f"read_frames: expected n_frames of at least 1, got {n_frames!r}")
+    sampling = Uniform(frames) if isinstance(frames, int) else frames
     if not path.is_file():
         raise DataError(f"expected a video file, found none at {path}; check the data folder")
-    clip, decord_reason = _read_with_decord(path, n_frames)
-    if clip is None:
-        clip, av_reason = _read_with_av(path, n_frames)
-        if clip is None:
-            raise DataError(
-                f"expected a readable video, {path} ({path.stat().st_size} bytes) is not one; "
-                f"decord: {decord_reason}; PyAV: {av_reason}; fetch or encode the file again"
-            )
-    return clip
+    # They import their libraries only when called.
+    from lmms_eval_captions.model_wrappers import frames_av, frames_decord
+
+    with suppress(UnreadableError):
+        return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+    try:
+        return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+    except UnreadableError as error:
+        decord_reason = error
+    try:
+        return frames_av.read_from_start(path, sampling, max_pixels=max_pixels)
+    except UnreadableError as av_reason:
+        raise DataError(
+            f"expected a readable video, {path} ({path.stat().st_size} bytes) is not one; "
+            f"decord: {decord_reason}; PyAV: {av_reason}; fetch or encode the file again"
+        ) from av_reason
 
 
 def frame_indices(n_total: int, n_frames: int) -> list[int]:
@@ -73,100 +94,32 @@ def frame_indices(n_total: int, n_frames: int) -> list[int]:
     >>> frame_indices(217, 4), frame_indices(2, 8), frame_indices(9, 1)
     ([0, 72, 144, 216], [0, 1], [0])
     """
-    spaced = np.linspace(0, n_total - 1, min(n_total, n_frames))
-    return [int(index) for index in np.round(spaced)]
+    return spread(n_total, n_frames)
 
 
-def _read_with_decord(path: Path, n_frames: int) -> tuple[Clip | None, str]:
-    """The clip, or ``None`` and the reason in words."""
-    try:
-        import decord
-    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
-        return None, f"cannot be imported ({error})"
-    failures = (
-        decord.DECORDError,
-        decord.DECORDLimitReachedError,
-        RuntimeError,
-        ValueError,
-        IndexError,
-    )
-    try:
-        reader = decord.VideoReader(str(path), ctx=decord.cpu(0))
-        n_total = len(reader)
-        if n_total < 1:
-            return None, "found no frames"
-        indices = frame_indices(n_total, n_frames)
-        frames = reader.get_batch(indices).asnumpy()
-        timestamps_s = np.asarray(reader.get_frame_timestamp(indices), dtype=np.float64)[:, 0]
-        fps = float(reader.get_avg_fps())
-    except failures as error:
-        return None, _one_line(error)
-    return _clip(frames, timestamps_s, fps=fps, n_total=n_total), ""
-
-
-def _read_with_av(path: Path, n_frames: int) -> tuple[Clip | None, str]:
-    """The clip, or ``None`` and the reason in words."""
-    import av
-
-    try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                return None, "found no video stream"
-            rate = container.streams.video[0].average_rate
-            # Packets are counted without decoding: the header may not say, or say too much.
-            n_packets = sum(packet.size > 0 for packet in container.demux(video=0))
-    except (av.FFmpegError, ValueError) as error:
-        return None, _one_line(error)
-    wanted = frame_indices(n_packets, n_frames) if n_packets else []
-    frames, times_s, n_total = _decode(path, wanted)
-    if n_total == 0:
-        return None, "decoded no frame"
-    if n_total != n_packets:
-        frames, times_s, n_total = _decode(path, frame_indices(n_total, n_frames))
-    timestamps_s = np.asarray(times_s, dtype=np.float64)
-    return _clip(np.stack(frames), timestamps_s, fps=float(rate or 0.0), n_total=n_total), ""
-
-
-def _decode(path: Path, wanted: Sequence[int]) -> tuple[list[NDArray[np.uint8]], list[float], int]:
-    """The wanted frames, their seconds from the first frame, and how many frames were readable."""
-    import av
-
-    kept: list[NDArray[np.uint8]] = []
-    times_s: list[float] = []
-    n_readable = 0
-    start_s = 0.0
-    keep = set(wanted)
-    with av.open(str(path)) as container:
-        for frame in _readable_frames(container):
-            time_s = float(frame.time or 0.0)
-            if n_readable == 0:
-                start_s = time_s
-            if n_readable in keep:
-                kept.append(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False))
-                times_s.append(time_s - start_s)
-            n_readable += 1
-    return kept, times_s, n_readable
-
-
-def _readable_frames(container: InputContainer) -> Iterator[VideoFrame]:
-    """Frames until the end, or until the first that cannot be decoded."""
-    import av
-
-    try:
-        yield from container.decode(video=0)
-    except av.FFmpegError as error:
-        logger.debug("{}: decoding stopped early: {}", container.name, _one_line(error))
-
-
-def _clip(
+def make_clip(
     frames: NDArray[np.uint8], timestamps_s: NDArray[np.float64], *, fps: float, n_total: int
 ) -> Clip:
+    """A clip whose length follows from its frames and their rate."""
     duration_s = n_total / fps if fps > 0 else 0.0
     return Clip(
         frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total
     )
 
 
-def _one_line(error: Exception) -> str:
+def fit(frame: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
+    """A frame, shrunk in shape to at most ``max_pixels``."""
+    height, width = frame.shape[:2]
+    if max_pixels is None or height * width <= max_pixels:
+        return frame
+    import cv2
+
+    scale = (max_pixels / (height * width)) ** 0.5
+    size = (max(1, int(width * scale)), max(1, int(height * scale)))
+    return np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def one_line(error: Exception) -> str:
+    """The first line of an error of a library, or its kind."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

@@ -243,10 +243,9 @@ def test_captions_can_be_written_now_and_judged_later(tmp_path: Path, judge: Jud
     direct = run_lmms_eval(tmp_path / "direct", *line, env=env)
     n_sent = judge.counts.n_requests
     for run in (written, direct):
-        folder = next(run.output.iterdir())
         again = run_lmms_eval(
             tmp_path / f"again-{run.output.name}",
-            *(*FROM_FILE, "--limit", "5", "--offset", "3", "--model_args", f"path={folder}"),
+            *(*FROM_FILE, "--limit", "5", "--offset", "3", "--model_args", f"path={run.output}"),
             env=env,
         )
         assert again.scores() == direct.scores()

@@ -305,6 +305,21 @@ def test_waiting_gives_the_place_to_others(
     assert slow.result(timeout=10)[0].reason is None
 
 
+def test_stragglers_do_not_hold_up_the_run(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A hundredth of the replies takes 400 times as long: second copies come first."""
+    server = serve(latency_s=0.05, tail=0.01, tail_factor=400.0)
+    engine = make_engine(server.url, concurrency=32)
+    started_s = time.monotonic()
+    asked = engine.submit([_chain(f"prompt {i}", timeout_s=60.0) for i in range(1500)]).result()
+    assert time.monotonic() - started_s < 12, "one slow reply alone takes 20 s"
+    _only_right_answers(asked, server)
+    assert 0 < engine.meter.n_copies <= 8 + 0.01 * 1500
+    assert server.counts.n_requests <= 1500 + engine.meter.n_copies
+    _only_right_answers(_ask_all(engine, 1500), server)
+
+
 def test_a_full_disk_loses_no_reply(
     tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -341,6 +356,21 @@ def test_a_disk_that_is_full_for_a_moment_costs_nothing(
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     _only_right_answers(future.result(timeout=20), server)
     assert server.counts.n_requests == 20
+
+
+def test_processes_that_ask_the_same_share_what_they_get(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Two engines with one store and the same questions send hardly anything twice."""
+    server = serve(latency_s=0.1)
+    engines = [make_engine(server.url, concurrency=8) for _ in range(2)]
+    chains = [_chain(f"prompt {i}") for i in range(600)]
+    futures = [engine.submit(chains) for engine in engines]
+    for future in futures:
+        _only_right_answers(future.result(timeout=60), server)
+    assert len(server.counts.answered) == 600
+    assert server.counts.n_repeated < 90
+    assert all(engine.meter.n_calls > 100 for engine in engines), "both did their share"
 
 
 _SCRIPT = """

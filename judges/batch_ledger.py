@@ -1,0 +1,139 @@
+"""Which batches were submitted, on disk before they are: a run that was killed collects them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import StoreError
+from lmms_eval_captions.judges.settings import redact_url
+
+_KEPT_S: Final = 30 * 24 * 3600.0
+"""Providers delete the replies of a batch after 30 days."""
+
+
+@dataclass(slots=True)
+class SentBatch:
+    """A batch that was submitted, or was about to be."""
+
+    model: str
+    ids: dict[str, None]
+    """``custom_id`` of each request whose reply may be had from it, in the order of asking."""
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Our name for it, which the provider keeps as metadata."""
+    batch_id: str | None = None
+    """The provider's, ``None`` until it is known: the batch may be there all the same."""
+    created_s: float = field(default_factory=time.time)
+    """Seconds since the epoch."""
+
+
+class Ledger:
+    """The batches at one endpoint, one JSON file each; it holds ids and no texts.
+
+    Args:
+        folder: Of the files; made when the first batch is submitted.
+        url: The endpoint's base URL.
+
+    Raises:
+        StoreError: If the folder cannot be read.
+    """
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._folder = folder
+        self._url = redact_url(url)
+        self._batches: dict[str, SentBatch] = {}
+        try:
+            for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+                self._load(path)
+        except OSError as error:
+            raise StoreError(f"cannot read the batches under {folder}: {error}") from error
+
+    def batch_of(self, custom_id: str) -> SentBatch | None:
+        """The batch that holds, or will hold, the reply to a request."""
+        return self._batches.get(custom_id)
+
+    def path(self, batch: SentBatch) -> Path:
+        """File of a batch."""
+        return self._folder / f"{batch.name}.json"
+
+    def save(self, batch: SentBatch) -> None:
+        """Write a batch down; it is in the operating system's hands when this returns.
+
+        Raises:
+            StoreError: If it cannot be written.
+        """
+        record = {
+            "url": self._url,
+            "model": batch.model,
+            "batch_id": batch.batch_id,
+            "created_s": batch.created_s,
+            "writer": [socket.gethostname(), os.getpid()],
+            "ids": list(batch.ids),
+        }
+        path = self.path(batch)
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial.write_text(json.dumps(record), encoding="ascii")
+            partial.replace(path)
+        except OSError as error:
+            raise StoreError(
+                f"cannot write {path}: {error}; free some space or point LMMS_CAPTIONS_CACHE at "
+                "another disk, then run again"
+            ) from error
+        self._batches.update(dict.fromkeys(batch.ids, batch))
+
+    def forget(self, batch: SentBatch, ids: list[str]) -> None:
+        """Take out requests that a batch has no reply to: they may be submitted again."""
+        for custom_id in ids:
+            batch.ids.pop(custom_id, None)
+            self._batches.pop(custom_id, None)
+        try:
+            if batch.ids:
+                self.save(batch)
+            else:
+                self.path(batch).unlink(missing_ok=True)
+        except (OSError, StoreError) as error:
+            logger.warning("{} is out of date: {}", self.path(batch), error)
+
+    def _load(self, path: Path) -> None:
+        try:
+            record = json.loads(path.read_text(encoding="ascii"))
+            batch = SentBatch(
+                model=record["model"],
+                ids=dict.fromkeys(record["ids"]),
+                name=path.stem,
+                batch_id=record["batch_id"],
+                created_s=float(record["created_s"]),
+            )
+            here = record["url"] == self._url
+            writer = record["writer"]
+        except (ValueError, LookupError, TypeError) as error:
+            logger.warning("{} is no record of a batch and is passed over: {!r}", path, error)
+            return
+        if time.time() - batch.created_s > _KEPT_S:
+            path.unlink(missing_ok=True)
+        # What another process is submitting right now is its own to finish.
+        elif here and (batch.batch_id is not None or not _runs_elsewhere(*writer)):
+            self._batches.update(dict.fromkeys(batch.ids, batch))
+
+
+def _runs_elsewhere(host: str, pid: int) -> bool:
+    """Whether another process of this machine has that number."""
+    if host != socket.gethostname() or pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,96 @@
+"""What came of a batch: replies, and errors classified like HTTP answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from lmms_eval_captions.judges.client import failure, read_completion, scrub
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+)
+from lmms_eval_captions.judges.request import Reply
+
+Outcome = Reply | JudgeError
+
+_ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
+"""Codes of requests that were never begun."""
+_WORDS: Final = 300
+
+
+def read_results(raws: Iterable[bytes], url: str, api_key: str | None) -> dict[str, Outcome]:
+    """What came of each request, by ``custom_id``.
+
+    Args:
+        raws: Content of the batch's output and error files.
+        url: Base URL of the endpoint, for messages.
+        api_key: What must not be in a text, should the provider echo it.
+
+    Returns:
+        Requests that were never begun, and lines that cannot be read, are left out.
+    """
+    outcomes: dict[str, Outcome] = {}
+    for raw in raws:
+        for line in raw.splitlines():
+            try:
+                record = json.loads(line)
+                outcome = _outcome(record, url, api_key)
+                if outcome is not None:
+                    outcomes[record["custom_id"]] = outcome
+            except (ValueError, LookupError, TypeError, AttributeError):
+                continue
+    return outcomes
+
+
+def why_missing(state: Mapping[str, object], api_key: str | None) -> Callable[[], JudgeError]:
+    """Makes the error of requests that a batch that ended has nothing of."""
+    status, batch = state.get("status"), f"batch {state.get('id')}"
+    if status == "failed":
+        words = scrub(words_of(state), api_key)
+        return lambda: JudgeStoppedError(f"{batch} was refused: {words}")
+    if status == "cancelled":
+        return lambda: JudgeStoppedError(
+            f"{batch} was cancelled at the provider; replies that were there already are kept, run "
+            "again to submit the rest"
+        )
+    text = f"{batch} ended ({status}) without a reply to this request"
+    return lambda: JudgeUnavailableError(text, may_be_billed=False)
+
+
+def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Code and words of each error of a batch that was refused as a whole."""
+    errors = state.get("errors")
+    data = errors.get("data") if isinstance(errors, dict) else None
+    return [(str(e.get("code")), str(e.get("message"))) for e in data or ()]
+
+
+def words_of(state: Mapping[str, object]) -> str:
+    """The first errors of a batch in one line."""
+    texts = [f"{code}: {message}" for code, message in errors_of(state)[:3]]
+    return "; ".join(texts)[:_WORDS] or "the provider gives no reason"
+
+
+def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None) -> Outcome | None:
+    response = record.get("response")
+    if response:
+        status = int(str(response["status_code"]))
+        raw = json.dumps(response["body"]).encode("ascii")
+        if status != 200:
+            error = failure(status, raw, url, headers={}, api_key=key)
+            if isinstance(error, JudgeUnavailableError):
+                # Not as a rate limit: what slows single requests down is no matter of batches.
+                return JudgeUnavailableError(str(error), may_be_billed=False)
+            return error
+        try:
+            return read_completion(raw, url, key)
+        except JudgeUnavailableError as unreadable:
+            return unreadable
+    refusal = record["error"]
+    if refusal.get("code") in _ENDED_BEFORE:
+        return None
+    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}"[:_WORDS], key)
+    return JudgeRequestError(f"the batch has no reply to this request: {words}")

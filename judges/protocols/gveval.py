@@ -1,0 +1,200 @@
+"""G-VEval: a judge reasons about a caption, then scores it; the score is an expectation.
+
+Works for captions of images and of videos, from reference captions, from the picture, or both, with
+one overall score or along four dimensions (ACCR).
+
+Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
+Deviation: that code takes the token after the first marker and its five likeliest alternatives, and
+drops a caption whose reply it cannot read three times; it sends prompts without a picture as a
+system message, which some chat templates refuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from lmms_eval_captions.judges import lexical
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.number_distribution import number_distribution
+from lmms_eval_captions.judges.prompt import Message, Picture, Prompt, attach_picture, read_yaml
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
+from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.config import JudgeConfig
+    from lmms_eval_captions.judges.engine import Ask
+
+Setting = Literal["ref_only", "ref_free", "combined"]
+Visual = Literal["image", "video"]
+Criteria = Literal["accr", "overall"]
+Scale = Literal["scoring", "rating"]
+
+_SCALES: Final[dict[Scale, tuple[int, int]]] = {"scoring": (0, 100), "rating": (1, 5)}
+_TOP_LOGPROBS: Final = 10
+"""Alternatives asked for. Deviation: the released code asks for 5, which cuts flat distributions;
+the most that OpenAI gives, 20, makes every reply a megabyte."""
+_LITERAL: Final = {f"{name}_score": f"{{{{{name}_score}}}}" for name in ACCR} | {
+    "score": "{{score}}"
+}
+"""What looks like a slot and goes to the judge as it is."""
+_MARKS: Final = dict(zip((*ACCR, *OVERALL), "αβψδ$", strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class GVeval:
+    """One way of scoring captions."""
+
+    setting: Setting
+    """What the judge is shown beside the caption."""
+    visual: Visual = "video"
+    criteria: Criteria = "accr"
+    """Four scores, or one."""
+    scale: Scale = "scoring"
+    """0 to 100 (the paper's choice), or 1 to 5."""
+
+    def __post_init__(self) -> None:
+        if self.visual == "image" and self.criteria == "accr":
+            raise SettingsError(
+                "G-VEval: expected criteria 'overall' for images, got 'accr', which is defined for "
+                "videos alone (appendix B.3)"
+            )
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Names of the scores, in the order of the prompt."""
+        return ACCR if self.criteria == "accr" else OVERALL
+
+    @property
+    def sees(self) -> bool:
+        """Whether the judge is shown a picture."""
+        return self.setting != "ref_only"
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Lowest and highest score."""
+        return _SCALES[self.scale]
+
+    async def judge(
+        self,
+        ask: Ask,
+        caption: str,
+        *,
+        references: Sequence[str],
+        picture: Callable[[], Picture] | None,
+        config: JudgeConfig,
+        run: int,
+    ) -> ScoresJudgement:
+        """Score one caption.
+
+        Args:
+            ask: How to reach the judge.
+            caption: Candidate caption, sent unchanged.
+            references: Reference captions, >= 1; not used by ``ref_free``.
+            picture: Makes what the judge sees, in a thread of its own; not used by ``ref_only``.
+            config: The benchmark's judge.
+            run: Judge run, sent as the seed, >= 0.
+
+        Raises:
+            SettingsError: If the setting needs references or a picture and there are none.
+            DataError: If the picture cannot be made.
+        """
+        messages = self.messages(caption, references)
+        if self.sees:
+            if picture is None:
+                raise SettingsError(f"G-VEval: setting {self.setting!r} needs a picture, got none")
+            messages = attach_picture(messages, await asyncio.to_thread(picture))
+        request = Request(
+            protocol=f"gveval:{config.protocol}",
+            model=config.model,
+            messages=messages,
+            params={
+                "temperature": config.temperature,
+                "max_tokens": config.max_tokens,
+                "logprobs": True,
+                "top_logprobs": _TOP_LOGPROBS,
+            },
+            seed=run,
+            timeout_s=config.timeout_s,
+            stand_in=partial(self._stand_in, caption, references),
+        )
+        asked = await ask(request, self.read)
+        numbers, distributions, plain = asked.value or ({}, {}, False)
+        return ScoresJudgement(
+            run=run,
+            reply=asked.reply,
+            reason=asked.reason,
+            cached=asked.cached,
+            usage=asked.usage,
+            numbers=numbers,
+            distributions=distributions,
+            scoring=None if asked.value is None else "plain" if plain else "logprobs",
+        )
+
+    def messages(self, caption: str, references: Sequence[str]) -> list[Message]:
+        """The prompt as printed, without a picture.
+
+        References are joined as in the released code (the paper does not say), with the closing
+        quotation mark that it forgets. The 1-5 scale is not printed: its bounds in the same words.
+
+        Raises:
+            SettingsError: If the setting needs references and there are none.
+        """
+        if self.setting != "ref_free" and not references:
+            raise SettingsError(f"G-VEval: setting {self.setting!r} needs reference captions")
+        name = self.visual if self.criteria == "overall" else "accr"
+        lowest, highest = self.bounds
+        prompt = Prompt(
+            [
+                (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
+                for part in read_yaml(f"gveval_{name}_{self.setting}")["messages"]
+            ]
+        )
+        joined = "; ".join(f"'{reference}'" for reference in references)
+        return prompt.render(Caption=caption, Reference=joined, **_LITERAL)
+
+    def read(
+        self, reply: Reply
+    ) -> tuple[dict[str, float], dict[str, ScoreDistribution], bool] | None:
+        """Numbers, distributions, and whether one of them is plain; ``None`` is unreadable."""
+        lowest, highest = self.bounds
+        written = read_scores(reply, self.dimensions, lowest=lowest, highest=highest)
+        if written is None:
+            return None
+        numbers = {name: float(one.text) for name, one in written.items()}
+        known = {name: self._distribution(reply, one) for name, one in written.items()}
+        distributions = {name: known[name] or ((numbers[name], 1.0),) for name in numbers}
+        return numbers, distributions, not all(known.values())
+
+    def _distribution(self, reply: Reply, written: Written) -> ScoreDistribution | None:
+        """``None`` where there are no log-probabilities of it, or it is no whole number."""
+        if reply.logprobs is None or written.start is None or not written.text.isdecimal():
+            return None
+        lowest, highest = self.bounds
+        return number_distribution(
+            reply.logprobs, written.text, written.start, lowest=lowest, highest=highest
+        )
+
+    def _stand_in(self, caption: str, references: Sequence[str]) -> str:
+        """Shares of words in common with the references; without them, how much a caption says."""
+        words = lexical.content_words(caption)
+        if self.setting == "ref_free":
+            shares = [min(1.0, len(words) / 10)] * 4
+        else:
+            known = lexical.content_words(" ".join(references))
+            precise = len(words & known) / len(words) if words else 0.0
+            complete = max(lexical.recall(reference, caption) for reference in references)
+            length = max(len(lexical.content_words(reference)) for reference in references)
+            shares = [precise, complete, min(1.0, length / max(1, len(words))), precise]
+        lowest, highest = self.bounds
+        scores = [round(lowest + share * (highest - lowest)) for share in shares]
+        if self.criteria == "overall":
+            return f"Words in common. The final score is ${round(sum(scores) / 4)}$."
+        return "Words in common. " + " ".join(
+            f"The {name.capitalize()} score is {_MARKS[name]}{score}{_MARKS[name]}."
+            for name, score in zip(ACCR, scores, strict=True)
+        )

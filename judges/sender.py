@@ -1,0 +1,217 @@
+"""Sends requests until they are answered, or until it is clear that they cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+    LogprobsRefusedError,
+)
+from lmms_eval_captions.judges.request import Reply, Request, without_logprobs
+from lmms_eval_captions.judges.stragglers import Stragglers
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.budget import Client
+    from lmms_eval_captions.judges.engine import EngineConfig
+    from lmms_eval_captions.judges.meter import Meter
+    from lmms_eval_captions.judges.pacing import Pacing
+    from lmms_eval_captions.judges.places import Places
+
+
+class Sender:
+    """One endpoint's retries, pace and stragglers; to be used inside the event loop alone.
+
+    Args:
+        config: How to talk to the endpoint.
+        open_client: Makes the client at the first request.
+        meter: Counts what happens.
+        pacing: How fast requests may go out.
+        places: Where a chain waits without its place.
+    """
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        open_client: Callable[[], Client],
+        *,
+        meter: Meter,
+        pacing: Pacing,
+        places: Places,
+    ) -> None:
+        self._config = config
+        self._open_client = open_client
+        self._client: Client | None = None
+        self._meter = meter
+        self._pacing = pacing
+        self._places = places
+        self._turn = asyncio.Lock()
+        self._random = random.Random(0)  # noqa: S311 - jitter of waits
+        self._stragglers = Stragglers()
+        self._in_flight: set[_InFlight] = set()
+        self._stopped: dict[str, JudgeStoppedError] = {}
+        self._without_logprobs: set[str] = set()
+        self._last_success_s = float("-inf")
+
+    async def send(self, request: Request, body: bytes) -> Reply:
+        """The reply to a request, however often it has to be sent.
+
+        Raises:
+            JudgeStoppedError: If nothing more can be asked of this model.
+            JudgeRequestError: If this request is refused, or given up on.
+        """
+        started_s = time.monotonic()
+        n_failed = n_limited = 0
+        while True:
+            self._check(request.model)
+            if not self._pacing.take(time.monotonic()):
+                await self._take_turn()
+            try:
+                reply = await self._watched(request, body)
+            except JudgeStoppedError as error:
+                self.stop(request.model, error)
+                raise
+            except JudgeUnavailableError as error:
+                n_limited += error.rate_limited
+                n_failed += not error.rate_limited
+                self._note(error)
+                self._give_up_or_go_on(request, error, started_s, n_failed=n_failed)
+                await self._places.without_place(self._back_off(n_failed + n_limited, error))
+            else:
+                self._last_success_s = time.monotonic()
+                self._pacing.on_success(self._last_success_s)
+                self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
+                return reply
+
+    def stop(self, model: str, error: JudgeStoppedError) -> None:
+        """Ask nothing more of a model; the first reason is the one that is told."""
+        self._stopped.setdefault(model, error)
+
+    def copy_stragglers(self) -> None:
+        """Send a second copy of what takes far longer than others do, within bounds."""
+        threshold_s = self._stragglers.threshold_s()
+        if threshold_s is None or self._config.mode == "batch":
+            return
+        oldest_s = time.monotonic() - threshold_s
+        for entry in self._in_flight:
+            if entry.latest_s < oldest_s and self._stragglers.may_copy():
+                self._meter.n_copies += 1
+                entry.latest_s = time.monotonic()
+                entry.copies.append(self._places.spawn(self._copy(entry)))
+
+    async def close(self) -> None:
+        """Close the client."""
+        if self._client is not None:
+            await self._client.close()
+
+    def _check(self, model: str) -> None:
+        stopped = self._stopped.get(model)
+        if stopped is not None:
+            raise JudgeStoppedError(str(stopped))
+
+    def _note(self, error: JudgeUnavailableError) -> None:
+        self._meter.n_retried += 1
+        if error.rate_limited:
+            self._meter.n_rate_limited += 1
+            self._pacing.on_rate_limit(time.monotonic())
+
+    async def _take_turn(self) -> None:
+        """Wait until the endpoint's rate allows one more request; in the order of asking."""
+        async with self._turn:
+            while not self._pacing.take(time.monotonic()):
+                await asyncio.sleep(self._pacing.wait_s())
+
+    async def _watched(self, request: Request, body: bytes) -> Reply:
+        """One completion; where it takes far longer than others do, the first of its copies."""
+        started_s = time.monotonic()
+        entry = _InFlight(request, body, started_s, asyncio.current_task())
+        self._in_flight.add(entry)
+        try:
+            reply = await self._complete(request, body)
+        except asyncio.CancelledError:
+            if entry.reply is None:
+                raise
+            reply = entry.reply
+        finally:
+            self._in_flight.discard(entry)
+            for copy in entry.copies:
+                copy.cancel()
+        self._stragglers.on_reply(time.monotonic() - started_s)
+        return reply
+
+    async def _copy(self, entry: _InFlight) -> None:
+        try:
+            reply = await self._complete(entry.request, entry.body)
+        except JudgeError:
+            return  # the original is still under way
+        if entry in self._in_flight and entry.reply is None and entry.task is not None:
+            entry.reply = reply
+            # Ends the wait for the original; `_watched` then finds the reply.
+            entry.task.cancel()
+
+    async def _complete(self, request: Request, body: bytes) -> Reply:
+        """One completion, without log-probabilities where the model is known to refuse them.
+
+        The store's key stays that of the asking, so that a rerun finds the reply at once.
+        """
+        if self._client is None:
+            self._client = self._open_client()
+        if request.model in self._without_logprobs:
+            body = without_logprobs(body)
+        try:
+            return await self._client.complete(body, timeout_s=request.timeout_s)
+        except LogprobsRefusedError as error:
+            plain = without_logprobs(body)
+            if plain == body:
+                raise
+            if request.model not in self._without_logprobs:
+                self._without_logprobs.add(request.model)
+                logger.warning("scores will be plain numbers, not expectations: {}", error)
+            return await self._client.complete(plain, timeout_s=request.timeout_s)
+
+    def _give_up_or_go_on(
+        self, request: Request, error: JudgeUnavailableError, started_s: float, *, n_failed: int
+    ) -> None:
+        tried_s = time.monotonic() - started_s
+        if n_failed < self._config.n_attempts and tried_s <= self._config.patience_s:
+            return
+        if self._last_success_s < started_s:
+            # Not one request got through for as long as this one tried: the endpoint is gone.
+            stopped = JudgeStoppedError(
+                f"the judge gave no reply to any request for {tried_s:.0f} s, judging stopped: "
+                f"{error}"
+            )
+            self.stop(request.model, stopped)
+            raise stopped from error
+        raise JudgeRequestError(f"gave up on this request: {error}") from error
+
+    async def _back_off(self, n_failures: int, error: JudgeUnavailableError) -> None:
+        ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2 ** (n_failures - 1))
+        wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
+        # A wild header must not hang the run: patience is the bound.
+        asked_s = min(error.retry_after_s or 0.0, self._config.patience_s)
+        await asyncio.sleep(max(wait_s, asked_s))
+
+
+@dataclass(slots=True, eq=False)
+class _InFlight:
+    """A request on its way, and the copies that were sent after it where it is a straggler."""
+
+    request: Request
+    body: bytes
+    latest_s: float
+    """When it, or its latest copy, was sent."""
+    task: asyncio.Task[object] | None
+    copies: list[asyncio.Task[None]] = field(default_factory=list)
+    reply: Reply | None = None
+    """Reply to the first copy that was answered."""

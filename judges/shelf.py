@@ -1,0 +1,85 @@
+"""All stored replies of an engine: one store a model, and what happens when a disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.store import ReplyStore
+from lmms_eval_captions.judges.text import slug
+
+
+class UnsavedReplyError(JudgeError):
+    """A reply that came but is not on disk: it does not count, yet its text is shown."""
+
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(message)
+        self.reply = reply
+
+
+class Shelf:
+    """Reply stores by model, below one folder.
+
+    Args:
+        folder: Folder of the stores.
+        patience_s: How long a reply that cannot be written is held.
+    """
+
+    def __init__(self, folder: Path, *, patience_s: float) -> None:
+        self._folder = folder
+        self._patience_s = patience_s
+        self._stores: dict[str, ReplyStore] = {}
+
+    def get(self, model: str, key: bytes) -> Reply | None:
+        """A stored reply.
+
+        Raises:
+            JudgeStoppedError: If the store cannot be read.
+        """
+        stored = self._store(model).get(key)
+        return None if stored is None else Reply.from_json(stored)
+
+    async def save(self, model: str, key: bytes, reply: Reply) -> None:
+        """Put a reply on disk before it counts; on a full disk hold it, and its place, a while.
+
+        Nothing new is sent by a chain that holds its place, and nothing may be while nothing can be
+        kept.
+
+        Raises:
+            UnsavedReplyError: If it could not be written for as long as patience lasts.
+        """
+        value = reply.to_json()
+        deadline_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                self._store(model).put(key, value)
+            except StoreError as error:
+                if time.monotonic() >= deadline_s:
+                    raise UnsavedReplyError(
+                        f"answered, but the reply could not be saved: {error}", reply
+                    ) from error
+                await asyncio.sleep(min(1.0, self._patience_s / 10))
+            else:
+                return
+
+    def refresh(self) -> bool:
+        """Take in what other processes have stored since; whether there was anything."""
+        return sum(store.refresh() for store in self._stores.values()) > 0
+
+    def close(self) -> None:
+        """Flush and close every store."""
+        for store in self._stores.values():
+            store.close()
+
+    def _store(self, model: str) -> ReplyStore:
+        store = self._stores.get(model)
+        if store is None:
+            try:
+                store = ReplyStore(self._folder / slug(model))
+            except StoreError as error:
+                raise JudgeStoppedError(str(error)) from error
+            self._stores[model] = store
+        return store

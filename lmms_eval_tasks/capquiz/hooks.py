@@ -1,0 +1,194 @@
+"""Hooks of the CapQuiz tasks, named by the YAML files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.breakdown import (
+    break_down,
+    listed,
+    table_of,
+    verdicts_by_run,
+)
+from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
+    DOMAINS,
+    GROUP_OF,
+    GROUPS,
+    SUPER_OF,
+    read_videos,
+    video_path,
+)
+from lmms_eval_captions.lmms_eval_tasks.capquiz.records import CapQuizRecords
+from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    count,
+    mean_over_runs,
+    resolve,
+    signature_of,
+    write_breakdown,
+)
+from lmms_eval_captions.metrics.capf1 import capf1
+from lmms_eval_captions.metrics.capp import capp
+from lmms_eval_captions.metrics.capr import capr
+
+if TYPE_CHECKING:
+    import argparse
+
+    from datasets import Dataset
+
+    from lmms_eval_captions.judges.config import JudgeConfig
+    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.verdict import QuizJudgement
+
+Doc = Mapping[str, object]
+
+_TASKS: Final = {"standard": "capquiz", "detailed": "capquiz_detailed"}
+"""Caption prompt to the task that asks for captions with it."""
+_TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
+_METRICS: Final[Mapping[str, Callable[[Sequence[Any]], float]]] = {
+    "capf1": capf1,
+    "capp": capp,
+    "capr": capr,
+}
+
+
+def process_docs(stub: Dataset) -> Dataset:
+    """The documents: ``video``, ``domain``, ``questions`` and ``caption_prompt``.
+
+    Raises:
+        DataError: If the questions are missing or broken.
+    """
+    from datasets import Dataset
+
+    prompt = stub[0]["caption_prompt"]
+    return Dataset.from_list(
+        [{**row, "caption_prompt": prompt} for row in read_videos(read_settings())]
+    )
+
+
+def doc_to_visual(doc: Doc) -> list[str]:
+    """Path of the document's video, looked up when a captioner asks for it."""
+    return [str(video_path(read_settings(), str(doc["video"])))]
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
+    """The task's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
+    kwargs = lmms_eval_specific_kwargs or {}
+    prompt = read_yaml("capquiz_caption")[str(doc["caption_prompt"])]
+    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+
+
+def doc_to_target(doc: Doc) -> str:
+    """The video's name: it makes a sample log readable again, also one without verdicts."""
+    return str(doc["video"])
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+    """Submit one caption; the records fill in place once it is judged."""
+    caption, questions = results[0], _questions(doc)
+
+    def chain(question: Question, config: JudgeConfig, run: int) -> Chain[QuizJudgement]:
+        return partial(judge_question, question=question, caption=caption, config=config, run=run)
+
+    records = submit_caption(
+        partial(
+            CapQuizRecords,
+            categories=[question.category for question in questions],
+            domain=str(doc["domain"]),
+        ),
+        caption,
+        task=_TASKS[str(doc["caption_prompt"])],
+        video_id=str(doc["video"]),
+        defaults=judge_defaults(_TEMPLATE),
+        chains=[partial(chain, question) for question in questions],
+        prompt=str(doc["caption_prompt"]),
+    )
+    return pending(
+        records,
+        {"capf1": CapQuizRecords.capf1, "capp": CapQuizRecords.capp, "capr": CapQuizRecords.capr},
+    )
+
+
+def aggregate_capf1(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
+    """``capf1`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
+    records = resolve(items)
+    score = _headline("capf1", records)
+    if not isnan(score):
+        task, signature = str(records[0]["task"]), signature_of(records)
+        breakdown = break_down(records, groups=_groups, metrics=_METRICS, order=_order())
+        logger.info("{}\n{}", signature, table_of(breakdown, _METRICS))
+        write_breakdown({"task": task, "signature": signature, **breakdown}, task=task, args=args)
+    return score
+
+
+def aggregate_capp(items: Sequence[Record]) -> float:
+    """``capp`` in percent, mean over judge runs."""
+    return _headline("capp", resolve(items))
+
+
+def aggregate_capr(items: Sequence[Record]) -> float:
+    """``capr`` in percent, mean over judge runs."""
+    return _headline("capr", resolve(items))
+
+
+def aggregate_unscored(items: Sequence[Record]) -> int:
+    """Number of unscored questions, over all judge runs."""
+    return count(resolve(items), "n_unscored")
+
+
+def aggregate_signature(items: Sequence[Record]) -> str:
+    """What moved the score, in one line."""
+    return signature_of(resolve(items))
+
+
+def _headline(metric: str, records: Sequence[Record]) -> float:
+    return mean_over_runs(
+        metric, records, lambda: [_METRICS[metric](run) for run in verdicts_by_run(records)]
+    )
+
+
+def _order() -> dict[str, tuple[str, ...]]:
+    return {
+        "overall": ("all",),
+        "groups": tuple(GROUPS),
+        "types": tuple(GROUP_OF),
+        "super_categories": tuple(DOMAINS),
+        "domains": tuple(SUPER_OF),
+    }
+
+
+def _groups(item: Record) -> list[list[tuple[str, str]]]:
+    """Where each question of a caption counts."""
+    domain = str(item["domain"])
+    return [list(_groups_of(str(category), domain)) for category in listed(item, "categories")]
+
+
+def _groups_of(category: str, domain: str) -> Iterator[tuple[str, str]]:
+    yield "overall", "all"
+    yield "groups", GROUP_OF[category]
+    yield "types", category
+    if domain in SUPER_OF:
+        yield "super_categories", SUPER_OF[domain]
+    yield "domains", domain
+
+
+def _questions(doc: Doc) -> list[Question]:
+    return [
+        Question(
+            category=row["category"],
+            question=row["question"],
+            options=tuple(row["options"]),
+            answer=row["answer"],
+        )
+        for row in listed(doc, "questions")
+    ]

@@ -1,0 +1,78 @@
+"""MSVD-Eval's official file, and its videos."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.sources import MSVD_EVAL
+
+RATED: Final = (*ACCR, "avg")
+"""What each annotator's row holds, in this order, 1 to 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One video with its reference captions, and the published candidate with its ratings."""
+
+    video_id: str
+    vname: str
+    """Name of the clip's file."""
+    references: tuple[str, ...]
+    candidate: str
+    ratings: tuple[tuple[float, ...], ...]
+    """Shape (n_annotators, 5), in [1, 5]: the four dimensions and their mean."""
+
+
+def read_items(settings: Settings) -> list[Item]:
+    """The videos of ``MSVD-Eval.json``, in the official order.
+
+    Raises:
+        DataError: If the file is missing or not of the official shape.
+    """
+    path = find_file(settings, MSVD_EVAL, "MSVD-Eval.json")
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        rows = json.loads(raw.decode("utf-8-sig"))
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
+    if not isinstance(rows, dict) or not rows:
+        raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
+    return [_item(video_id, row, path) for video_id, row in rows.items()]
+
+
+def video_path(settings: Settings, vname: str) -> Path:
+    """File of a video, with the ending of the official file or another.
+
+    Raises:
+        DataError: If it is not there; the text says where it was looked for.
+    """
+    return find_video(settings, MSVD_EVAL, vname)
+
+
+def _item(video_id: str, row: object, path: Path) -> Item:
+    where = f"{path}, video {video_id!r}"
+    if not isinstance(row, dict) or not {"vname", "ref"} <= set(row):
+        raise DataError(f"{where}: expected an object with 'vname' and 'ref', got {row!r:.80}")
+    references, candidate = row["ref"], row.get("candidate", "")
+    texts = [row["vname"], candidate, *(references if isinstance(references, list) else [None])]
+    if len(texts) < 3 or not all(isinstance(text, str) for text in texts):
+        raise DataError(
+            f"{where}: expected a file name and at least one reference, got {row!r:.80}"
+        )
+    ratings = row.get("human_score", [])
+    try:
+        rated = tuple(tuple(float(value) for value in rating) for rating in ratings)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: expected ratings as numbers, got {ratings!r:.80}") from error
+    if any(len(rating) != len(RATED) for rating in rated):
+        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {ratings!r:.80}")
+    return Item(video_id, row["vname"], tuple(references), candidate, rated)

@@ -1,0 +1,153 @@
+"""Hooks of the MSVD-Eval tasks, named by the YAML files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling, frame_strip
+from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items, video_path
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
+from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.scoring import count, mean_over_runs, resolve, signature_of
+from lmms_eval_captions.lmms_eval_tasks.vdc.records import by_run
+from lmms_eval_captions.metrics.gveval_score import gveval_score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from datasets import Dataset
+
+    from lmms_eval_captions.judges.config import JudgeConfig
+    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.prompt import Picture
+    from lmms_eval_captions.judges.verdict import ScoresJudgement
+
+Doc = Mapping[str, object]
+
+TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
+"""Holds the paper's judge under ``metadata.judge``."""
+
+
+def process_docs(stub: Dataset) -> Dataset:
+    """The documents of one setting: ``video_id``, ``vname``, ``setting`` and ``references``.
+
+    Raises:
+        DataError: If ``MSVD-Eval.json`` is missing or broken.
+    """
+    from datasets import Dataset
+
+    setting = stub[0]["setting"]
+    return Dataset.from_list(
+        [
+            {
+                "video_id": item.video_id,
+                "vname": item.vname,
+                "setting": setting,
+                "references": list(item.references),
+            }
+            for item in read_items(read_settings())
+        ]
+    )
+
+
+def doc_to_visual(doc: Doc) -> list[str]:
+    """Path of the document's video, looked up when a captioner asks for it."""
+    return [str(video_path(read_settings(), str(doc["vname"])))]
+
+
+def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
+    """The paper's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
+    kwargs = lmms_eval_specific_kwargs or {}
+    prompt = read_yaml("gveval_caption")["msvd_eval"]
+    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+
+
+def doc_to_target(doc: Doc) -> str:
+    """The video's id: it makes a sample log readable again, also one without verdicts."""
+    return str(doc["video_id"])
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+    """Submit one caption; the records fill in place once it is judged."""
+    caption = results[0]
+    setting = cast("Setting", doc["setting"])
+    references = cast("list[str]", doc["references"])
+    records = submit_caption(
+        GVevalRecords,
+        caption,
+        task=f"msvd_eval_{setting}",
+        video_id=str(doc["video_id"]),
+        defaults=judge_defaults(TEMPLATE),
+        chains=[partial(chain, GVeval(setting), caption, references, str(doc["vname"]))],
+        **signature_extras(setting, "first_middle_last"),
+    )
+    return pending(
+        records,
+        {
+            **{name: partial(GVevalRecords.dimension, name=name) for name in ACCR},
+            "avg": GVevalRecords.avg,
+        },
+    )
+
+
+def aggregate_score(items: Sequence[Record]) -> float:
+    """The mean score in [0, 100] of the items' metric, mean over judge runs."""
+    records = resolve(items)
+    metric = str(records[0]["metric"]) if records else "score"
+    return mean_over_runs(
+        metric, records, lambda: [gveval_score(videos) for videos in by_run(records, "scores")]
+    )
+
+
+def aggregate_unscored(items: Sequence[Record]) -> int:
+    """Number of unscored captions, over all judge runs."""
+    return count(resolve(items), "n_unscored")
+
+
+def aggregate_signature(items: Sequence[Record]) -> str:
+    """What moved the score, in one line."""
+    return signature_of(resolve(items))
+
+
+def chain(
+    scorer: GVeval,
+    caption: str,
+    references: Sequence[str],
+    vname: str,
+    config: JudgeConfig,
+    run: int,
+    *,
+    sampling: Sampling = "first_middle_last",
+) -> Chain[ScoresJudgement]:
+    """The one question about a caption, with the video's frames where the setting has them."""
+    picture: Callable[[], Picture] = partial(_frames, vname, sampling)
+    return partial(
+        scorer.judge,
+        caption=caption,
+        references=references,
+        picture=picture if scorer.sees else None,
+        config=config,
+        run=run,
+    )
+
+
+def signature_extras(setting: Setting, sampling: Sampling) -> dict[str, str]:
+    """What else moves a score, for its signature."""
+    return {"frames": sampling} if GVeval(setting).sees else {}
+
+
+def _frames(vname: str, sampling: Sampling) -> Picture:
+    settings = read_settings()
+    try:
+        return frame_strip(video_path(settings, vname), cache=settings.cache, sampling=sampling)
+    except DataError as error:
+        raise DataError(f"no frames to show to the judge: {error}") from error

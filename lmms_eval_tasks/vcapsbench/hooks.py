@@ -1,0 +1,185 @@
+"""Hooks of the VCapsBench task, named by the YAML files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.vcapsbench import N_ASKS, Question, judge_question
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.breakdown import (
+    break_down,
+    listed,
+    table_of,
+    verdicts_by_run,
+)
+from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    count,
+    mean_over_runs,
+    resolve,
+    signature_of,
+    write_breakdown,
+)
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
+    GROUP_OF,
+    GROUPS,
+    read_videos,
+    video_path,
+)
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.records import VCapsBenchRecords
+from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
+from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
+from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+
+if TYPE_CHECKING:
+    import argparse
+
+    from datasets import Dataset
+
+    from lmms_eval_captions.judges.config import JudgeConfig
+    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.verdict import AgreementJudgement
+
+Doc = Mapping[str, object]
+
+_TASK: Final = "vcapsbench"
+_TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
+_METRICS: Final[Mapping[str, Callable[[Sequence[Any]], float]]] = {
+    "ar": vcapsbench_ar,
+    "ir": vcapsbench_ir,
+    "cr": vcapsbench_cr,
+}
+
+
+def process_docs(_stub: Dataset) -> Dataset:
+    """The documents: ``video_id``, ``questions`` and ``n_malformed``.
+
+    Raises:
+        DataError: If the questions are missing or broken.
+    """
+    from datasets import Dataset
+
+    return Dataset.from_list(
+        [
+            {
+                "video_id": video.video_id,
+                "questions": video.questions,
+                "n_malformed": video.n_malformed,
+            }
+            for video in read_videos(read_settings())
+        ]
+    )
+
+
+def doc_to_visual(doc: Doc) -> list[str]:
+    """Path of the document's video, looked up when a captioner asks for it."""
+    return [str(video_path(read_settings(), str(doc["video_id"])))]
+
+
+def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
+    """The caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
+    kwargs = lmms_eval_specific_kwargs or {}
+    prompt = read_yaml("vcapsbench_caption")["caption"]
+    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+
+
+def doc_to_target(doc: Doc) -> str:
+    """The video's id: it makes a sample log readable again, also one without verdicts."""
+    return str(doc["video_id"])
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+    """Submit one caption; the records fill in place once it is judged."""
+    caption, questions = results[0], _questions(doc)
+
+    def chain(question: Question, config: JudgeConfig, run: int) -> Chain[AgreementJudgement]:
+        return partial(judge_question, question=question, caption=caption, config=config, run=run)
+
+    records = submit_caption(
+        partial(
+            VCapsBenchRecords,
+            categories=[question.category for question in questions],
+            n_malformed=int(str(doc["n_malformed"])),
+        ),
+        caption,
+        task=_TASK,
+        video_id=str(doc["video_id"]),
+        defaults=judge_defaults(_TEMPLATE),
+        chains=[partial(chain, question) for question in questions],
+        asks=str(N_ASKS),
+    )
+    return pending(
+        records,
+        {"ar": VCapsBenchRecords.ar, "ir": VCapsBenchRecords.ir, "cr": VCapsBenchRecords.cr},
+    )
+
+
+def aggregate_ar(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
+    """``ar`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
+    records = resolve(items)
+    score = _headline("ar", records)
+    if not isnan(score):
+        breakdown = break_down(records, groups=_groups, metrics=_METRICS, order=_order())
+        signature = signature_of(records)
+        logger.info("{}\n{}", signature, table_of(breakdown, _METRICS))
+        head = {
+            "task": _TASK,
+            "signature": signature,
+            "n_malformed": count(records, "n_malformed"),
+        }
+        write_breakdown({**head, **breakdown}, task=_TASK, args=args)
+    return score
+
+
+def aggregate_ir(items: Sequence[Record]) -> float:
+    """``ir`` in percent, mean over judge runs."""
+    return _headline("ir", resolve(items))
+
+
+def aggregate_cr(items: Sequence[Record]) -> float:
+    """``cr`` in percent, mean over judge runs."""
+    return _headline("cr", resolve(items))
+
+
+def aggregate_unscored(items: Sequence[Record]) -> int:
+    """Number of unscored questions, over all judge runs."""
+    return count(resolve(items), "n_unscored")
+
+
+def aggregate_signature(items: Sequence[Record]) -> str:
+    """What moved the score, in one line."""
+    return signature_of(resolve(items))
+
+
+def _headline(metric: str, records: Sequence[Record]) -> float:
+    return mean_over_runs(
+        metric, records, lambda: [_METRICS[metric](run) for run in verdicts_by_run(records)]
+    )
+
+
+def _order() -> dict[str, tuple[str, ...]]:
+    return {"overall": ("all",), "groups": tuple(GROUPS), "categories": tuple(GROUP_OF)}
+
+
+def _groups(item: Record) -> list[list[tuple[str, str]]]:
+    """Where each question of a caption counts."""
+    return [list(_groups_of(str(category))) for category in listed(item, "categories")]
+
+
+def _groups_of(category: str) -> Iterator[tuple[str, str]]:
+    yield "overall", "all"
+    if category in GROUP_OF:
+        yield "groups", GROUP_OF[category]
+    yield "categories", category
+
+
+def _questions(doc: Doc) -> list[Question]:
+    return [Question(**question) for question in listed(doc, "questions")]

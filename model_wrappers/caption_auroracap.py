@@ -1,0 +1,152 @@
+"""AuroraCap as a captioner, from its released checkpoints and transformers alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.auroracap_checkpoint import load_auroracap, load_processor
+from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
+from lmms_eval_captions.model_wrappers.sampling import Uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
+    from lmms_eval_captions.model_wrappers.generation import Generation
+
+DTYPES: Final = ("auto", "float16", "bfloat16", "float32")
+
+
+class CaptionAuroraCap(Captioner):
+    """AuroraCap-7B, or any checkpoint in its layout.
+
+    A clip is looked at once for all captions that are asked of it in a row.
+
+    Args:
+        pretrained: Folder or hub repository in AuroraCap's (xtuner's) layout.
+        token_kept_ratio: Share of visual tokens to keep, in [0, 1]; 1.0 merges none. By default
+            that of AuroraCap's final training stage.
+        slowfast: Whether the first frame keeps all its tokens.
+        n_frames: Frames looked at, evenly spaced, >= 1.
+        keep_aspect: Whether the tower sees the whole frame, as in training, or its middle square,
+            as in the released inference code.
+        system_prompt: Whether to begin with Vicuna's system sentence, as lmms-eval's own wrapper
+            does and the released inference code does not.
+        dtype: Of the weights; ``auto`` is the checkpoint's own, float32 on a CPU.
+        attn_implementation: Of the language model.
+        rest: Arguments of :class:`Captioner`.
+
+    Raises:
+        SettingsError: If an argument cannot be used, or the checkpoint is of another layout.
+
+    Source:
+        AuroraCap (arXiv 2410.03051), section 2.1 and appendix F (8 frames; kept ratio 0.1 in
+        setting C, "the final training strategy"; no slowfast by default).
+    """
+
+    def __init__(
+        self,
+        pretrained: str = "wchai/AuroraCap-7B-VID-xtuner",
+        token_kept_ratio: float = 0.1,
+        slowfast: bool = False,
+        n_frames: int = 8,
+        keep_aspect: bool = False,
+        system_prompt: bool = False,
+        dtype: str = "auto",
+        attn_implementation: str = "sdpa",
+        **rest: object,
+    ) -> None:
+        super().__init__(**rest)
+        if isinstance(token_kept_ratio, bool) or not 0 <= token_kept_ratio <= 1:
+            raise SettingsError(
+                "--model_args: expected token_kept_ratio as a number between 0 and 1, "
+                f"got {token_kept_ratio!r}"
+            )
+        self.sampling = Uniform(n_frames)
+        self.token_kept_ratio = float(token_kept_ratio)
+        self.slowfast = slowfast
+        self.system_prompt = system_prompt
+        self.processor = load_processor(pretrained, keep_aspect=keep_aspect)
+        self.model = load_auroracap(
+            pretrained,
+            device=self.device,
+            dtype=_dtype(dtype, self.device),
+            attn_implementation=attn_implementation,
+        )
+        self._seen: dict[Path, list[torch.Tensor]] = {}
+
+    def prepare(
+        self,
+        jobs: Sequence[CaptionJob],
+        generation: Generation,  # noqa: ARG002 (of the base's signature)
+    ) -> dict[Path, torch.Tensor]:
+        """The tower's pixels, (n_frames, 3, height, width), of each clip among the jobs."""
+        frames = {job.path: job.clip.frames for job in jobs}
+        return {
+            path: self.processor(
+                images=torch.from_numpy(shown).permute(0, 3, 1, 2), return_tensors="pt"
+            )["pixel_values"]
+            for path, shown in frames.items()
+        }
+
+    def caption(self, batch: Batch) -> list[Caption]:
+        """One caption a job."""
+        pixels = batch.prepared
+        if not isinstance(pixels, dict):
+            raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")
+        # The clips of this batch alone are kept: the next one may go on with the last of them.
+        self._seen = {
+            path: self._seen[path] if path in self._seen else self._see(shown)
+            for path, shown in pixels.items()
+        }
+        inputs = [
+            self.model.embed(job.prompt, self._seen[job.path], system_prompt=self.system_prompt)
+            for job in batch.jobs
+        ]
+        outputs = self.model.generate(inputs, **_settings(batch.generation))
+        return [
+            Caption(
+                self.model.tokenizer.decode(ids, skip_special_tokens=True),
+                n_input_tokens=len(given),
+                n_output_tokens=len(ids),
+            )
+            for given, ids in zip(inputs, outputs, strict=True)
+        ]
+
+    def _see(self, pixels: torch.Tensor) -> list[torch.Tensor]:
+        return self.model.see(pixels, kept_ratio=self.token_kept_ratio, slowfast=self.slowfast)
+
+
+class CaptionAuroraCapChat(CaptionAuroraCap):
+    """The same captioner behind lmms-eval's chat interface."""
+
+    is_simple = False
+
+
+def _settings(generation: Generation) -> dict[str, object]:
+    """The settings as ``generate`` takes them; those that only sampling reads only then."""
+    settings: dict[str, object] = {
+        "max_new_tokens": generation.max_new_tokens,
+        "do_sample": generation.do_sample,
+        "num_beams": generation.num_beams,
+    }
+    names = ["repetition_penalty"]
+    names += ["temperature", "top_p", "top_k"] if generation.do_sample else []
+    given = {name: getattr(generation, name) for name in names}
+    return settings | {name: value for name, value in given.items() if value is not None}
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype | str:
+    """A dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
+    if name not in DTYPES:
+        raise SettingsError(
+            f"--model_args: expected dtype as one of {', '.join(DTYPES)}, got {name!r}"
+        )
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    found: torch.dtype = getattr(torch, name)
+    return found

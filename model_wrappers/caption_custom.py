@@ -1,0 +1,104 @@
+"""The ``caption_custom`` model: a ``Captioner`` of the user's own, by the name of its class."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from lmms_eval.utils import simple_parse_args_string
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.base import CaptionModel
+from lmms_eval_captions.model_wrappers.captioner import Captioner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from lmms_eval.api.instance import Instance
+
+
+class CaptionCustom(CaptionModel):
+    """Stands for the class that ``--model_args class=my_module:MyCaptioner`` names.
+
+    The module is one that can be imported, or a file in the working directory
+    (``class=my_module:MyCaptioner``) or anywhere (``class=path/to/file.py:MyCaptioner``). All other
+    arguments go to the class.
+    """
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: Mapping[str, object] | None = None
+    ) -> Captioner:
+        """The user's captioner; how lmms-eval makes a model.
+
+        Raises:
+            SettingsError: If no class is named, or there is no ``Captioner`` of that name.
+        """
+        arguments = simple_parse_args_string(arg_string)
+        captioner = load_class(arguments.pop("class", None))
+        given = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        return captioner(**{**arguments, **given})
+
+    def generate_until(self, requests: Sequence[Instance]) -> NoReturn:
+        """Never called: lmms-eval is handed the user's captioner."""
+        raise NotImplementedError("make it with create_from_arg_string")
+
+
+def load_class(name: object) -> type[Captioner]:
+    """A captioner by ``module:Class`` or ``file.py:Class``.
+
+    Raises:
+        SettingsError: If there is no such class, or it is no ``Captioner``.
+    """
+    where, colon, class_name = str(name or "").rpartition(":")
+    if not colon or not where or not class_name:
+        raise SettingsError(
+            f"caption_custom: expected --model_args class=my_module:MyCaptioner, got class={name!r}"
+        )
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type) or not issubclass(found, Captioner):
+        there = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, Captioner) and value is not Captioner
+        ]
+        raise SettingsError(
+            f"caption_custom: expected a subclass of Captioner, {where} has "
+            f"{class_name}={found!r}; its captioners are {there}"
+        )
+    return found
+
+
+def _load_module(name: str) -> ModuleType:
+    """Import a module; the ``lmms-eval`` command does not look into the working directory."""
+    here = str(Path.cwd())
+    is_new = here not in sys.path and "" not in sys.path
+    if is_new:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not f"{name}.".startswith(f"{error.name}."):
+            raise  # something that the module itself imports
+        raise SettingsError(
+            f"caption_custom: there is no module {name!r}, neither installed nor in {here}"
+        ) from error
+    finally:
+        if is_new:
+            sys.path.remove(here)
+
+
+def _load_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise SettingsError(f"caption_custom: expected a Python file, found none at {path}")
+    module = importlib.util.module_from_spec(spec)
+    # Known under its name, so that its objects can be pickled and its annotations resolved.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

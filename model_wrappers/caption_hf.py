@@ -1,0 +1,191 @@
+"""The ``caption_hf`` model: any vision-language model of transformers that has a chat template."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.hf_inputs import Part, make_parts
+from lmms_eval_captions.model_wrappers.sampling import sampling_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
+
+    from lmms_eval_captions.model_wrappers.generation import Generation
+
+_DTYPES: Final = ("auto", "bfloat16", "float16", "float32")
+
+
+class CaptionHf(Captioner):
+    """Captions by a checkpoint of the Hugging Face hub, or of a folder.
+
+    Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
+    whatever ``AutoProcessor`` and ``AutoModelForImageTextToText`` load. A model whose processor
+    knows no videos is shown the frames as images. Batches are padded on the left, so that greedy
+    captions do not depend on the batch (but for rounding, in half precision).
+
+    Args:
+        pretrained: Name on the hub or folder.
+        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+        fps: Frames a second, at most ``max_num_frames``.
+        dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
+        attn_implementation: As transformers takes it, e.g. ``flash_attention_2``.
+        device_map: As transformers takes it; ``auto`` spreads one model over all accelerators.
+        revision: Of the checkpoint.
+        trust_remote_code: Whether code of the checkpoint may be run.
+        system_prompt: Put before the prompt; by default the chat template's own.
+        frame_pixels: Largest area of a frame after the processor's resizing, for processors that
+            take one (Qwen-VL); by default the checkpoint's own.
+        common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
+
+    Raises:
+        SettingsError: If an argument cannot be used, or the checkpoint has no chat template.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        pretrained: str = "",
+        max_num_frames: int = 32,
+        fps: float | None = None,
+        dtype: str = "auto",
+        attn_implementation: str | None = None,
+        device_map: str | None = None,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        system_prompt: str | None = None,
+        frame_pixels: int | None = None,
+        **common: object,
+    ) -> None:
+        if not pretrained:
+            raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
+        if dtype not in _DTYPES:
+            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(_DTYPES)}")
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        from transformers import AutoConfig, AutoProcessor
+
+        self.sampling = sampling_of(max_num_frames, fps)
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
+        load_processor: Callable[..., Any] = AutoProcessor.from_pretrained
+        self.processor = load_processor(str(pretrained), **where)
+        if getattr(self.processor, "chat_template", None) is None:
+            raise SettingsError(
+                f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
+                "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
+            )
+        _prepare_tokenizer(self.processor)
+        self.system_prompt = system_prompt
+        self.frame_pixels = frame_pixels
+        config = AutoConfig.from_pretrained(str(pretrained), **where)
+        self.model = _model_class(config).from_pretrained(
+            str(pretrained),
+            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            attn_implementation=attn_implementation,
+            device_map=device_map or {"": self.device},
+            **where,
+        )
+        self.model.requires_grad_(requires_grad=False).train(mode=False)
+
+    def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
+        """The processor's work, done while the model generates."""
+        return make_parts(
+            self.processor, jobs, system_prompt=self.system_prompt, frame_pixels=self.frame_pixels
+        )
+
+    def caption(self, batch: Batch) -> list[Caption]:
+        """Generate, part by part where the processor could not put all jobs into one."""
+        parts = batch.prepared
+        if not isinstance(parts, list):
+            raise TypeError(f"expected what prepare returned, got {parts!r}")
+        captions: dict[int, Caption] = {}
+        for part in parts:
+            captions.update(zip(part.jobs, self._generate(part, batch.generation), strict=True))
+        return [captions[index] for index in range(len(batch.jobs))]
+
+    def _generate(self, part: Part, generation: Generation) -> list[Caption]:
+        inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
+        settings = _generation_config(self.model, self.processor.tokenizer, generation)
+        with torch.inference_mode():
+            written = self.model.generate(**inputs, generation_config=settings)
+        n_prompt = inputs["input_ids"].shape[1]
+        new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
+        texts = self.processor.tokenizer.batch_decode(
+            new, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
+        n_outputs = _n_written(new, settings)
+        return [
+            Caption(text, int(n_input), n_output)
+            for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
+        ]
+
+
+class CaptionHfChat(CaptionHf):
+    """The same behind lmms-eval's chat interface."""
+
+    is_simple = False
+
+
+def _prepare_tokenizer(processor: object) -> None:
+    """Pad on the left: generation goes on at the right end."""
+    tokenizer = processor.tokenizer  # type: ignore[attr-defined] # every multimodal processor's
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+
+
+def _model_class(config: PretrainedConfig) -> Any:  # noqa: ANN401 (auto classes have no common type)
+    """The class that loads a checkpoint: the auto class, else the one that its config names."""
+    import transformers
+
+    auto = transformers.AutoModelForImageTextToText
+    if type(config) in auto._model_mapping or getattr(config, "auto_map", None):
+        return auto
+    for name in config.architectures or ():
+        named = getattr(transformers, name, None)
+        if named is not None and hasattr(named, "generate"):
+            return named
+    raise SettingsError(
+        f"caption_hf: transformers {transformers.__version__} has no model that captions for "
+        f"{config.model_type!r} ({config.architectures}); write a Captioner for it "
+        "(model_wrappers/README.md)"
+    )
+
+
+def _generation_config(
+    model: PreTrainedModel, tokenizer: object, generation: Generation
+) -> GenerationConfig:
+    """The checkpoint's own settings under those of the task."""
+    settings = copy.deepcopy(model.generation_config)
+    settings.max_length = None
+    settings.max_new_tokens = generation.max_new_tokens
+    settings.num_beams = generation.num_beams
+    settings.do_sample = generation.do_sample
+    drawn = generation.do_sample
+    settings.temperature = generation.temperature if drawn else None
+    settings.top_p = (generation.top_p or settings.top_p) if drawn else None
+    settings.top_k = (generation.top_k or settings.top_k) if drawn else None
+    if generation.repetition_penalty is not None:
+        settings.repetition_penalty = generation.repetition_penalty
+    if settings.pad_token_id is None:
+        settings.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
+    if settings.eos_token_id is None:
+        settings.eos_token_id = tokenizer.eos_token_id  # type: ignore[attr-defined]
+    return settings
+
+
+def _n_written(new: torch.Tensor, settings: GenerationConfig) -> list[int]:
+    """Tokens written for each caption, its end included, padding not."""
+    ends = settings.eos_token_id
+    is_end = torch.isin(new, torch.as_tensor(ends, device=new.device).reshape(-1))
+    first = torch.where(is_end.any(dim=1), is_end.int().argmax(dim=1) + 1, new.shape[1])
+    return [int(n) for n in first]

@@ -1,0 +1,222 @@
+"""The ``caption_openai`` model: any OpenAI-compatible endpoint that sees images or videos.
+
+The engine of the judge asks: as many requests in flight as the endpoint takes, retries of what can
+pass, and every reply on disk before it counts, so that no caption is ever paid for twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import os
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.engine import Ask, Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
+from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.settings import is_loopback, read_settings, redact_url
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.frames import fit
+from lmms_eval_captions.model_wrappers.sampling import Explicit, sampling_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.judges.verdict import Asked
+    from lmms_eval_captions.model_wrappers.generation import Generation
+
+_PROTOCOL: Final = "caption:1"
+_SEND: Final = ("frames", "video")
+_JPEG_QUALITY: Final = 90
+
+
+class CaptionOpenai(Captioner):
+    """Captions by an endpoint such as OpenAI's, vLLM's or SGLang's.
+
+    The key is read from ``OPENAI_API_KEY`` or the variable that ``api_key_env`` names; an endpoint
+    on this machine needs none. Captions are kept under ``LMMS_CAPTIONS_CACHE``: a run that was
+    ended goes on where it stopped, and a finished one costs nothing when it is run again.
+
+    Args:
+        model: Name that the endpoint knows.
+        base_url: e.g. ``http://127.0.0.1:8000/v1``, by default ``OPENAI_BASE_URL``, then OpenAI's;
+            replicas are separated by ``;``.
+        send: ``frames`` sends them as images, ``video`` the file itself as a ``video_url``.
+        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+        fps: Frames a second, at most ``max_num_frames``.
+        frame_pixels: Larger frames are shrunk to that area before they are sent.
+        concurrency: Most requests in flight.
+        timeout_s: Longest wait for one caption.
+        api_key_env: Variable that holds the key.
+        max_tokens_field: How the endpoint calls the longest caption; newer models of OpenAI want
+            ``max_completion_tokens``.
+        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``--batch_size`` has no
+            bearing.
+
+    Raises:
+        SettingsError: If an argument or the endpoint's key is missing or cannot be used.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        model: str = "",
+        base_url: str | None = None,
+        send: str = "frames",
+        max_num_frames: int = 32,
+        fps: float | None = None,
+        frame_pixels: int = 768 * 768,
+        concurrency: int = 32,
+        timeout_s: float = 300.0,
+        api_key_env: str = "OPENAI_API_KEY",
+        max_tokens_field: str = "max_tokens",
+        **common: object,
+    ) -> None:
+        if not model:
+            raise SettingsError("caption_openai: expected --model_args model=NAME, got none")
+        if send not in _SEND:
+            raise SettingsError(f"caption_openai: send={send!r} is not one of {', '.join(_SEND)}")
+        if not isinstance(concurrency, int) or concurrency < 1:
+            raise SettingsError(
+                f"caption_openai: expected concurrency of at least 1, got {concurrency!r}"
+            )
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        self.model_name = str(model)
+        self.send = send
+        # A clip that is sent whole is opened for its first frame: a broken one is not paid for.
+        self.sampling = Explicit((0,)) if send == "video" else sampling_of(max_num_frames, fps)
+        self.frame_pixels = frame_pixels
+        self.timeout_s = float(timeout_s)
+        self.max_tokens_field = max_tokens_field
+        self._places = threading.Semaphore(2 * concurrency)
+        self._engine = Engine(_engine_config(base_url, api_key_env, concurrency))
+
+    def prepare(
+        self,
+        jobs: Sequence[CaptionJob],
+        generation: Generation,  # noqa: ARG002
+    ) -> list[list[dict[str, object]]]:
+        """What is shown, as parts of a chat message."""
+        if self.send == "video":
+            return [[_video_part(job)] for job in jobs]
+        return [[_image_part(fit(f, self.frame_pixels)) for f in job.clip.frames] for job in jobs]
+
+    def caption(self, batch: Batch) -> list[Future[Caption]]:
+        """Hand the jobs to the engine; waits only where many are under way already."""
+        shown = batch.prepared
+        if not isinstance(shown, list):
+            raise TypeError(f"expected what prepare returned, got {shown!r}")
+        futures = []
+        for job, parts in zip(batch.jobs, shown, strict=True):
+            self._places.acquire()
+            request = self._request(job, parts, batch.generation)
+            futures.append(_caption_of(self._engine.submit([_chain(request)]), self._places))
+        return futures
+
+    def clean(self) -> None:
+        """End the engine before judging begins."""
+        self._engine.close()
+        super().clean()
+
+    def _request(
+        self, job: CaptionJob, parts: Sequence[dict[str, object]], generation: Generation
+    ) -> Request:
+        content = [*parts, {"type": "text", "text": job.prompt}]
+        params: dict[str, object] = {
+            "temperature": generation.temperature,
+            self.max_tokens_field: generation.max_new_tokens,
+        }
+        if generation.top_p is not None:
+            params["top_p"] = generation.top_p
+        return Request(
+            protocol=_PROTOCOL,
+            model=self.model_name,
+            messages=[{"role": "user", "content": content}],
+            params=params,
+            seed=0,
+            timeout_s=self.timeout_s,
+            stand_in=lambda: "",
+        )
+
+
+class CaptionOpenaiChat(CaptionOpenai):
+    """The same behind lmms-eval's chat interface."""
+
+    is_simple = False
+
+
+def _engine_config(base_url: str | None, api_key_env: str, concurrency: int) -> EngineConfig:
+    # The judge's endpoint is another one: its variable is not looked at.
+    environ = {k: v for k, v in os.environ.items() if k != "LMMS_CAPTIONS_JUDGE_URL"}
+    if base_url:
+        environ["LMMS_CAPTIONS_JUDGE_URL"] = str(base_url).replace(";", ",")
+    environ["OPENAI_API_KEY"] = environ.get(api_key_env, "")
+    settings = read_settings(environ)
+    remote = [url for url in settings.urls if not is_loopback(url)]
+    if remote and not settings.api_key:
+        raise SettingsError(
+            f"caption_openai: {redact_url(remote[0])} needs a key and {api_key_env} is not set; "
+            "set it, or name an endpoint on this machine with base_url="
+        )
+    return EngineConfig(
+        urls=settings.urls,
+        store=settings.cache / "caption_replies",
+        api_key=settings.api_key,
+        concurrency=concurrency,
+    )
+
+
+def _chain(request: Request) -> Chain[Asked[Reply]]:
+    async def chain(ask: Ask) -> Asked[Reply]:
+        # An empty reply is asked again; anything else is a caption.
+        return await ask(request, lambda reply: reply if reply.text.strip() else None)
+
+    return chain
+
+
+def _caption_of(asked: Future[list[Asked[Reply]]], places: threading.Semaphore) -> Future[Caption]:
+    caption: Future[Caption] = Future()
+
+    def finish(done: Future[list[Asked[Reply]]]) -> None:
+        places.release()
+        error = done.exception()
+        if error is not None:
+            known = isinstance(error, CaptionsError)
+            caption.set_exception(error if known else CaptionError(f"internal error: {error!r}"))
+            return
+        [one] = done.result()
+        if one.value is None:
+            caption.set_exception(CaptionError(one.reason or "no caption came back"))
+        elif one.cached:
+            caption.set_result(Caption(one.value.text))
+        else:
+            caption.set_result(
+                Caption(one.value.text, one.usage.input_tokens, one.usage.output_tokens)
+            )
+
+    asked.add_done_callback(finish)
+    return caption
+
+
+def _image_part(frame: NDArray[np.uint8]) -> dict[str, object]:
+    import cv2
+
+    quality = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
+    is_written, jpeg = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), quality)
+    if not is_written:
+        raise DataError(f"a frame of shape {frame.shape} cannot be written as JPEG")
+    return {"type": "image_url", "image_url": {"url": _data_url("image/jpeg", jpeg.tobytes())}}
+
+
+def _video_part(job: CaptionJob) -> dict[str, object]:
+    kind = mimetypes.guess_type(job.path.name)[0] or "video/mp4"
+    return {"type": "video_url", "video_url": {"url": _data_url(kind, job.path.read_bytes())}}
+
+
+def _data_url(kind: str, raw: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(raw).decode('ascii')}"

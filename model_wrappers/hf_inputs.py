@@ -1,0 +1,145 @@
+"""Inputs of a transformers model from frames and prompts, by its own processor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from lmms_eval_captions.judges.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from transformers import BatchFeature
+
+    from lmms_eval_captions.model_wrappers.captioner import CaptionJob
+    from lmms_eval_captions.model_wrappers.frames import Clip
+
+
+class Processor(Protocol):
+    """What is used of a ``transformers.ProcessorMixin``."""
+
+    tokenizer: object
+
+    def apply_chat_template(self, conversation: object, **kwargs: object) -> str:
+        """The prompt as the model was trained to read it."""
+
+    def __call__(self, **kwargs: object) -> BatchFeature:
+        """Tokens and pixels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Jobs of a batch that go through the model together."""
+
+    jobs: Sequence[int]
+    """Positions in the batch."""
+    inputs: BatchFeature
+
+
+def make_parts(
+    processor: Processor,
+    jobs: Sequence[CaptionJob],
+    *,
+    system_prompt: str | None = None,
+    frame_pixels: int | None = None,
+) -> list[Part]:
+    """The inputs of a batch, in as few parts as the processor allows.
+
+    Most processors stack clips, which need equally many frames; those that lay all patches in one
+    row take any.
+
+    Raises:
+        DataError: If the processor refuses even clips of equal length.
+    """
+
+    def part(indices: Sequence[int]) -> Part:
+        chosen = [jobs[index] for index in indices]
+        return Part(indices, _inputs(processor, chosen, system_prompt, frame_pixels))
+
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, job in enumerate(jobs):
+        by_length[len(job.clip.frames)].append(index)
+    if len(by_length) > 1:
+        try:
+            return [part(range(len(jobs)))]
+        except (ValueError, TypeError, RuntimeError):
+            pass  # the processor stacks
+    try:
+        return [part(indices) for indices in by_length.values()]
+    except (ValueError, RuntimeError) as error:
+        sizes = sorted({job.clip.frames.shape[:3] for job in jobs})
+        raise DataError(
+            f"the model's processor refuses clips of (frames, height, width) {sizes}: {error}"
+        ) from error
+
+
+def _inputs(
+    processor: Processor,
+    jobs: Sequence[CaptionJob],
+    system_prompt: str | None,
+    frame_pixels: int | None,
+) -> BatchFeature:
+    sees_videos = getattr(processor, "video_processor", None) is not None
+    texts = [_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
+    visuals: dict[str, object]
+    if sees_videos:
+        visuals = {
+            # Channels first: a clip one or three pixels wide leaves no room for guesses.
+            "videos": [torch.from_numpy(job.clip.frames).permute(0, 3, 1, 2) for job in jobs],
+            "video_metadata": [_metadata(job.clip) for job in jobs],
+            "do_sample_frames": False,
+        }
+        if frame_pixels is not None:
+            shortest = processor.video_processor.size["shortest_edge"]  # type: ignore[attr-defined]
+            longest = max(frame_pixels, 1)
+            visuals["size"] = {"shortest_edge": min(shortest, longest), "longest_edge": longest}
+    else:
+        visuals = {"images": [list(job.clip.frames) for job in jobs]}
+    start = getattr(processor.tokenizer, "bos_token", None)
+    return processor(
+        text=texts,
+        padding=True,
+        padding_side="left",
+        return_tensors="pt",
+        # The template has written the start token already.
+        add_special_tokens=not (start and texts[0].startswith(start)),
+        **visuals,
+    )
+
+
+def _text(
+    processor: Processor, job: CaptionJob, system_prompt: str | None, *, sees_videos: bool
+) -> str:
+    shown = ["video"] if sees_videos else ["image"] * len(job.clip.frames)
+    content = [*({"type": kind} for kind in shown), {"type": "text", "text": job.prompt}]
+    messages: list[dict[str, object]] = [{"role": "user", "content": content}]
+    if system_prompt:
+        system = [{"type": "text", "text": system_prompt}]
+        messages.insert(0, {"role": "system", "content": system})
+    return processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+
+def _metadata(clip: Clip) -> dict[str, object]:
+    """When the frames are shown, for the models that are told.
+
+    Models work out times as position / rate; positions that give the file's own times are right
+    for a variable rate too.
+    """
+    fps = clip.fps or 1.0
+    positions = (
+        np.round(clip.timestamps_s * fps).astype(int) if clip.fps else range(len(clip.frames))
+    )
+    return {
+        "total_num_frames": clip.n_total,
+        "fps": fps,
+        "duration": clip.duration_s,
+        "frames_indices": [int(position) for position in positions],
+        "height": clip.frames.shape[1],
+        "width": clip.frames.shape[2],
+        "video_backend": "pyav",
+    }

@@ -1,0 +1,83 @@
+"""The order in which captions are written: batches that decode little and pad little."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.model_wrappers.generation import Generation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One caption to write, and the requests that it answers."""
+
+    path: Path
+    prompt: str
+    generation: Generation
+    task: str
+    doc_id: int
+    positions: tuple[int, ...]
+    """Places in lmms-eval's list; more than one where the same is asked again."""
+
+
+def merge_twins(planned: Iterable[Planned]) -> list[Planned]:
+    """Requests that ask exactly the same become one, unless the answer is drawn at random.
+
+    lmms-eval repeats a rank's last request so that all ranks have equally many.
+    """
+    twins: dict[object, list[Planned]] = defaultdict(list)
+    for one in planned:
+        drawn = one.positions if one.generation.do_sample else None
+        twins[one.path, one.prompt, one.generation, drawn].append(one)
+    return [
+        Planned(
+            first.path,
+            first.prompt,
+            first.generation,
+            first.task,
+            first.doc_id,
+            tuple(position for one in [first, *others] for position in one.positions),
+        )
+        for first, *others in twins.values()
+    ]
+
+
+def make_batches(
+    planned: Sequence[Planned], batch_size: int, cost: Callable[[Path], float]
+) -> list[list[Planned]]:
+    """Batches of requests with equal settings, in the order in which they are best run.
+
+    The prompts of one clip follow each other, so that it is decoded once and dropped; costly clips
+    come first, so that a lack of memory shows at the start, batches hold clips of like cost, and
+    the estimate of the time left errs on the long side.
+
+    Args:
+        planned: The captions to write.
+        batch_size: Most captions a batch, >= 1.
+        cost: What a clip costs, in any unit.
+    """
+    by_settings: dict[Generation, dict[Path, list[Planned]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one in planned:
+        by_settings[one.generation][one.path].append(one)
+    batches = []
+    for clips in by_settings.values():
+        costly_first = sorted(clips, key=cost, reverse=True)
+        queue = [one for path in costly_first for one in clips[path]]
+        batches += [queue[at : at + batch_size] for at in range(0, len(queue), batch_size)]
+    return batches
+
+
+def size_bytes(path: Path) -> float:
+    """A clip's cost without opening it: the size of its file, 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,67 @@
+"""How a run of captioning went: what failed and why, and where the time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loguru import logger
+
+_SHOWN = 20
+"""Failures named in the closing report; every one is logged when it happens."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Counts of one call of ``generate_until``."""
+
+    n_captions: int = 0
+    """Captions written; equal requests share one."""
+    compute_s: float = 0.0
+    """Seconds spent in the model."""
+    wait_s: float = 0.0
+    """Seconds in which the model had nothing to do: the next batch was not decoded yet."""
+    failures: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Task and document to the clip and why it has an empty caption."""
+    _logged: set[str] = field(default_factory=set)
+
+    def fail(self, name: str, task: str, doc_id: int, reason: str) -> None:
+        """Note a document that gets an empty caption; a clip is logged once."""
+        self.failures[task, doc_id] = f"{name}: {reason}"
+        if name not in self._logged:
+            self._logged.add(name)
+            logger.warning("no caption for {}: {}", name, reason)
+
+    def shares(self) -> str:
+        """Where the time went.
+
+        >>> Outcome(compute_s=3.0, wait_s=1.0).shares()
+        'computing 75%, waiting for frames 25%'
+        """
+        total_s = self.compute_s + self.wait_s
+        if not total_s:
+            return ""
+        return (
+            f"computing {self.compute_s / total_s:.0%}, waiting for frames "
+            f"{self.wait_s / total_s:.0%}"
+        )
+
+    def report(self) -> None:
+        """Log the whole: rate, shares of time, and every document without a caption."""
+        total_s = self.compute_s + self.wait_s
+        if self.n_captions and total_s:
+            logger.info(
+                "{} captions in {:.1f} s, {:.2f} a second; {}",
+                self.n_captions,
+                total_s,
+                self.n_captions / total_s,
+                self.shares(),
+            )
+        if self.failures:
+            lines = [f"{task}[{doc_id}] {text}" for (task, doc_id), text in self.failures.items()]
+            more = len(lines) - _SHOWN
+            logger.error(
+                "{} document(s) have an empty caption:\n  {}{}",
+                len(lines),
+                "\n  ".join(lines[:_SHOWN]),
+                f"\n  and {more} more" if more > 0 else "",
+            )

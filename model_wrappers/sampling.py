@@ -1,0 +1,164 @@
+"""Which frames of a clip a captioner looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from lmms_eval_captions.judges.errors import SettingsError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOMENT_S = 1e-6
+"""Time stamps are rounded by containers: a frame due this much later counts as shown."""
+
+
+class Sampling(Protocol):
+    """Chooses frames; hashable, so that equal choices share one decoding of a clip."""
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """Positions of the frames to read.
+
+        Args:
+            times_s: Shape (n_total,), n_total >= 1: when each frame is shown, in seconds from the
+                first, in order.
+
+        Returns:
+            At least one position in [0, n_total), strictly rising.
+        """
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """So many frames, evenly spaced by position, the first and the last included.
+
+    Position ``k`` of ``n`` is ``round(k * (n_total - 1) / (n - 1))``, which is what
+    ``numpy.linspace(0, n_total - 1, n)`` gives captioners that sample "uniformly"; a clip with
+    fewer frames gives each of them once.
+
+    Source: CapQuiz, section 4.1 (32 frames); VDC, appendix G ("uniformly sample without
+    duplication").
+
+    >>> Uniform(4).indices(np.arange(217) / 25)
+    [0, 72, 144, 216]
+    """
+
+    n_frames: int
+
+    def __post_init__(self) -> None:
+        if self.n_frames < 1:
+            raise ValueError(f"expected n_frames of at least 1, got {self.n_frames!r}")
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """See :class:`Sampling`."""
+        return spread(len(times_s), self.n_frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Fps:
+    """The frame shown at 0, 1/fps, 2/fps, ... seconds, evenly thinned to a cap.
+
+    Times are those of the file, so that a clip of variable frame rate is sampled evenly in time
+    and not by position. Frames that are shown at two of the moments are read once. Where more than
+    ``max_frames`` moments fit in the clip, that many are spread over its whole length.
+
+    Source: VidCapBench, table 2 (Qwen2-VL at 2 fps, CogVLM2-Caption at 1 fps).
+
+    >>> Fps(2.0, max_frames=32).indices(np.arange(50) / 25)
+    [0, 12, 25, 37]
+    >>> Fps(2.0, max_frames=2).indices(np.arange(50) / 25)
+    [0, 37]
+    """
+
+    fps: float
+    max_frames: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fps < float("inf") or self.max_frames < 1:
+            raise ValueError(
+                f"expected fps above 0 and max_frames of at least 1, got fps={self.fps!r}, "
+                f"max_frames={self.max_frames!r}"
+            )
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """See :class:`Sampling`."""
+        # Never more moments than frames: a wild time stamp must not make billions of them.
+        n_moments = int(min((times_s[-1] - times_s[0]) * self.fps + _MOMENT_S, 1e9)) + 1
+        chosen = np.unique(_spaced(n_moments, min(self.max_frames, n_moments, len(times_s))))
+        moments_s = times_s[0] + chosen / self.fps + _MOMENT_S
+        shown = np.searchsorted(times_s, moments_s, side="right") - 1
+        return [int(index) for index in np.unique(shown)]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstMiddleLast:
+    """The first, the middle and the last frame.
+
+    Source: G-VEval, figure 2 and section 3.3. The middle is position ``(n_total - 1) // 2``.
+
+    >>> FirstMiddleLast().indices(np.arange(217) / 25)
+    [0, 108, 216]
+    """
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """See :class:`Sampling`."""
+        last = len(times_s) - 1
+        return sorted({0, last // 2, last})
+
+
+@dataclass(frozen=True, slots=True)
+class Explicit:
+    """These positions; one past the end stands for the last frame, a negative one counts from it.
+
+    >>> Explicit((0, 5, 500, -1)).indices(np.arange(217) / 25)
+    [0, 5, 216]
+    """
+
+    positions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.positions:
+            raise ValueError("expected at least 1 position, got none")
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """See :class:`Sampling`."""
+        n_total = len(times_s)
+        from_start = (p if p >= 0 else n_total + p for p in self.positions)
+        return sorted({min(max(p, 0), n_total - 1) for p in from_start})
+
+
+def sampling_of(max_num_frames: object, fps: object) -> Sampling:
+    """The sampling that ``--model_args max_num_frames=...[,fps=...]`` asks for.
+
+    Args:
+        max_num_frames: Most frames of a clip; without ``fps`` so many, evenly spaced.
+        fps: Frames a second, or ``None``.
+
+    Raises:
+        SettingsError: If a value cannot be used.
+
+    >>> sampling_of(32, None), sampling_of(32, 2)
+    (Uniform(n_frames=32), Fps(fps=2.0, max_frames=32))
+    """
+    if not isinstance(max_num_frames, int) or isinstance(max_num_frames, bool):
+        raise SettingsError(f"max_num_frames: expected a whole number, got {max_num_frames!r}")
+    if fps is not None and (not isinstance(fps, int | float) or isinstance(fps, bool)):
+        raise SettingsError(f"fps: expected a number, got {fps!r}")
+    try:
+        return Uniform(max_num_frames) if fps is None else Fps(float(fps), max_num_frames)
+    except ValueError as error:
+        raise SettingsError(f"--model_args: {error}") from error
+
+
+def spread(n_total: int, n: int) -> list[int]:
+    """``n`` positions from 0 to ``n_total - 1``, evenly spaced and rounded, all where n is more."""
+    return [int(index) for index in np.round(np.linspace(0, n_total - 1, min(n_total, n)))]
+
+
+def _spaced(n_total: int, n: int) -> NDArray[np.float64]:
+    return np.round(np.linspace(0, n_total - 1, n))

@@ -1,0 +1,228 @@
+"""The hooks of VCapsBench, called as lmms-eval calls them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from official_files import write_vcapsbench
+
+from conftest import ServerFactory
+from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
+
+Items = dict[str, list[PendingRecord]]
+
+CATEGORIES = ("action", "color", "mood")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A process that has judged nothing yet, with a cache of its own."""
+    # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
+    importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
+    BENCH.close()
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
+    yield monkeypatch
+    BENCH.close()
+
+
+def _doc(video: str) -> dict[str, object]:
+    questions = [
+        {"category": category, "question": f"{category} of {video}?", "answer": "yes"}
+        for category in CATEGORIES
+    ]
+    return {"video_id": video, "questions": questions, "n_malformed": 1}
+
+
+def _process(*captions: str) -> Items:
+    items: Items = {}
+    for number, caption in enumerate(captions):
+        for metric, item in hooks.process_results(_doc(f"v{number}"), [caption]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def _by_category(prompt: str) -> str:
+    """Yes to actions, no to colours, nothing about moods."""
+    question = prompt.rpartition("Question: ")[2]
+    answer = {"action": "Yes", "color": "No", "mood": "Unanswerable"}[question.split()[0]]
+    return f"{answer}@@@It says so."
+
+
+def test_the_three_rates_and_the_breakdown(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """Hand-made answers give the hand-worked rates, overall and for each group and category."""
+    server = serve()
+    server.reply = _by_category
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("one", "two")
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert hooks.aggregate_ar(items["ar"], args=arguments) == pytest.approx(100 / 3)
+    assert hooks.aggregate_ir(items["ir"]) == pytest.approx(50.0)
+    assert hooks.aggregate_cr(items["cr"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert hooks.aggregate_signature(items["signature"]).startswith(
+        "vcapsbench|judge:judge|runs:1|protocol:1|asks:3|unscored:0/6|lmms-eval-captions:"
+    )
+    assert server.counts.n_requests == 2 * 3 * 3
+    (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
+    breakdown: Any = json.loads(path.read_text())
+    assert breakdown["n_malformed"] == 2
+    right = {"ar": 100.0, "ir": 0.0, "cr": 100.0, "n_questions": 2, "n_unscored": 0}
+    assert breakdown["groups"]["Content & Entity"] == right
+    assert breakdown["categories"] == {
+        "action": right,
+        "color": {**right, "ar": 0.0, "ir": 100.0},
+        "mood": {**right, "ar": 0.0, "ir": None, "cr": 0.0},
+    }
+    assert breakdown["overall"]["all"]["n_questions"] == 6
+    assert set(breakdown["groups"]) == {"Content & Entity", "Color & Lighting"}
+    assert any("Content & Entity" in line and "100.00" in line for line in logged)
+
+
+def test_an_item_holds_what_lmms_eval_needs(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A share in [0, 1] for standard errors where there is one, and every judgement, as JSON."""
+    server = serve()
+    server.reply = lambda prompt: "Unanswerable@@@x" if "v1" in prompt else _by_category(prompt)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("one", "two")
+    received = [pickle.loads(pickle.dumps(item)) for item in items["ar"] + items["ir"]]  # noqa: S301
+    assert [item.get("score") for item in received] == [pytest.approx(1 / 3), 0.0, 0.5, None]
+    assert received[0]["judgements"][0] == {
+        "category": "action",
+        "question": "action of v0?",
+        "answer": "yes",
+        "asks": ("yes", "yes", "yes"),
+        "predicted_answer": "yes",
+        "verdict": "positive",
+        "reply": "Yes@@@It says so.",
+        "reason": None,
+        "run": 0,
+        "cached": False,
+    }
+    json.dumps(received)
+
+
+def test_runs_are_consensus_scores_of_their_own(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """Two runs ask six times with six seeds; the mean and the deviation are of two scores."""
+    server = serve()
+    server.keep_bodies = True
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
+    first = {"n": 0}
+
+    def reply(prompt: str) -> str:
+        """Yes to the first ask of everything in the order of asking, so that runs differ."""
+        first["n"] += 1
+        return "Yes@@@x" if first["n"] <= 9 else "No@@@x"
+
+    server.reply = reply
+    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
+    items = _process("one")
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert hooks.aggregate_ar(items["ar"], args=arguments) == pytest.approx(50.0)
+    assert any("standard deviation 50.0000 over 2 judge runs" in line for line in logged)
+    seeds = [body["seed"] for body in server.bodies]
+    assert sorted(seeds) == sorted([0, 1, 2, 3, 4, 5] * 3)
+    (path,) = (tmp_path / "out").glob("*.json")
+    overall = json.loads(path.read_text())["overall"]["all"]
+    assert (overall["ar"], overall["ar_std"], overall["n_questions"]) == (50.0, 50.0, 3)
+
+
+def test_unreadable_replies_are_unscored_and_never_zero(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """Too many give nan, an error and no breakdown; below the limit they leave the denominator."""
+    server = serve()
+    server.reply = lambda prompt: "?" if "color of" in prompt else _by_category(prompt)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("one")
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert isnan(hooks.aggregate_ar(items["ar"], args=arguments))
+    assert not (tmp_path / "out").exists()
+    assert any("1 of 3 questions are unscored" in line for line in logged)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    BENCH.close()
+    items = _process("one")
+    assert hooks.aggregate_ar(items["ar"]) == 50.0
+    assert hooks.aggregate_ir(items["ir"]) == 0.0
+    assert hooks.aggregate_unscored(items["unscored"]) == 1
+
+
+def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+    """It is not sent, and leaves the denominator of the others."""
+    server = serve()
+    server.reply = _by_category
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    items = _process("one", " ")
+    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
+    assert hooks.aggregate_unscored(items["unscored"]) == 3
+    assert server.counts.n_requests == 9
+    assert "score" not in items["ar"][1]
+
+
+def test_a_rerun_asks_nothing(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+    """Every reply is stored: the same captions again cost no call and give the same numbers."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    before = hooks.aggregate_ar(_process("one", "two")["ar"])
+    BENCH.close()
+    assert hooks.aggregate_ar(_process("one", "two")["ar"]) == before
+    assert server.counts.n_requests == 18
+
+
+def test_documents_follow_the_file(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The stub becomes one document a video, with its prompt and its target."""
+    ids = write_vcapsbench(tmp_path, n_videos=3, n_pairs=10)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    docs = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    assert [hooks.doc_to_target(doc) for doc in docs] == ids
+    assert sum(len(doc["questions"]) for doc in docs) == 10
+    prompt = hooks.doc_to_text(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
+    assert prompt.startswith("<Describe this video in detail, in at least 200 words")
+    assert prompt.endswith(">")
+
+
+def test_a_fiftieth_of_the_benchmark_is_judged_in_bounded_time(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Files of official form go through: three calls a question, all scored, numbers in range."""
+    ids = write_vcapsbench(tmp_path, n_videos=114, n_pairs=2_196)
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "256")
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    start_s = time.monotonic()
+    items: Items = {}
+    for doc in docs:
+        for metric, item in hooks.process_results(
+            doc, [f"A caption of {doc['video_id']}."]
+        ).items():
+            items.setdefault(metric, []).append(item)
+    ar, ir, cr = (
+        hooks.aggregate_ar(items["ar"]),
+        hooks.aggregate_ir(items["ir"]),
+        hooks.aggregate_cr(items["cr"]),
+    )
+    assert time.monotonic() - start_s < 30.0
+    assert len(items["ar"]) == len(ids)
+    assert len(server.counts.answered) == 3 * 2_196
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert ar == pytest.approx(cr * (1 - ir / 100))

@@ -1,0 +1,158 @@
+"""The scores of G-VEval, and how they are compared with people's."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
+from lmms_eval_captions.metrics.gveval_score import gveval_score
+from lmms_eval_captions.metrics.kendall_interval import _taus, kendall_interval
+from lmms_eval_captions.metrics.kendall_tau import Variant, kendall_tau
+
+
+@pytest.mark.parametrize(
+    ("distribution", "expected"),
+    [
+        pytest.param([(85, 1.0)], 85.0, id="certain"),
+        pytest.param([(80, 0.5), (90, 0.5)], 85.0, id="even"),
+        pytest.param([(0, 0.9), (100, 0.1)], 10.0, id="both-ends"),
+        pytest.param([(80, 0.3), (85, 0.6), (90, 0.1)], 84.0, id="three"),
+        pytest.param([(80, 1.0), (90, 3.0)], 87.5, id="not-scaled"),
+        pytest.param([(87.5, 1.0)], 87.5, id="fraction"),
+    ],
+)
+def test_hand_worked_expectations(distribution: list[tuple[float, float]], expected: float) -> None:
+    """The expected score is the mean of the numbers, weighted by their probabilities."""
+    assert gveval_expectation(distribution) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("broken", [[], [(80, 0.0)], [(80, 0.5), (90, -0.1)]])
+def test_what_is_no_distribution_is_an_error(broken: list[tuple[float, float]]) -> None:
+    """An empty or negative distribution has no expectation."""
+    with pytest.raises(ValueError, match="probabilities"):
+        gveval_expectation(broken)
+
+
+@given(st.dictionaries(st.integers(0, 100), st.floats(1e-9, 1.0), min_size=1))
+def test_an_expectation_is_within_its_numbers(shares: dict[int, float]) -> None:
+    """Rounding never leads out of the range."""
+    assert min(shares) <= gveval_expectation(list(shares.items())) <= max(shares)
+
+
+@pytest.mark.parametrize(
+    ("videos", "expected"),
+    [
+        pytest.param([[80.0], [60.0]], 70.0, id="one-dimension"),
+        pytest.param([[80.0, 60.0, 100.0, 80.0], [60.0] * 4], 70.0, id="four-dimensions"),
+        pytest.param([[80.0], [None]], 80.0, id="unscored-leaves-the-denominator"),
+        pytest.param([[0.0], [100.0]], 50.0, id="0-counts"),
+        pytest.param([[None]], nan, id="nothing-scored"),
+        pytest.param([], nan, id="no-captions"),
+    ],
+)
+def test_hand_worked_scores(videos: list[list[float | None]], expected: float) -> None:
+    """The score is the mean over captions, unscored ones left out."""
+    assert gveval_score(videos) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("value", [-0.1, 100.1, nan])
+def test_scores_off_the_scale_are_an_error(value: float) -> None:
+    """Fractions of 1, and nan, are not taken for percent."""
+    with pytest.raises(ValueError, match="between 0 and 100"):
+        gveval_score([[value]])
+
+
+@pytest.mark.parametrize(
+    ("scores", "avg"),
+    [
+        ((62, 55, 39, 42), 50), ((79, 71, 41, 60), 63), ((72, 56, 33, 44), 51),
+        ((11, 8, 26, 20), 16), ((42, 50, 60, 49), 50), ((19, 18, 31, 20), 22),
+        ((60, 61, 89, 74), 71), ((95, 93, 89, 97), 93), ((71, 70, 90, 76), 77),
+        ((99, 96, 96, 100), 98), ((88, 73, 89, 95), 86), ((97, 69, 97, 100), 91),
+        ((90, 70, 70, 60), 72.5), ((20, 20, 50, 40), 32.5), ((50, 30, 70, 60), 52.5),
+        ((60, 60, 20, 50), 47.5), ((60, 60, 70, 40), 57.5),
+    ],
+)  # fmt: skip
+def test_averages_are_those_of_the_papers_figures(scores: tuple[float, ...], avg: float) -> None:
+    """Figures 4, 7 and 8 print four scores and their average, rounded to 0.01 of 1."""
+    # Each printed number is rounded by up to half a point.
+    assert gveval_score([scores]) == pytest.approx(avg, abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "ratings", "variant", "expected"),
+    [
+        pytest.param([1, 2, 3], [[1], [2], [3]], "b", 1.0, id="same-order"),
+        pytest.param([3, 2, 1], [[1], [2], [3]], "b", -1.0, id="reversed"),
+        # Pairs of 4: 4 concordant, 2 tied in the rating: 4 / sqrt(6 x 4).
+        pytest.param([1, 2, 3, 4], [[1], [1], [2], [2]], "b", 4 / 24**0.5, id="ties-b"),
+        # 2 (C - D) / (n^2 (m - 1) / m) = 8 / (16 / 2).
+        pytest.param([1, 2, 3, 4], [[1], [1], [2], [2]], "c", 1.0, id="ties-c"),
+        # Two annotators: (1,1) (1,2) (2,2) (2,1): C 1, D 1... 1-1, 2-2, and two ties a side.
+        pytest.param([1, 2], [[1, 2], [2, 1]], "b", 0.0, id="annotators-who-disagree"),
+        pytest.param([1, 1], [[1], [2]], "b", nan, id="all-scores-equal"),
+        pytest.param([1, 2], [[3], [3]], "c", nan, id="all-ratings-equal"),
+    ],
+)
+def test_hand_worked_correlations(
+    scores: list[float], ratings: list[list[float]], variant: Variant, expected: float
+) -> None:
+    """Every score counts once for each annotator."""
+    assert kendall_tau(scores, ratings, variant=variant) == pytest.approx(expected, nan_ok=True)
+
+
+def test_every_score_needs_its_ratings() -> None:
+    """Lists of different lengths are not paired silently."""
+    with pytest.raises(ValueError, match="2 and 1"):
+        kendall_tau([1.0], [[1], [2]], variant="b")
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.lists(st.integers(1, 5), min_size=2, max_size=2)),
+        min_size=3, max_size=12,
+    ),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_the_intervals_draws_are_correlations_of_scipy(
+    items: list[tuple[int, list[int]]], seed: int
+) -> None:
+    """A draw's weighted pairs give what scipy says of the drawn items written out."""
+    draw = np.random.default_rng(seed).integers(0, len(items), len(items))
+    scores = np.array([float(score) for score, _ in items])
+    ratings = np.array([[float(one) for one in row] for _, row in items])
+    weights = np.bincount(draw, minlength=len(items)).astype(float).repeat(2)[None]
+    for variant in ("b", "c"):
+        expected = kendall_tau(list(scores[draw]), ratings[draw].tolist(), variant=variant)  # type: ignore[arg-type]
+        found = _taus(scores.repeat(2), ratings.ravel(), weights, variant)[0]  # type: ignore[arg-type]
+        assert isnan(expected) == (not np.isfinite(found))
+        assert isnan(expected) or found == pytest.approx(expected)
+
+
+def test_intervals_are_the_same_for_the_same_seed_and_hold_the_correlation() -> None:
+    """An interval is reproducible, and lies around what it is about."""
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=60)
+    ratings = [[float(round(score)), float(round(score + rng.normal()))] for score in scores]
+    one, two = (
+        kendall_interval(
+            list(scores), ratings, variant="b", rng=np.random.default_rng(0), n_resamples=200
+        )
+        for _ in range(2)
+    )
+    assert one == two
+    assert one[0] < kendall_tau(list(scores), ratings, variant="b") < one[1]
+
+
+def test_there_is_no_interval_where_all_are_equal() -> None:
+    """Without a correlation there is no interval of one."""
+    rng = np.random.default_rng(0)
+    low, high = kendall_interval([1, 1], [[1], [2]], variant="c", rng=rng, n_resamples=5)
+    assert isnan(low)
+    assert isnan(high)

@@ -1,0 +1,175 @@
+"""``caption_openai`` against a server on loopback."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+import pytest
+from caption_requests import caption_all, results_of
+from hostile_clips import level, write_clip
+
+from judge_server import Behaviour, JudgeServer
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lmms_eval_captions.model_wrappers.captioner import Captioner
+
+PROMPTS = {"a": "Describe.", "b": "Describe the camera."}
+
+
+def reply(prompt: str) -> str:
+    """What the endpoint writes."""
+    return f" A caption for: {prompt}\n"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[JudgeServer]:
+    """An endpoint that keeps what it is asked."""
+    with JudgeServer(Behaviour(latency_s=0.01), reply=reply) as server:
+        server.keep_bodies = True
+        yield server
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three clips."""
+    folder = tmp_path_factory.mktemp("clips")
+    return [write_clip(folder / f"{n}.mp4", 12 + n) for n in range(3)]
+
+
+@pytest.fixture
+def make(
+    endpoint: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., CaptionOpenai]]:
+    """Makes captioners that end with the test."""
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:1/v1")
+    made: list[CaptionOpenai] = []
+
+    def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: object) -> CaptionOpenai:
+        given = {"model": "seer", "base_url": endpoint.url, "max_num_frames": 3, "device": "cpu"}
+        made.append(cls(**{**given, **arguments}))
+        return made[-1]
+
+    yield build
+    for one in made:
+        one.clean()
+
+
+def _images(body: dict[str, Any]) -> list[np.ndarray]:
+    urls = [part["image_url"]["url"] for part in _parts(body) if part["type"] == "image_url"]
+    raws = [base64.b64decode(url.removeprefix("data:image/jpeg;base64,")) for url in urls]
+    return [cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR_RGB) for raw in raws]
+
+
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = body["messages"][0]["content"]
+    return parts
+
+
+@pytest.mark.parametrize("cls", [CaptionOpenai, CaptionOpenaiChat])
+def test_frames_are_sent_as_images(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], cls: type
+) -> None:
+    """The endpoint sees the frames in order, then the prompt, and the task's settings."""
+    model = make(cls)
+    results = results_of(model, clips[:1], PROMPTS)
+    assert [one.text for one in results] == [reply(prompt) for prompt in PROMPTS.values()]
+    assert all(one.token_counts.output_tokens > 0 for one in results)
+    body = next(body for body in endpoint.bodies if _parts(body)[-1]["text"] == "Describe.")
+    images = _images(body)
+    assert [image.shape for image in images] == [(48, 64, 3)] * 3
+    levels = [image[20:].mean() for image in images]
+    assert levels == pytest.approx([level(0), level(6), level(11)], abs=6)
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("seer", 0.0, 16)
+
+
+def test_a_clip_is_sent_whole(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """``send=video`` sends the file as it is."""
+    caption_all(make(send="video"), clips[:1])
+    url = _parts(endpoint.bodies[0])[0]["video_url"]["url"]
+    head, _, data = url.partition(",")
+    assert head == "data:video/mp4;base64"
+    assert base64.b64decode(data) == clips[0].read_bytes()
+
+
+def test_no_caption_is_paid_for_twice(
+    make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """A second run sends nothing; one more clip sends one more request."""
+    model = make()
+    first = caption_all(model, clips[:2], PROMPTS)
+    model.clean()
+    assert endpoint.counts.n_requests == 4
+    again = make()
+    assert caption_all(again, clips[:2], PROMPTS) == first
+    assert endpoint.counts.n_requests == 4
+    caption_all(again, clips, PROMPTS)
+    assert endpoint.counts.n_requests == 6
+
+
+def test_faults_that_pass_cost_nothing_but_time(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """Dropped connections and 500s are asked again; every clip is captioned."""
+    endpoint.behaviour = Behaviour(faults=("drop", "500"), fault_rate=0.5, max_faults=2)
+    assert all(caption_all(make(), clips, PROMPTS))
+    assert endpoint.counts.n_faults > 0
+
+
+def test_a_refusal_is_named_for_every_clip(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """A wrong key leaves captions empty, with the server's own words, and does not hang."""
+    endpoint.behaviour = Behaviour(status=401, message="no such key")
+    model = make()
+    assert caption_all(model, clips) == ["", "", ""]
+    assert all("no such key" in reason for reason in model.outcome.failures.values())
+    assert endpoint.counts.n_requests <= 3
+
+
+def test_many_requests_are_in_flight_and_not_too_many(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """Requests run beside each other, up to the limit."""
+    endpoint.behaviour = Behaviour(latency_s=0.3)
+    prompts = {f"t{n}": f"Prompt {n}." for n in range(8)}
+    assert all(caption_all(make(concurrency=4), clips, prompts))
+    assert 3 <= endpoint.counts.most_in_flight <= 4
+
+
+def test_a_broken_clip_is_not_sent(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], tmp_path: Path
+) -> None:
+    """Nothing is paid for a clip that cannot be read, even where the file would be sent whole."""
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video")
+    captions = caption_all(make(send="video"), [broken, clips[0]])
+    assert [bool(caption) for caption in captions] == [False, True]
+    assert endpoint.counts.n_requests == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": ""}, "expected --model_args model"),
+        ({"send": "sound"}, "send='sound'"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"base_url": "https://example.invalid/v1", "api_key_env": "NO_KEY"}, "NO_KEY is not set"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    make: Callable[..., Captioner], arguments: dict[str, object], message: str
+) -> None:
+    """Each wrong argument is answered before anything is sent."""
+    with pytest.raises(SettingsError, match=message):
+        make(**arguments)

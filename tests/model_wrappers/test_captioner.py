@@ -1,0 +1,321 @@
+"""The base class of captioners: order, batches, decoding ahead, failures, settings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from concurrent.futures import Future
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from caption_requests import GREEDY, caption_all, results_of
+from hostile_clips import write_clip
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
+from lmms_eval_captions.model_wrappers import captioner as module
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.ordering import Planned, make_batches, merge_twins
+from lmms_eval_captions.model_wrappers.sampling import Uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
+
+
+class Echo(Captioner):
+    """Says which clip and prompt it was asked about, and remembers its batches."""
+
+    sampling = Uniform(2)
+
+    def __init__(self, act: Callable[[Batch], None] | None = None, **common: object) -> None:
+        super().__init__(**{"device": "cpu", **common})
+        self.batches: list[Batch] = []
+        self.act = act
+
+    def caption(self, batch: Batch) -> list[str]:
+        """Name and prompt."""
+        self.batches.append(batch)
+        if self.act:
+            self.act(batch)
+        return [f"{job.path.stem}: {job.prompt}" for job in batch.jobs]
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Six clips, the later the longer."""
+    folder = tmp_path_factory.mktemp("clips")
+    return [write_clip(folder / f"clip{n}.mp4", 2 + 6 * n) for n in range(6)]
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each clip is decoded."""
+    counts: Counter[str] = Counter()
+    original = module.read_frames
+
+    def counting(path: Path, *args: object, **named: object) -> object:
+        counts[path.stem] += 1
+        return original(path, *args, **named)
+
+    monkeypatch.setattr(module, "read_frames", counting)
+    return counts
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7, "64"])
+def test_captions_come_back_in_the_order_of_the_requests(
+    clips: list[Path], batch_size: object
+) -> None:
+    """However the work is ordered and batched, each request gets its own caption."""
+    captions = caption_all(Echo(batch_size=batch_size), clips, FIVE)
+    assert captions == [f"{path.stem}: {prompt}" for prompt in FIVE.values() for path in clips]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 8])
+def test_each_clip_is_decoded_once_for_all_its_prompts(
+    clips: list[Path], decoded: Counter[str], batch_size: int
+) -> None:
+    """Five tasks on the same clips decode each once, and costly clips come first."""
+    model = Echo(batch_size=batch_size)
+    caption_all(model, clips, FIVE)
+    assert decoded == {path.stem: 1 for path in clips}
+    assert all(len(batch.jobs) <= batch_size for batch in model.batches)
+    order = list(dict.fromkeys(job.path for batch in model.batches for job in batch.jobs))
+    assert order == sorted(clips, key=lambda path: path.stat().st_size, reverse=True)
+
+
+def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> None:
+    """While the first batch is captioned, the next clips are decoded, and only so many."""
+    started: list[str] = []
+    both = threading.Event()
+    ahead: list[int] = []
+
+    class Watched(Echo):
+        def _decode(self, path: Path) -> module.Clip:
+            started.append(path.stem)
+            if len(started) >= 3:
+                both.set()
+            return super()._decode(path)
+
+    def wait(_: Batch) -> None:
+        assert both.wait(20), "nothing was decoded ahead"
+        time.sleep(0.05)
+        ahead.append(len(started))
+
+    caption_all(Watched(wait, batch_size=1, decode_threads=1), clips)
+    assert ahead[0] == 3, "one in use and two ahead"
+    assert ahead == sorted(ahead)
+    assert all(n <= done + 3 for done, n in enumerate(ahead))
+
+
+def test_a_broken_clip_costs_its_own_caption_alone(
+    clips: list[Path], tmp_path: Path, logged: list[str]
+) -> None:
+    """It gets an empty caption and is named once, with the reason; the others are captioned."""
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video")
+    model = Echo(batch_size=4)
+    captions = caption_all(model, [clips[0], broken, clips[1]], FIVE)
+    assert [bool(caption) for caption in captions] == [True, False, True] * 5
+    assert sum("WARNING no caption for broken.mp4" in line for line in logged) == 1
+    assert len(model.outcome.failures) == 5
+    assert any("ERROR 5 document(s) have an empty caption" in line for line in logged)
+
+
+def test_a_missing_video_is_reported_by_its_document(clips: list[Path]) -> None:
+    """A task that cannot find a video costs that document alone."""
+    model = Echo()
+    captions = caption_all(model, [clips[0].with_name("gone.mp4"), clips[1]])
+    assert captions[0] == ""
+    assert "found none at" in model.outcome.failures["task", 0]
+    assert captions[1]
+
+
+def test_a_clip_that_the_model_cannot_use_is_left_out_of_its_batch(clips: list[Path]) -> None:
+    """A DataError of prepare is pinned on the job that causes it."""
+
+    class Picky(Echo):
+        def prepare(self, jobs: Sequence[CaptionJob], _generation: Generation) -> object:
+            if any(job.path == clips[2] for job in jobs):
+                raise DataError("too odd")
+            return len(jobs)
+
+    model = Picky(batch_size=3)
+    captions = caption_all(model, clips)
+    assert [bool(caption) for caption in captions] == [n != 2 for n in range(6)]
+    assert model.outcome.failures == {("task", 2): "clip2.mp4: too odd"}
+    assert all(batch.prepared == len(batch.jobs) for batch in model.batches)
+
+
+def test_an_error_of_the_captioner_ends_the_run(clips: list[Path]) -> None:
+    """A mistake in the captioner is not taken for a broken clip."""
+
+    def fail(_: Batch) -> None:
+        raise KeyError("a mistake")
+
+    with pytest.raises(KeyError, match="a mistake"):
+        caption_all(Echo(fail), clips)
+
+
+def test_a_batch_too_large_for_the_memory_is_halved(clips: list[Path]) -> None:
+    """Halves are tried until they fit; what never fits is named."""
+
+    def small_memory(batch: Batch) -> None:
+        if len(batch.jobs) > 2 or any(job.path == clips[5] for job in batch.jobs):
+            raise torch.OutOfMemoryError("out of memory, tried to allocate 9 GiB")
+
+    model = Echo(small_memory, batch_size=6)
+    captions = caption_all(model, clips)
+    assert [bool(caption) for caption in captions] == [True] * 5 + [False]
+    assert "9 GiB" in model.outcome.failures["task", 5]
+
+
+def test_settings_of_the_request_reach_the_captioner(clips: list[Path]) -> None:
+    """Requests with different settings are never in one batch, and captions end at a stop."""
+    model = Echo(batch_size=8)
+    settings = {**GREEDY, "max_new_tokens": 99, "until": ["mpt"]}
+    assert caption_all(model, clips[:1], settings=settings) == ["clip0: Describe the video."]
+    assert caption_all(model, clips[:1], {"t": "A prompt."}, settings) == ["clip0: A pro"]
+    assert model.batches[0].generation.max_new_tokens == 99
+
+
+def test_captions_are_not_stripped(clips: list[Path]) -> None:
+    """What the model wrote is returned as it is."""
+
+    class Spaces(Echo):
+        def caption(self, batch: Batch) -> list[str]:
+            return [" a dog \n"] * len(batch.jobs)
+
+    assert caption_all(Spaces(), clips[:1]) == [" a dog \n"]
+
+
+def test_token_counts_are_passed_on(clips: list[Path]) -> None:
+    """Counts reach lmms-eval, and survive being futures."""
+
+    class Counting(Echo):
+        def caption(self, _batch: Batch) -> list[Caption | Future[Caption]]:
+            later: Future[Caption] = Future()
+            threading.Timer(0.05, later.set_result, [Caption("b", 3, 4)]).start()
+            return [Caption("a", 1, 2), later]
+
+    first, second = results_of(Counting(batch_size=2), clips[:2])
+    counts = [(one.text, one.token_counts.to_dict()) for one in (second, first)]
+    assert counts == [
+        ("a", {"input_tokens": 1, "output_tokens": 2}),
+        ("b", {"input_tokens": 3, "output_tokens": 4}),
+    ]
+
+
+def test_a_future_that_fails_costs_its_own_caption_alone(clips: list[Path]) -> None:
+    """A refused request is named like a broken clip."""
+
+    class Refused(Echo):
+        def caption(self, _batch: Batch) -> list[str | Future[Caption]]:
+            refused: Future[Caption] = Future()
+            refused.set_exception(CaptionError("refused"))
+            return ["fine", refused]
+
+    model = Refused(batch_size=2)
+    assert sorted(caption_all(model, clips[:2])) == ["", "fine"]
+    assert list(model.outcome.failures.values()) == ["clip0.mp4: refused"]
+
+
+def test_too_few_captions_are_an_error(clips: list[Path]) -> None:
+    """A captioner that loses a caption is stopped, not shifted."""
+
+    class Loses(Echo):
+        def caption(self, _batch: Batch) -> list[str]:
+            return ["one"]
+
+    with pytest.raises(SettingsError, match="one caption a job, 2, got 1"):
+        caption_all(Loses(batch_size=2), clips[:2])
+
+
+def test_unknown_arguments_are_named_with_all_that_exist() -> None:
+    """A typing error lists the captioner's own arguments and the base's."""
+    with pytest.raises(SettingsError, match=r"\['batchsize'\].*'act'.*'batch_size'.*'device'"):
+        Echo(batchsize=4)
+
+
+@pytest.mark.parametrize("value", [0, -1, "auto", 1.5, True])
+def test_a_batch_size_that_cannot_be_used(value: object) -> None:
+    """Only a whole number of at least 1 is taken."""
+    with pytest.raises(SettingsError, match="batch_size"):
+        Echo(batch_size=value)
+
+
+def test_the_time_that_the_model_waits_is_told(clips: list[Path], logged: list[str]) -> None:
+    """The shares of time are logged and add up."""
+    model = Echo(lambda _: time.sleep(0.02), batch_size=2)
+    caption_all(model, clips)
+    assert model.outcome.compute_s >= 0.06
+    assert any("6 captions in" in line and "waiting for frames" in line for line in logged)
+
+
+planned = st.builds(
+    Planned,
+    path=st.sampled_from("abcd"),
+    prompt=st.sampled_from("pq"),
+    generation=st.sampled_from([Generation(), Generation(max_new_tokens=5)]),
+    task=st.just("t"),
+    doc_id=st.integers(0, 9),
+    positions=st.just((0,)),
+)
+
+
+@given(st.lists(planned, max_size=30), st.integers(1, 5))
+def test_batches_hold_every_request_once(some: list[Planned], batch_size: int) -> None:
+    """No request is lost or doubled, settings are not mixed, and a clip's prompts are together."""
+    numbered = [
+        Planned(one.path, one.prompt, one.generation, one.task, one.doc_id, (position,))
+        for position, one in enumerate(some)
+    ]
+    merged = merge_twins(numbered)
+    assert len({(one.path, one.prompt, one.generation) for one in merged}) == len(merged)
+    batches = make_batches(merged, batch_size, cost=ord)
+    positions = [p for batch in batches for one in batch for p in one.positions]
+    assert sorted(positions) == list(range(len(some)))
+    assert all(len({one.generation for one in batch}) == 1 for batch in batches)
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+    runs = [(one.generation, one.path) for batch in batches for one in batch]
+    changes = sum(before != after for before, after in pairwise(runs))
+    assert changes == max(0, len(set(runs)) - 1)
+
+
+def test_random_captions_are_drawn_for_each_request() -> None:
+    """Equal requests share a caption only where it is not drawn at random."""
+    drawn = Generation(do_sample=True, temperature=0.7)
+    same = [Planned("a", "p", drawn, "t", 0, (n,)) for n in range(3)]  # type: ignore[arg-type]
+    assert len(merge_twins(same)) == 3
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "wanted"),
+    [
+        pytest.param({}, Generation(), id="nothing said"),
+        pytest.param({"temperature": 0.5}, Generation(do_sample=True, temperature=0.5), id="warm"),
+        pytest.param({"temperature": 0.5, "do_sample": False}, Generation(), id="greedy wins"),
+        pytest.param({"do_sample": True}, Generation(do_sample=True, temperature=1.0), id="drawn"),
+        pytest.param({"max_gen_toks": 7}, Generation(max_new_tokens=7), id="the other name"),
+        pytest.param({"until": "x"}, Generation(until=("x",)), id="one stop"),
+        pytest.param({"until": ["", "x"]}, Generation(until=("x",)), id="an empty stop is none"),
+        pytest.param({"top_p": 0.9, "top_k": 5}, Generation(), id="greedy draws from one"),
+    ],
+)
+def test_generation_settings(kwargs: dict[str, object], wanted: Generation) -> None:
+    """Settings of a YAML are read as lmms-eval's own wrappers read them."""
+    assert Generation.read(kwargs) == wanted
+
+
+@pytest.mark.parametrize("kwargs", [{"temperature": "hot"}, {"until": 3}, {"num_beams": True}])
+def test_generation_settings_of_the_wrong_kind(kwargs: dict[str, object]) -> None:
+    """A value of the wrong kind is named."""
+    with pytest.raises(SettingsError, match=next(iter(kwargs))):
+        Generation.read(kwargs)
