@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 # The built-in sample, from pixels to scores: no key, no network, no GPU.
 demo: setup
 	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval --model caption_baseline \
-	    --tasks vdc_score --output_path demo-results --log_samples
+	    --tasks video_captions --output_path demo-results --log_samples
 	$(BIN)/lmms-eval-captions check demo-results
 
 check: setup

@@ -61,6 +61,7 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
             made.problems.append(f"{task}: {error}")
         else:
             made.rows.append(row)
+    counter.close()
     return made
 
 

@@ -21,8 +21,8 @@ from lmms_eval_captions.model_wrappers.caption_records import CaptionTable
 T = TypeVar("T")
 
 CHARS_PER_TOKEN: Final = 4.0
-"""Characters of English prompts and captions that make a token. T5's 32,000 pieces make 3.9 to 4.7 of
-VDC's prompts and questions; judges have more pieces, so that the estimate is rather too high."""
+"""Characters of English prompts and captions that make a token. T5's 32,000 pieces make 3.9 to 4.7
+of VDC's prompts and questions; judges have more pieces, so that the estimate is rather too high."""
 TOKENS_A_MESSAGE: Final = 4
 """Tokens around each message of a chat."""
 TYPICAL_ANSWER: Final = "The camera moves slowly from left to right."
@@ -140,6 +140,11 @@ class Counter:
             self._typical[request.protocol] = next(found, (None, Reply("")))
         value, reply = self._typical[request.protocol]
         return cast("T | None", value), reply
+
+    def close(self) -> None:
+        """Close the stores."""
+        for store in self._stores.values():
+            store.close()
 
     def _store(self, model: str) -> ReplyStore:
         if model not in self._stores:

@@ -206,9 +206,15 @@ def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bo
 
 
 def signatures_of_tasks(values: Sequence[str], _sizes: Sequence[int], _weighted: bool) -> str:
-    """Group aggregation: the tasks' common signature fields, task names and counts left out."""
-    fields = [
-        [field for field in value.split("|")[1:] if not field.startswith("unscored:")]
-        for value in values
-    ]
-    return "|".join(dict.fromkeys(field for task in fields for field in task))
+    """Group aggregation: the tasks' signatures in one, without names and counts of tasks.
+
+    >>> signatures_of_tasks(["a|judge:j|runs:1|unscored:0/2", "b|judge:j|runs:3"], [2, 2], False)
+    'judge:j|runs:1+3'
+    """
+    merged: dict[str, dict[str, None]] = {}
+    for value in values:
+        for field in value.split("|"):
+            name, colon, text = field.partition(":")
+            if colon and name != "unscored":
+                merged.setdefault(name, {})[text] = None
+    return "|".join(f"{name}:{'+'.join(texts)}" for name, texts in merged.items())

@@ -61,6 +61,9 @@ VDC = Source(
 )
 """Video Detailed Captions: ``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards."""
 
+_VIDEO_ARCHIVE = ("*video*.zip", "*video*.tar", "*video*.tar.gz", "**/*video*.zip")
+"""Some repositories hold archives of captions and results beside those of videos."""
+
 _ANY_ARCHIVE = ("*.zip", "*.tar", "*.tar.gz", "**/*.zip", "**/*.tar", "**/*.tar.gz")
 
 VIDCAPBENCH = Source(
@@ -79,7 +82,7 @@ VCAPSBENCH = Source(
     license="see its page",
     video_folder="vcapsbench/videos5k",
     hub_repo="somos99/VCapsBench",
-    archives=_ANY_ARCHIVE,
+    archives=_VIDEO_ARCHIVE,
 )
 """``VCapsBench_100KQA.jsonl``; the repository's list of files is unseen."""
 

@@ -60,6 +60,9 @@ def make_engine(tmp_path: Path) -> Iterator[EngineFactory]:
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
     """Everything that is logged during the test, a line each."""
+    # lmms-eval removes all sinks when it is first imported.
+    import lmms_eval.models  # noqa: F401
+
     lines: list[str] = []
     sink = logger.add(lines.append, format="{level} {message}", level="DEBUG")
     yield lines

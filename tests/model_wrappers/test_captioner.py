@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from caption_requests import GREEDY, caption_all, results_of
+from caption_requests import GREEDY, caption_all, make_requests, results_of
 from hostile_clips import write_clip
 from hypothesis import given
 from hypothesis import strategies as st
@@ -211,6 +211,24 @@ def test_token_counts_are_passed_on(clips: list[Path]) -> None:
         ("a", {"input_tokens": 1, "output_tokens": 2}),
         ("b", {"input_tokens": 3, "output_tokens": 4}),
     ]
+
+
+def test_use_cache_keeps_captions(clips: list[Path], tmp_path: Path) -> None:
+    """lmms-eval's response cache serves a second run, and asks again only for what failed."""
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video")
+    paths = [*clips[:2], broken]
+    seen = []
+    for _ in range(2):
+        model = Echo(batch_size=2)
+        model.task_dict = {"task": {"test": [{"video": str(path)} for path in paths]}}
+        requests = make_requests(3, {"task": "Describe."}, GREEDY, is_simple=True)
+        cache = ResponseCache(str(tmp_path / "cache.db"), str(tmp_path / "cache.jsonl"))
+        results = cache.execute(model, "generate_until", requests)
+        cache.close()
+        seen.append([unwrap_generation_output(one)[0] for one in results])
+    assert seen[0] == seen[1] == ["clip0: Describe.", "clip1: Describe.", ""]
+    assert model.batches == []
 
 
 def test_a_future_that_fails_costs_its_own_caption_alone(clips: list[Path]) -> None:
