@@ -9,7 +9,6 @@ gives its place to another one.
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
@@ -243,10 +242,11 @@ class Engine:
     def _tick(self) -> None:
         """What is done a few times a second."""
         self._sender.copy_stragglers()
-        if self._shelf.refresh() and not self._has_company:
+        place = self._shelf.refresh()
+        if place is not None and not self._has_company:
             # Another process asks the same judge, maybe the same questions: do not go in step.
             self._has_company = True
-            self._places.rotate(random.random())  # noqa: S311 - no secret
+            self._places.rotate(place)
         self._bar.refresh(self.meter)
         self._loop.call_later(_TICK_S, self._tick)
 

@@ -65,9 +65,10 @@ class Shelf:
             else:
                 return
 
-    def refresh(self) -> bool:
-        """Take in what other processes have stored since; whether there was anything."""
-        return sum(store.refresh() for store in self._stores.values()) > 0
+    def refresh(self) -> float | None:
+        """Take in what other processes have stored since; see :meth:`ReplyStore.refresh`."""
+        places = [store.refresh() for store in self._stores.values()]
+        return max((place for place in places if place is not None), default=None)
 
     def close(self) -> None:
         """Flush and close every store."""

@@ -81,21 +81,28 @@ class ReplyStore:
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
 
-    def refresh(self) -> bool:
-        """Take in what other processes have appended since; whether there was anything.
+    def refresh(self) -> float | None:
+        """Take in what other processes have appended since.
 
         A folder that cannot be read just now is looked at again the next time.
+
+        Returns:
+            This process's place among those that write, in [0, 1), or ``None`` where no other one
+            has written.
         """
-        n_before = len(self._index)
+        others: list[Path] = []
         try:
             known = {path: number for number, path in enumerate(self._segments)}
             for path in sorted(self._folder.glob("*.jsonl")):
                 number = known.get(path)
-                if number is None or number != self._own_number:
-                    self._load(path, number)
+                if (number is None or number != self._own_number) and self._load(path, number):
+                    others.append(path)
         except OSError as error:
             logger.debug("{}: {}", self._folder, error)
-        return len(self._index) > n_before
+        if not others:
+            return None
+        own = self._segments[self._own_number] if self._own is not None else others[-1]
+        return sum(path <= own for path in others) / (len(others) + 1)
 
     def close(self) -> None:
         """Flush to the disk itself, and close every file."""
@@ -107,14 +114,14 @@ class ReplyStore:
             os.close(descriptor)
         self._readers.clear()
 
-    def _load(self, path: Path, number: int | None = None) -> None:
-        """Index the whole lines of a segment, from where it was read to before."""
+    def _load(self, path: Path, number: int | None = None) -> bool:
+        """Index the whole lines of a segment, from where it was read to before; if any."""
         if number is None:
             number = len(self._segments)
             self._segments.append(path)
         start = self._read_to.get(number, 0)
         if path.stat().st_size <= start:
-            return
+            return False
         with path.open("rb") as stream:
             stream.seek(start)
             data = stream.read()
@@ -122,6 +129,7 @@ class ReplyStore:
         data = data[: data.rfind(b"\n") + 1]
         self._index_lines(data, number, start)
         self._read_to[number] = start + len(data)
+        return bool(data)
 
     def _index_lines(self, data: bytes, number: int, offset: int) -> None:
         for line in data.split(b"\n")[:-1]:

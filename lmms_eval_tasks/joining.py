@@ -56,6 +56,7 @@ def manifests() -> list[ModelManifest]:
                 ("caption_baseline", "CaptionBaseline"),
                 ("caption_hf", "CaptionHf"),
                 ("caption_openai", "CaptionOpenai"),
+                ("caption_auroracap", "CaptionAuroraCap"),
             )
         ),
     ]

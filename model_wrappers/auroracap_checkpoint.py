@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap_model import AuroraCap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 TOWER: Final = "visual_encoder"
 PROJECTOR: Final = "projector"
@@ -93,7 +93,10 @@ def load_auroracap(
         SettingsError: If the layout is another, or a weight is missing.
     """
     folder = local_folder(pretrained)
-    llm, report = AutoModelForCausalLM.from_pretrained(
+    # Auto classes return what their types do not say.
+    load_llm: Callable[..., Any] = AutoModelForCausalLM.from_pretrained
+    load_tokenizer: Callable[..., Any] = AutoTokenizer.from_pretrained
+    llm, report = load_llm(
         folder,
         dtype=dtype,
         attn_implementation=attn_implementation,
@@ -102,10 +105,10 @@ def load_auroracap(
     )
     _require_whole(folder, report["missing_keys"])
     return AuroraCap(
-        _greedy_by_default(llm),
+        llm,
         _load_tower(folder / TOWER).to(device, llm.dtype),
         projector=Projector.from_pretrained(folder / PROJECTOR).to(device, llm.dtype),
-        tokenizer=AutoTokenizer.from_pretrained(folder),
+        tokenizer=load_tokenizer(folder),
     )
 
 
@@ -198,13 +201,6 @@ def _require_whole(folder: Path, missing: set[str]) -> None:
             f"--model_args: expected all weights of a network in {folder}, {len(missing)} are "
             f"missing, such as {min(missing)}; is the download complete?"
         )
-
-
-def _greedy_by_default(llm: nn.Module) -> nn.Module:
-    """The model without Vicuna's sampling settings, which would be warned about when greedy."""
-    for name in ("do_sample", "temperature", "top_p", "top_k"):
-        setattr(llm.generation_config, name, None)
-    return llm
 
 
 def _read_json(path: Path) -> dict[str, Any]:

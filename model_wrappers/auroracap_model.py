@@ -27,9 +27,8 @@ SYSTEM: Final = (
 class Tokenizer(Protocol):
     """What is asked of a tokenizer of transformers."""
 
-    @property
-    def pad_token_id(self) -> int | None:
-        """Fills up a batch; many have none."""
+    eos_token: str
+    pad_token: str | None
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Ids of a text."""
@@ -63,6 +62,8 @@ class AuroraCap:
         self.tower = tower.eval()
         self.projector = projector.eval()
         self.tokenizer = tokenizer
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
         # Equation 2 counts all layers, whether their output is read or not.
         self._n_layers = int(tower.config.num_hidden_layers)
         encoder = self._vision_model().encoder
@@ -140,24 +141,20 @@ class AuroraCap:
         encode = self.tokenizer.encode
         return [encode(opening), *(encode(text, add_special_tokens=False) for text in rest)]
 
-    def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> list[list[int]]:
-        """New token ids for each input, up to and without the end of the text.
+    def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> torch.Tensor:
+        """New token ids, shape (n_inputs, n_new); a text that ends early is padded on the right.
 
         Args:
             inputs: Of :meth:`embed`; shorter ones are padded on the left.
             settings: Of ``transformers``' ``generate``.
         """
-        lengths = [len(tokens) for tokens in inputs]
-        masks = [torch.ones(length, dtype=torch.long, device=self.device) for length in lengths]
+        masks = [torch.ones(len(given), dtype=torch.long, device=self.device) for given in inputs]
         with torch.inference_mode():
-            output = self.llm.generate(
+            return self.llm.generate(
                 inputs_embeds=pad_sequence(list(inputs), batch_first=True, padding_side="left"),
                 attention_mask=pad_sequence(masks, batch_first=True, padding_side="left"),
-                pad_token_id=self._padding(),
                 **settings,
             )
-        ends = self._ends()
-        return [_before(ids, ends) for ids in output.tolist()]
 
     def _vision_model(self) -> nn.Module:
         """The part of the tower that holds its encoder; transformers 4 wraps it once more."""
@@ -170,21 +167,3 @@ class AuroraCap:
             # Where the size is the tower's own, nothing is interpolated.
             seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state
             return list(self.projector(seen[:, 1:]))
-
-    def _padding(self) -> int:
-        """An id for what is padded after a caption's end; none of it is read."""
-        padding = self.tokenizer.pad_token_id
-        return padding if padding is not None else self._ends()[0]
-
-    def _ends(self) -> list[int]:
-        ends = self.llm.generation_config.eos_token_id
-        return list(ends) if isinstance(ends, list) else [ends]
-
-
-def _before(ids: list[int], ends: list[int]) -> list[int]:
-    """The ids before the first end.
-
-    >>> _before([5, 6, 2, 0, 0], [2]), _before([5, 6], [2])
-    ([5, 6], [5, 6])
-    """
-    return ids[: next((place for place, token in enumerate(ids) if token in ends), len(ids))]

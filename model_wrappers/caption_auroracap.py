@@ -9,7 +9,8 @@ import torch
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap_checkpoint import load_auroracap, load_processor
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
-from lmms_eval_captions.model_wrappers.sampling import Uniform
+from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,14 +32,15 @@ class CaptionAuroraCap(Captioner):
         token_kept_ratio: Share of visual tokens to keep, in [0, 1]; 1.0 merges none. By default
             that of AuroraCap's final training stage.
         slowfast: Whether the first frame keeps all its tokens.
-        n_frames: Frames looked at, evenly spaced, >= 1.
+        max_num_frames: Most frames looked at, >= 1; so many, evenly spaced, without ``fps``.
+        fps: Frames a second, at most ``max_num_frames``.
         keep_aspect: Whether the tower sees the whole frame, as in training, or its middle square,
             as in the released inference code.
         system_prompt: Whether to begin with Vicuna's system sentence, as lmms-eval's own wrapper
             does and the released inference code does not.
         dtype: Of the weights; ``auto`` is the checkpoint's own, float32 on a CPU.
         attn_implementation: Of the language model.
-        rest: Arguments of :class:`Captioner`.
+        common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
         SettingsError: If an argument cannot be used, or the checkpoint is of another layout.
@@ -48,25 +50,27 @@ class CaptionAuroraCap(Captioner):
         setting C, "the final training strategy"; no slowfast by default).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
+        *,
         pretrained: str = "wchai/AuroraCap-7B-VID-xtuner",
         token_kept_ratio: float = 0.1,
         slowfast: bool = False,
-        n_frames: int = 8,
+        max_num_frames: int = 8,
+        fps: float | None = None,
         keep_aspect: bool = False,
         system_prompt: bool = False,
         dtype: str = "auto",
         attn_implementation: str = "sdpa",
-        **rest: object,
+        **common: object,
     ) -> None:
-        super().__init__(**rest)
-        if isinstance(token_kept_ratio, bool) or not 0 <= token_kept_ratio <= 1:
-            raise SettingsError(
-                "--model_args: expected token_kept_ratio as a number between 0 and 1, "
-                f"got {token_kept_ratio!r}"
-            )
-        self.sampling = Uniform(n_frames)
+        _require(
+            isinstance(token_kept_ratio, int | float) and 0 <= token_kept_ratio <= 1,
+            f"token_kept_ratio as a number between 0 and 1, got {token_kept_ratio!r}",
+        )
+        _require(dtype in DTYPES, f"dtype as one of {', '.join(DTYPES)}, got {dtype!r}")
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        self.sampling = sampling_of(max_num_frames, fps)
         self.token_kept_ratio = float(token_kept_ratio)
         self.slowfast = slowfast
         self.system_prompt = system_prompt
@@ -107,14 +111,13 @@ class CaptionAuroraCap(Captioner):
             self.model.embed(job.prompt, self._seen[job.path], system_prompt=self.system_prompt)
             for job in batch.jobs
         ]
-        outputs = self.model.generate(inputs, **_settings(batch.generation))
+        tokenizer = self.model.tokenizer
+        settings = generation_config(self.model.llm, tokenizer, batch.generation)
+        written = self.model.generate(inputs, generation_config=settings)
+        n_outputs = n_written(written, settings)
         return [
-            Caption(
-                self.model.tokenizer.decode(ids, skip_special_tokens=True),
-                n_input_tokens=len(given),
-                n_output_tokens=len(ids),
-            )
-            for given, ids in zip(inputs, outputs, strict=True)
+            Caption(tokenizer.decode(ids[:n], skip_special_tokens=True), len(given), n)
+            for given, ids, n in zip(inputs, written.tolist(), n_outputs, strict=True)
         ]
 
     def _see(self, pixels: torch.Tensor) -> list[torch.Tensor]:
@@ -127,26 +130,14 @@ class CaptionAuroraCapChat(CaptionAuroraCap):
     is_simple = False
 
 
-def _settings(generation: Generation) -> dict[str, object]:
-    """The settings as ``generate`` takes them; those that only sampling reads only then."""
-    settings: dict[str, object] = {
-        "max_new_tokens": generation.max_new_tokens,
-        "do_sample": generation.do_sample,
-        "num_beams": generation.num_beams,
-    }
-    names = ["repetition_penalty"]
-    names += ["temperature", "top_p", "top_k"] if generation.do_sample else []
-    given = {name: getattr(generation, name) for name in names}
-    return settings | {name: value for name, value in given.items() if value is not None}
-
-
 def _dtype(name: str, device: torch.device) -> torch.dtype | str:
     """A dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
-    if name not in DTYPES:
-        raise SettingsError(
-            f"--model_args: expected dtype as one of {', '.join(DTYPES)}, got {name!r}"
-        )
     if name == "auto":
-        return torch.float32 if device.type == "cpu" else "auto"
+        return torch.float32 if device.type == "cpu" else name
     found: torch.dtype = getattr(torch, name)
     return found
+
+
+def _require(is_usable: bool, expected: str) -> None:
+    if not is_usable:
+        raise SettingsError(f"caption_auroracap: expected {expected}")

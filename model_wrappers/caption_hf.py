@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
 from lmms_eval_captions.model_wrappers.hf_inputs import Part, make_parts
 from lmms_eval_captions.model_wrappers.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel
+    from transformers import PretrainedConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
 
@@ -113,7 +113,7 @@ class CaptionHf(Captioner):
 
     def _generate(self, part: Part, generation: Generation) -> list[Caption]:
         inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
-        settings = _generation_config(self.model, self.processor.tokenizer, generation)
+        settings = generation_config(self.model, self.processor.tokenizer, generation)
         with torch.inference_mode():
             written = self.model.generate(**inputs, generation_config=settings)
         n_prompt = inputs["input_ids"].shape[1]
@@ -122,7 +122,7 @@ class CaptionHf(Captioner):
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
-        n_outputs = _n_written(new, settings)
+        n_outputs = n_written(new, settings)
         return [
             Caption(text, int(n_input), n_output)
             for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
@@ -159,33 +159,3 @@ def _model_class(config: PretrainedConfig) -> Any:  # noqa: ANN401 (auto classes
         f"{config.model_type!r} ({config.architectures}); write a Captioner for it "
         "(model_wrappers/README.md)"
     )
-
-
-def _generation_config(
-    model: PreTrainedModel, tokenizer: object, generation: Generation
-) -> GenerationConfig:
-    """The checkpoint's own settings under those of the task."""
-    settings = copy.deepcopy(model.generation_config)
-    settings.max_length = None
-    settings.max_new_tokens = generation.max_new_tokens
-    settings.num_beams = generation.num_beams
-    settings.do_sample = generation.do_sample
-    drawn = generation.do_sample
-    settings.temperature = generation.temperature if drawn else None
-    settings.top_p = (generation.top_p or settings.top_p) if drawn else None
-    settings.top_k = (generation.top_k or settings.top_k) if drawn else None
-    if generation.repetition_penalty is not None:
-        settings.repetition_penalty = generation.repetition_penalty
-    if settings.pad_token_id is None:
-        settings.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
-    if settings.eos_token_id is None:
-        settings.eos_token_id = tokenizer.eos_token_id  # type: ignore[attr-defined]
-    return settings
-
-
-def _n_written(new: torch.Tensor, settings: GenerationConfig) -> list[int]:
-    """Tokens written for each caption, its end included, padding not."""
-    ends = settings.eos_token_id
-    is_end = torch.isin(new, torch.as_tensor(ends, device=new.device).reshape(-1))
-    first = torch.where(is_end.any(dim=1), is_end.int().argmax(dim=1) + 1, new.shape[1])
-    return [int(n) for n in first]

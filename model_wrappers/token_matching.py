@@ -91,14 +91,15 @@ def merge(
     tokens_a, tokens_b = hidden[:, ::2], hidden[:, 1::2]
     sizes_a, sizes_b = sizes[:, ::2], sizes[:, 1::2]
     moved = sizes_a.gather(1, matching.merged)
-    # A product with the choice of target, unlike scattered sums, gives the same bits every time
-    # on a GPU too; r is small, so that it costs little.
-    choice = functional.one_hot(matching.targets, tokens_b.shape[1]).to(sizes.dtype)
-    sizes_b = sizes_b + _into(choice, moved[..., None])[..., 0]
+    sizes_b = sizes_b.scatter_add(1, matching.targets, moved)
     # The weighted mean (s_b b + sum s_a a) / s, written as b plus what the merged tokens add.
     step = _take(tokens_a, matching.merged).float() - _take(tokens_b, matching.targets).float()
-    added = _into(choice, moved[..., None] * step) / sizes_b[..., None]
-    tokens_b = (tokens_b.float() + added).to(hidden.dtype)
+    step *= (moved / sizes_b.gather(1, matching.targets))[..., None]
+    # A product with the choice of target, unlike scattered sums, gives the same bits every time
+    # on a GPU too; r is small, so that it costs little.
+    choice = step.new_zeros(tokens_b.shape[0], tokens_b.shape[1], step.shape[1])
+    choice.scatter_(1, matching.targets[:, None, :], 1.0)
+    tokens_b = torch.baddbmm(tokens_b.float(), choice, step).to(hidden.dtype)
     return (
         torch.cat((_take(tokens_a, matching.kept), tokens_b), dim=1),
         torch.cat((sizes_a.gather(1, matching.kept), sizes_b), dim=1),
@@ -108,8 +109,3 @@ def merge(
 def _take(tokens: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """The tokens at some places of each sequence."""
     return tokens.gather(1, places[..., None].expand(-1, -1, tokens.shape[-1]))
-
-
-def _into(choice: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Sum over the merged tokens of each target."""
-    return choice.transpose(1, 2) @ values

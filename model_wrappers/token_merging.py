@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -189,6 +190,8 @@ def _layers_of(model: nn.Module) -> list[nn.Module]:
         raise SettingsError(
             f"expected a vision tower of CLIP's or SigLIP's kind, got {type(model).__name__}"
         )
+    if "output_attentions" in signature(type(layers[0]).forward).parameters:
+        raise SettingsError("token merging needs the vision towers of transformers 5 or later")
     return layers
 
 

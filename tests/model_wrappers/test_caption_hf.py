@@ -148,7 +148,8 @@ def test_one_process_is_two_processes(qwen: Path, tmp_path: Path) -> None:
     sample_root(tmp_path / "cache")
     env = environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical")
     arguments = (
-        "--model", "caption_hf", "--tasks", "vdc_score", "--batch_size", "3", "--device", "cpu",
+        "--model", "caption_hf", "--tasks", "vdc_score", "--batch_size", "3",
+        "--device", "cpu",
         "--model_args", f"pretrained={qwen},max_num_frames=4",
         "--gen_kwargs", "max_new_tokens=12",
     )  # fmt: skip

@@ -225,3 +225,21 @@ def test_a_model_of_another_kind_is_refused() -> None:
     """A network without CLIP's layers is named in the message."""
     with pytest.raises(SettingsError, match="Linear"):
         TokenMerging(torch.nn.Linear(2, 2), 0.5)
+
+
+def test_layers_that_return_tuples_are_refused() -> None:
+    """Before version 5 of transformers a layer returned a tuple, which would be misread."""
+
+    class OldLayer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.self_attn = self.layer_norm1 = self.layer_norm2 = self.mlp = torch.nn.Identity()
+
+        def forward(self, hidden_states: object, output_attentions: bool = False) -> object:
+            return (hidden_states, output_attentions)
+
+    tower = torch.nn.Module()
+    tower.encoder = torch.nn.Module()
+    tower.encoder.layers = torch.nn.ModuleList([OldLayer()])
+    with pytest.raises(SettingsError, match="transformers 5"):
+        TokenMerging(tower, 0.5)

@@ -1,0 +1,43 @@
+"""A task's generation settings as transformers takes them, and what was written with them."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, PreTrainedModel
+
+    from lmms_eval_captions.model_wrappers.generation import Generation
+
+
+def generation_config(
+    model: PreTrainedModel, tokenizer: object, generation: Generation
+) -> GenerationConfig:
+    """The checkpoint's own settings under those of the task."""
+    settings = copy.deepcopy(model.generation_config)
+    settings.max_length = None
+    settings.max_new_tokens = generation.max_new_tokens
+    settings.num_beams = generation.num_beams
+    settings.do_sample = generation.do_sample
+    drawn = generation.do_sample
+    settings.temperature = generation.temperature if drawn else None
+    settings.top_p = (generation.top_p or settings.top_p) if drawn else None
+    settings.top_k = (generation.top_k or settings.top_k) if drawn else None
+    if generation.repetition_penalty is not None:
+        settings.repetition_penalty = generation.repetition_penalty
+    if settings.pad_token_id is None:
+        settings.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
+    if settings.eos_token_id is None:
+        settings.eos_token_id = tokenizer.eos_token_id  # type: ignore[attr-defined]
+    return settings
+
+
+def n_written(new: torch.Tensor, settings: GenerationConfig) -> list[int]:
+    """Tokens written for each caption, its end included, padding not."""
+    ends = settings.eos_token_id
+    is_end = torch.isin(new, torch.as_tensor(ends, device=new.device).reshape(-1))
+    first = torch.where(is_end.any(dim=1), is_end.int().argmax(dim=1) + 1, new.shape[1])
+    return [int(n) for n in first]

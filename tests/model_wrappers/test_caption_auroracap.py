@@ -1,0 +1,187 @@
+"""``caption_auroracap``: clips through lmms-eval with a tiny checkpoint in AuroraCap's layout."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from caption_requests import GREEDY, caption_all, results_of
+from hostile_clips import write_all, write_clip
+from tiny_auroracap import write_auroracap
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.model_wrappers.caption_auroracap import (
+    CaptionAuroraCap,
+    CaptionAuroraCapChat,
+)
+from runs import ASPECTS, environment, run_lmms_eval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*")
+
+PROMPTS = {"short": "Describe.", "long": "Describe the camera, then the background, in detail."}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads cost tiny matrices more than they save, all the more on busy cores."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random weights, saved."""
+    return write_auroracap(tmp_path_factory.mktemp("model") / "auroracap")
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Clips of several lengths and shapes."""
+    folder = tmp_path_factory.mktemp("clips")
+    shapes = [(3, (64, 48)), (24, (64, 48)), (9, (48, 96)), (1, (32, 32)), (12, (160, 64))]
+    return [
+        write_clip(folder / f"{index}.mp4", n, size=size) for index, (n, size) in enumerate(shapes)
+    ]
+
+
+def make(checkpoint: Path, **arguments: object) -> CaptionAuroraCap:
+    """A captioner on the CPU."""
+    return CaptionAuroraCap(
+        **{"pretrained": str(checkpoint), "device": "cpu", "max_num_frames": 4, **arguments}
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, id="merged"),
+        pytest.param({"token_kept_ratio": 1.0}, id="all tokens"),
+        pytest.param({"slowfast": True, "keep_aspect": True}, id="slowfast, whole frames"),
+    ],
+)
+def test_batched_is_unbatched(
+    checkpoint: Path, clips: list[Path], settings: dict[str, object]
+) -> None:
+    """Greedy captions and token counts do not depend on what stands beside them in a batch."""
+    alone = results_of(make(checkpoint, batch_size=1, **settings), clips, PROMPTS)
+    together = results_of(make(checkpoint, batch_size=4, **settings), clips, PROMPTS)
+    assert [(one.text, one.token_counts) for one in alone] == [
+        (one.text, one.token_counts) for one in together
+    ]
+    assert len({one.text for one in alone}) >= 8, "captions follow clip and prompt"
+
+
+def test_input_tokens_follow_the_kept_ratio(checkpoint: Path, clips: list[Path]) -> None:
+    """Four frames of 16 patches: 9 tokens fewer a frame at 0.1, but for slowfast's first frame."""
+
+    def n_inputs(**settings: object) -> int:
+        [result] = results_of(make(checkpoint, **settings), clips[1:2])
+        return result.token_counts.input_tokens
+
+    whole = n_inputs(token_kept_ratio=1)
+    assert whole - n_inputs(token_kept_ratio=0.5) == 4 * 6
+    assert whole - n_inputs(token_kept_ratio=0.1) == 4 * 9
+    assert whole - n_inputs(token_kept_ratio=0.1, slowfast=True) == 3 * 9
+    assert n_inputs(system_prompt=True) > n_inputs()
+
+
+def test_a_clip_is_seen_once_for_all_its_prompts(
+    checkpoint: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions that are asked of a clip in a row share the tower's work."""
+    model = make(checkpoint, batch_size=2)
+    seen: list[int] = []
+    see = model.model.see
+
+    def counting(pixels: object, **settings: object) -> object:
+        seen.append(1)
+        return see(pixels, **settings)
+
+    monkeypatch.setattr(model.model, "see", counting)
+    five = {f"task{number}": f"Prompt {number}." for number in range(5)}
+    assert len(set(caption_all(model, clips, five))) > len(clips)
+    assert len(seen) == len(clips)
+
+
+def test_the_chat_form_gives_the_same(checkpoint: Path, clips: list[Path]) -> None:
+    """Simple and chat interface see the same clip and prompt."""
+    simple = make(checkpoint, batch_size=4)
+    chat = CaptionAuroraCapChat(
+        pretrained=str(checkpoint), device="cpu", max_num_frames=4, batch_size=4
+    )
+    assert caption_all(simple, clips[:2]) == caption_all(chat, clips[:2])
+
+
+def test_hostile_clips_are_captioned_to_the_end(checkpoint: Path, tmp_path: Path) -> None:
+    """Every clip that can be read has a caption, every other one a named reason."""
+    readable = write_all(tmp_path)
+    model = make(checkpoint, batch_size=6)
+    caption_all(model, [tmp_path / name for name in readable])
+    failed = {doc_id for _, doc_id in model.outcome.failures}
+    assert failed == {i for i, usable in enumerate(readable.values()) if not usable}
+
+
+def test_the_real_clip(checkpoint: Path, shared_data: Path) -> None:
+    """A 720p clip is captioned, the same with and without a neighbour in the batch."""
+    clip = shared_data / "media" / "video1.mp4"
+    alone = results_of(make(checkpoint, max_num_frames=8), [clip], PROMPTS)
+    together = results_of(make(checkpoint, max_num_frames=8, batch_size=2), [clip], PROMPTS)
+    assert [one.text for one in alone] == [one.text for one in together]
+    assert all(one.text and one.token_counts.output_tokens > 0 for one in alone)
+
+
+def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path]) -> None:
+    """Sampling and beams are the task's; the checkpoint's own sampling is not used when greedy."""
+    model = make(checkpoint)
+    assert model.model.llm.generation_config.temperature == pytest.approx(0.9)
+    [greedy] = caption_all(model, clips[1:2])
+    assert [greedy] == caption_all(model, clips[1:2])
+    drawn = {**GREEDY, "do_sample": True, "temperature": 5.0}
+    assert [greedy] != caption_all(model, clips[1:2], settings=drawn)
+    [result] = results_of(model, clips[1:2], settings={**GREEDY, "max_new_tokens": 3})
+    assert result.token_counts.output_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"token_kept_ratio": 1.5}, "token_kept_ratio"),
+        ({"token_kept_ratio": "half"}, "token_kept_ratio"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"max_num_frames": 0}, "n_frames"),
+        ({"token_merge_ratio": 0.4}, "token_kept_ratio"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    checkpoint: Path, arguments: dict[str, object], message: str
+) -> None:
+    """What cannot be used is refused by name; an unknown one with those that there are."""
+    with pytest.raises(SettingsError, match=message):
+        make(checkpoint, **arguments)
+
+
+@pytest.mark.cli
+def test_the_command_line_captions_the_sample(checkpoint: Path, tmp_path: Path) -> None:
+    """Plain lmms-eval knows the model, and its captions reach the scores."""
+    sample_root(tmp_path / "cache")
+    env = environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical")
+    run = run_lmms_eval(
+        tmp_path / "out", "--model", "caption_auroracap", "--tasks", "vdc_score",
+        "--batch_size", "3", "--device", "cpu", "--gen_kwargs", "max_new_tokens=12",
+        "--model_args", f"pretrained={checkpoint},token_kept_ratio=0.5,slowfast=True",
+        env=env,
+    )  # fmt: skip
+    assert run.returncode == 0, run.log
+    for aspect in ASPECTS:
+        captions = [json.dumps(row["filtered_resps"]) for row in run.samples(f"vdc_{aspect}")]
+        assert len(set(captions)) > 1
+    assert "vdc_camera vdc_acc" in run.scores()
