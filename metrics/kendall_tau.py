@@ -33,7 +33,7 @@ def kendall_tau(
     >>> kendall_tau([0.1, 0.2, 0.3], [[1, 1], [2, 3], [3, 3]], variant="b")
     0.8703882797784893
     """
-    from scipy.stats import kendalltau  # type: ignore[import-untyped]  # it has no stubs
+    from scipy.stats import kendalltau
 
     if len(scores) != len(ratings):
         raise ValueError(

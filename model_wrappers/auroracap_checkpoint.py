@@ -152,7 +152,7 @@ def local_folder(pretrained: str) -> Path:
     return folder
 
 
-def _load_tower(folder: Path) -> CLIPVisionModel:
+def _load_tower(folder: Path) -> nn.Module:
     config = CLIPVisionConfig.from_pretrained(folder, attn_implementation="sdpa")
     tower = CLIPVisionModel(config)
     given = {_bare(name): tensor for name, tensor in _read_weights(folder).items()}

@@ -172,12 +172,14 @@ class TokenMerging:
         return bias if mask is None else bias + mask
 
     def _merge(self, hidden_states: torch.Tensor, n_heads: int) -> torch.Tensor:
+        """The tokens after this layer's share of merging."""
         sizes = self.sizes[-1]
-        # Parity: the mean of the heads' keys, as in Bolya et al.; the paper says keys only.
-        keys = self._keys.unflatten(-1, (n_heads, -1)).float().mean(dim=2)
-        matching = match(keys, self._n_merged, class_token=self._class_token)
-        if matching is not None:
-            hidden_states, sizes = merge(hidden_states, sizes, matching)
+        if self._n_merged:
+            # Parity: the mean of the heads' keys, as in Bolya et al.; the paper says keys only.
+            keys = self._keys.unflatten(-1, (n_heads, -1)).mean(dim=2, dtype=torch.float32)
+            matching = match(keys, self._n_merged, class_token=self._class_token)
+            if matching is not None:
+                hidden_states, sizes = merge(hidden_states, sizes, matching)
         self.sizes.append(sizes)
         return hidden_states
 
