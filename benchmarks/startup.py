@@ -17,11 +17,12 @@ _START = """
 import sys, time
 started_s = time.perf_counter()
 if sys.argv[1] == "hidden":
-    from lmms_eval.models.registry_v2 import ModelRegistryV2
-    original = ModelRegistryV2._select_entry_points
-    ModelRegistryV2._select_entry_points = lambda self, group: [
-        entry for entry in original(group) if entry.name != "lmms_eval_captions"
-    ]
+    import importlib.metadata as metadata
+    original = metadata.entry_points
+    class Others:
+        def select(self, group):
+            return [e for e in original(group=group) if e.name != "lmms_eval_captions"]
+    metadata.entry_points = lambda **chosen: original(**chosen) if chosen else Others()
 import lmms_eval.evaluator
 from lmms_eval.tasks import TaskManager
 known = "vdc_score" in TaskManager().all_tasks
