@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, TypeVar
@@ -45,6 +45,10 @@ def mean_over_runs(
 
     def mean() -> float:
         scores = per_run()
+        if any(map(isnan, scores)):
+            # pstdev raises for nan; a metric may have no value (nothing was answered, say).
+            logger.warning("{} has no value | {}", metric, signature_of(items))
+            return nan
         spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
         logger.info(
             "{} = {:.4f}{} | {}",
