@@ -62,6 +62,16 @@ def mean_over_runs(
     return score_or_nan(mean, metric=metric, items=items)
 
 
+def aggregate_unscored(items: Sequence[Record]) -> int:
+    """Aggregation of ``unscored`` in every benchmark: over all captions and judge runs."""
+    return count(resolve(items), "n_unscored")
+
+
+def aggregate_signature(items: Sequence[Record]) -> str:
+    """Aggregation of ``signature`` in every benchmark: what moved the score, in one line."""
+    return signature_of(resolve(items))
+
+
 def write_breakdown(
     breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None
 ) -> Path | None:

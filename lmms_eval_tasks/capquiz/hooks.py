@@ -30,8 +30,9 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
 from lmms_eval_captions.lmms_eval_tasks.capquiz.records import CapQuizRecords
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    count,
+from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
+    aggregate_signature,
+    aggregate_unscored,
     mean_over_runs,
     resolve,
     signature_of,
@@ -139,16 +140,6 @@ def aggregate_capp(items: Sequence[Record]) -> float:
 def aggregate_capr(items: Sequence[Record]) -> float:
     """``capr`` in percent, mean over judge runs."""
     return _headline("capr", resolve(items))
-
-
-def aggregate_unscored(items: Sequence[Record]) -> int:
-    """Number of unscored questions, over all judge runs."""
-    return count(resolve(items), "n_unscored")
-
-
-def aggregate_signature(items: Sequence[Record]) -> str:
-    """What moved the score, in one line."""
-    return signature_of(resolve(items))
 
 
 def _headline(metric: str, records: Sequence[Record]) -> float:

@@ -17,7 +17,12 @@ from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, ju
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items, video_path
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
-from lmms_eval_captions.lmms_eval_tasks.scoring import count, mean_over_runs, resolve, signature_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
+    aggregate_signature,
+    aggregate_unscored,
+    mean_over_runs,
+    resolve,
+)
 from lmms_eval_captions.lmms_eval_tasks.vdc.records import by_run
 from lmms_eval_captions.metrics.gveval_score import gveval_score
 
@@ -106,16 +111,6 @@ def aggregate_score(items: Sequence[Record]) -> float:
     return mean_over_runs(
         metric, records, lambda: [gveval_score(videos) for videos in by_run(records, "scores")]
     )
-
-
-def aggregate_unscored(items: Sequence[Record]) -> int:
-    """Number of unscored captions, over all judge runs."""
-    return count(resolve(items), "n_unscored")
-
-
-def aggregate_signature(items: Sequence[Record]) -> str:
-    """What moved the score, in one line."""
-    return signature_of(resolve(items))
 
 
 def chain(

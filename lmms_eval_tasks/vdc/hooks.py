@@ -12,7 +12,12 @@ from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
-from lmms_eval_captions.lmms_eval_tasks.scoring import count, mean_over_runs, resolve, signature_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
+    aggregate_signature,
+    aggregate_unscored,
+    mean_over_runs,
+    resolve,
+)
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions, video_path
 from lmms_eval_captions.lmms_eval_tasks.vdc.records import VdcRecords, by_run
 from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
@@ -104,16 +109,6 @@ def aggregate_rouge(items: Sequence[Record]) -> float:
         records,
         lambda: [100.0 * mean_over_videos(videos) for videos in by_run(records, "scores")],
     )
-
-
-def aggregate_unscored(items: Sequence[Record]) -> int:
-    """Number of unscored questions, over all judge runs."""
-    return count(resolve(items), "n_unscored")
-
-
-def aggregate_signature(items: Sequence[Record]) -> str:
-    """What moved the score, in one line."""
-    return signature_of(resolve(items))
 
 
 def _submit(

@@ -16,11 +16,11 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    count,
+from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
+    aggregate_signature,
+    aggregate_unscored,
     mean_over_runs,
     resolve,
-    signature_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos, video_path
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.records import VidCapBenchRecords
@@ -144,16 +144,6 @@ def aggregate_con(items: Sequence[Record]) -> float:
         logger.error("{} con is nan, all other metrics stand: {}", records[0]["task"], reason)
         return nan
     return _headline("con", records)
-
-
-def aggregate_unscored(items: Sequence[Record]) -> int:
-    """Number of unscored questions, over all judge runs."""
-    return count(resolve(items), "n_unscored")
-
-
-def aggregate_signature(items: Sequence[Record]) -> str:
-    """What moved the score, in one line."""
-    return signature_of(resolve(items))
 
 
 def _headline(metric: str, records: Sequence[Record]) -> float:
