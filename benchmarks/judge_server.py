@@ -204,11 +204,18 @@ class JudgeServer:
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         self._loop.run_forever()
+        self._loop.run_until_complete(self._end(server))
+        self._loop.close()
+
+    async def _end(self, server: asyncio.Server) -> None:
         server.close()
+        # A connection that was just accepted is known only once its task is done.
+        accepting = asyncio.all_tasks() - {asyncio.current_task()}
+        if accepting:
+            await asyncio.wait(accepting)
         for transport in list(self._transports):
             transport.abort()
-        self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
+        await asyncio.sleep(0)
 
     def handle(
         self, connection: _Connection, method: str, path: str, key: str, body: bytes
