@@ -17,7 +17,7 @@ import aiohttp
 
 from lmms_eval_captions.judges.client import failure, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import is_loopback, redact_url
+from lmms_eval_captions.judges.settings import proxy_of, redact_url
 
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata of a batch that holds our name for it."""
@@ -52,8 +52,8 @@ class BatchApi:
         self._session = aiohttp.ClientSession(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S),
-            trust_env=not is_loopback(url),
         )
+        self._proxy = proxy_of(url)
 
     async def upload(self, content: bytes, name: str) -> str:
         """Upload the requests of a batch, a JSON object a line; returns the file's id.
@@ -159,6 +159,7 @@ class BatchApi:
             async with self._session.request(
                 method,
                 url,
+                proxy=self._proxy,
                 **(body if content is not None else {}),
             ) as response:
                 raw = await response.read()

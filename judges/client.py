@@ -12,9 +12,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Final
 
 import aiohttp
+from yarl import URL
 
 from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
@@ -24,7 +26,7 @@ from lmms_eval_captions.judges.errors import (
 )
 from lmms_eval_captions.judges.logprobs import number_tokens
 from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.settings import is_loopback, redact_url
+from lmms_eval_captions.judges.settings import proxy_of, redact_url
 
 _HINTS: Final = {
     401: "check OPENAI_API_KEY",
@@ -42,6 +44,8 @@ _WORDS: Final = 300
 @dataclass(slots=True)
 class _Replica:
     url: str
+    parsed: URL
+    proxy: str | None
     session: aiohttp.ClientSession
     in_flight: int = 0
     down_until_s: float = 0.0
@@ -60,14 +64,17 @@ class ChatClient:
         headers = {"Content-Type": "application/json"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
+        # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
+        # key where a .netrc names the host.
         self._replicas = [
             _Replica(
                 url=f"{url}/chat/completions",
+                parsed=URL(f"{url}/chat/completions"),
+                proxy=proxy_of(url),
                 session=aiohttp.ClientSession(
                     headers=headers,
                     connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                    # Proxies of the environment apply to the outside world alone.
-                    trust_env=not is_loopback(url),
+                    cookie_jar=aiohttp.DummyCookieJar(),
                 ),
             )
             for url in urls
@@ -105,9 +112,11 @@ class ChatClient:
     async def _post(
         self, replica: _Replica, body: bytes, timeout_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
+        post = replica.session.post(
+            replica.parsed, data=body, timeout=_timeout(timeout_s), proxy=replica.proxy
+        )
         try:
-            async with replica.session.post(replica.url, data=body, timeout=timeout) as response:
+            async with post as response:
                 return response.status, response.headers, await response.read()
         except asyncio.TimeoutError as error:
             raise JudgeUnavailableError(
@@ -120,6 +129,11 @@ class ChatClient:
                 f"no reply from {redact_url(replica.url)}: {words}",
                 may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
             ) from error
+
+
+@cache
+def _timeout(total_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=_CONNECT_TIMEOUT_S)
 
 
 def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.prices import JudgeMode
@@ -134,6 +135,17 @@ def is_loopback(url: str) -> bool:
     """
     host = (urlsplit(url).hostname or "").lower()
     return host == "localhost" or host == "::1" or bool(re.fullmatch(r"127(\.\d+){3}", host))
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` ...).
+
+    ``None`` for none. Proxies are for the outside world: this machine is always reached directly.
+    """
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def redact_url(url: str) -> str:

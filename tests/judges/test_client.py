@@ -1,0 +1,104 @@
+"""The client itself: through the environment's proxy, and past what else the environment holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from judge_server import JudgeServer
+from lmms_eval_captions.judges.batch_api import BatchApi
+from lmms_eval_captions.judges.client import ChatClient
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.settings import proxy_of
+
+T = TypeVar("T")
+C = TypeVar("C", ChatClient, BatchApi)
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"a \\n\\nPredicted Answer: b"}]}'
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_the_outside_world_is_reached_through_the_proxy(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing but the proxy, which is the server itself here, can resolve this name.
+    proxy = serve(key="secret")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    reply = _with(lambda: ChatClient(("http://judge.invalid/v1",), "secret"), _ask)
+    assert reply.text.startswith("{'pred': ")
+    assert proxy.counts.n_answered == 1
+
+
+def test_this_machine_is_reached_without_the_proxy(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, proxy = serve(), serve()
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    _with(lambda: ChatClient((server.url,), None), _ask)
+    assert (server.counts.n_answered, proxy.counts.n_requests) == (1, 0)
+
+
+def test_a_netrc_entry_of_the_host_does_not_get_in_the_keys_way(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    proxy = serve(key="secret")
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine judge.invalid login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    _with(lambda: ChatClient(("http://judge.invalid/v1",), "secret"), _ask)
+    assert proxy.counts.n_answered == 1
+
+
+def test_the_batch_api_is_reached_through_the_proxy(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = serve()
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+
+    def open_api() -> BatchApi:
+        return BatchApi("http://judge.invalid/v1", None, patience_s=0.0, backoff_s=0.01)
+
+    with pytest.raises(JudgeStoppedError, match="no such path: http://judge.invalid/v1/files"):
+        _with(open_api, lambda api: api.upload(b"{}", "requests.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy"),
+    [
+        ("https://api.example.org/v1", "http://user:word@proxy.example.org:3128"),
+        ("http://api.example.org/v1", None),
+        ("https://inside.example.com/v1", None),
+        ("https://127.0.0.1:8000/v1", None),
+    ],
+)
+def test_which_proxy(monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | None) -> None:
+    monkeypatch.setenv("https_proxy", "http://user:word@proxy.example.org:3128")
+    monkeypatch.setenv("no_proxy", "example.com")
+    assert proxy_of(url) == proxy
+
+
+async def _ask(client: ChatClient) -> Reply:
+    return await client.complete(BODY, timeout_s=10.0)
+
+
+def _with(open_client: Callable[[], C], use: Callable[[C], Awaitable[T]]) -> T:
+    async def run() -> T:
+        client = open_client()
+        try:
+            return await use(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
