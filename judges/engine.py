@@ -21,6 +21,7 @@ from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+from lmms_eval_captions.judges.garbage import rarer_collections
 from lmms_eval_captions.judges.meter import Bar, Meter
 from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.places import Places
@@ -224,7 +225,8 @@ class Engine:
         asyncio.set_event_loop(self._loop)
         self._loop.call_soon(self._tick)
         try:
-            self._loop.run_forever()
+            with rarer_collections():
+                self._loop.run_forever()
         finally:
             self._loop.run_until_complete(self._shut_down())
             self._loop.close()

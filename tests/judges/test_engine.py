@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -19,6 +20,7 @@ from judge_server import JudgeServer
 from lmms_eval_captions.judges.engine import Ask, Chain, Engine
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import Asked
 
 
@@ -449,3 +451,20 @@ def test_an_error_of_ours_reaches_the_caller(make_engine: EngineFactory) -> None
 
     with pytest.raises(ZeroDivisionError):
         make_engine("http://127.0.0.1:9/v1").submit([broken]).result(timeout=5)
+
+
+@pytest.mark.parametrize(("before", "during"), [(700, 5_000), (0, 0), (9_000, 9_000)])
+def test_cycles_are_looked_for_less_often_while_it_runs(
+    make_engine: EngineFactory, before: int, during: int
+) -> None:
+    young, *older = gc.get_threshold()
+    gc.set_threshold(before, *older)
+    try:
+        engine = make_engine()
+        # An answer shows that the engine's thread has got to work.
+        engine.submit([_chain("prompt", model=LEXICAL)]).result(timeout=60)
+        assert gc.get_threshold() == (during, *older)
+        engine.close()
+        assert gc.get_threshold() == (before, *older)
+    finally:
+        gc.set_threshold(young, *older)
