@@ -6,9 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.logprobs import NumberToken
 from lmms_eval_captions.judges.prompt import Message
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.config import JudgeConfig
 
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 RESAMPLE_TEMPERATURE = 0.7
@@ -48,6 +52,36 @@ class Request:
         digest.update(b"\0")
         digest.update(body)
         return digest.digest()
+
+
+def request_of(
+    prompt: str,
+    messages: Sequence[Message],
+    *,
+    config: JudgeConfig,
+    seed: int,
+    stand_in: Callable[[], str],
+    **params: object,
+) -> Request:
+    """A request to a benchmark's judge, at its temperature and length.
+
+    Args:
+        prompt: Name of the prompt, of which the protocol's version makes the store's key.
+        messages: The prompt with its slots filled.
+        config: The benchmark's judge.
+        seed: Seed, >= 0.
+        stand_in: The reply of the offline stand-in.
+        params: Further sampling parameters.
+    """
+    return Request(
+        protocol=f"{prompt}:{config.protocol}",
+        model=config.model,
+        messages=messages,
+        params={"temperature": config.temperature, "max_tokens": config.max_tokens, **params},
+        seed=seed,
+        timeout_s=config.timeout_s,
+        stand_in=stand_in,
+    )
 
 
 def without_logprobs(body: bytes) -> bytes:

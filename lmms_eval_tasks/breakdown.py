@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 from statistics import fmean, pstdev
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.judging import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    mean_over_runs,
+    signature_of,
+    write_breakdown,
+)
+
+if TYPE_CHECKING:
+    import argparse
 
 Figure = float | int | None
 """A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
@@ -17,6 +28,36 @@ Breakdown = dict[str, dict[str, dict[str, Figure]]]
 
 N_QUESTIONS: Final = "n_questions"
 N_UNSCORED: Final = "n_unscored"
+
+
+@dataclass(frozen=True, slots=True)
+class MicroAverages:
+    """A benchmark's metrics over the questions of all captions together."""
+
+    metrics: Mapping[str, Callable[[Sequence[Any]], float]]
+    """Name to function of the verdicts of one judge run, in percent."""
+    groups: Callable[[Record], Sequence[Iterable[tuple[str, str]]]]
+    """For each question of a record, the (section, name) pairs it counts in."""
+    order: Mapping[str, Sequence[str]]
+    """Sections and their known names, as they are to be listed."""
+
+    def headline(self, metric: str, records: Sequence[Record]) -> float:
+        """A metric in percent, mean over judge runs; ``nan`` where too much is unscored."""
+        return mean_over_runs(
+            metric,
+            records,
+            lambda: [self.metrics[metric](run) for run in verdicts_by_run(records)],
+        )
+
+    def report(
+        self, records: Sequence[Record], args: argparse.Namespace | None, **head: object
+    ) -> None:
+        """Show the breakdown, and write it beside lmms-eval's results with ``head`` on top."""
+        task, signature = str(records[0]["task"]), signature_of(records)
+        breakdown = break_down(records, groups=self.groups, metrics=self.metrics, order=self.order)
+        logger.info("{}\n{}", signature, table_of(breakdown, self.metrics))
+        whole = {"task": task, "signature": signature, **head, **breakdown}
+        write_breakdown(whole, task=task, args=args)
 
 
 def scored_item(records: CaptionRecords[Any], metric: Callable[[Sequence[Any]], float]) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from loguru import logger
 
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -55,6 +57,18 @@ def make_engine(tmp_path: Path) -> Iterator[EngineFactory]:
     yield make
     for engine in running:
         engine.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A process that has judged nothing yet, with a cache of its own, whose settings can be set."""
+    # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
+    importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
+    BENCH.close()
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
+    yield monkeypatch
+    BENCH.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The scripted judge server ends cleanly: what it leaves open would fail whichever test runs next."""
+"""The scripted judge server ends cleanly."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from judge_server import JudgeServer
 
 
 def test_connections_that_open_while_it_ends_are_closed() -> None:
+    """No socket is left to the garbage collector, whose warning fails a later test."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(30):

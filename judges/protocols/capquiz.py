@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
-from lmms_eval_captions.judges.request import Request
+from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 
 if TYPE_CHECKING:
@@ -93,13 +93,11 @@ def _request(
         ),
         option_id_str=_LISTED,
     )
-    return Request(
-        protocol=f"capquiz_answer:{config.protocol}",
-        model=config.model,
-        messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens},
+    return request_of(
+        "capquiz_answer",
+        messages,
+        config=config,
         seed=run,
-        timeout_s=config.timeout_s,
         stand_in=partial(_lexical_choice, question.options, caption),
     )
 

@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.number_distribution import number_distribution
 from lmms_eval_captions.judges.prompt import Message, Picture, Prompt, attach_picture, read_yaml
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
-from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.request import Reply, request_of
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
@@ -108,19 +108,14 @@ class GVeval:
             if picture is None:
                 raise SettingsError(f"G-VEval: setting {self.setting!r} needs a picture, got none")
             messages = attach_picture(messages, await asyncio.to_thread(picture))
-        request = Request(
-            protocol=f"gveval:{config.protocol}",
-            model=config.model,
-            messages=messages,
-            params={
-                "temperature": config.temperature,
-                "max_tokens": config.max_tokens,
-                "logprobs": True,
-                "top_logprobs": _TOP_LOGPROBS,
-            },
+        request = request_of(
+            "gveval",
+            messages,
+            config=config,
             seed=run,
-            timeout_s=config.timeout_s,
             stand_in=partial(self._stand_in, caption, references),
+            logprobs=True,
+            top_logprobs=_TOP_LOGPROBS,
         )
         asked = await ask(request, self.read)
         numbers, distributions, plain = asked.value or ({}, {}, False)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
-from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Asked, Match, MatchJudgement
 
@@ -149,16 +149,12 @@ def _checked(verdict: str, score: str) -> tuple[Match, float] | None:
 
 
 def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = load_prompt("vdc_answer").render(caption=caption, question=question.question)
-    stand_in = partial(lexical.best_sentence, caption, question.question)
-    return Request(
-        protocol=f"vdc_answer:{config.protocol}",
-        model=config.model,
-        messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens},
+    return request_of(
+        "vdc_answer",
+        load_prompt("vdc_answer").render(caption=caption, question=question.question),
+        config=config,
         seed=run,
-        timeout_s=config.timeout_s,
-        stand_in=stand_in,
+        stand_in=partial(lexical.best_sentence, caption, question.question),
     )
 
 
@@ -166,13 +162,11 @@ def _match_request(question: Question, predicted: str, *, config: JudgeConfig, r
     messages = load_prompt("vdc_match").render(
         question=question.question, answer=question.answer, predicted_answer=predicted
     )
-    return Request(
-        protocol=f"vdc_match:{config.protocol}",
-        model=config.model,
-        messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens},
+    return request_of(
+        "vdc_match",
+        messages,
+        config=config,
         seed=run,
-        timeout_s=config.timeout_s,
         stand_in=partial(_lexical_match, question.answer, predicted),
     )
 

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
-from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lmms_eval_captions.judges.config import JudgeConfig
     from lmms_eval_captions.judges.engine import Ask
-    from lmms_eval_captions.judges.prompt import Message
 
 _VERDICTS: Final[dict[int, Correctness]] = {2: "correct", 1: "partial", 0: "neutral", -1: "wrong"}
 _NUMBER: Final = r"['\"]?\s*([-+\u2212\u2013]?\d+(?:\.\d+)?)\s*['\"]?"
@@ -183,35 +180,26 @@ def _verdict(value: object) -> Correctness | None:
 
 
 def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = load_prompt("vidcapbench_answer").render(caption=caption, question=question.question)
-    stand_in = partial(lexical.best_sentence, caption, question.question)
-    return _request("vidcapbench_answer", messages, stand_in, config=config, run=run)
+    prompt = load_prompt("vidcapbench_answer")
+    return request_of(
+        "vidcapbench_answer",
+        prompt.render(caption=caption, question=question.question),
+        config=config,
+        seed=run,
+        stand_in=partial(lexical.best_sentence, caption, question.question),
+    )
 
 
 def _grade_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
     messages = load_prompt("vidcapbench_judge").render(
         question=question.question, answer=question.answer, prediction=predicted
     )
-    stand_in = partial(_lexical_grade, question, predicted)
-    return _request("vidcapbench_judge", messages, stand_in, config=config, run=run)
-
-
-def _request(
-    prompt: str,
-    messages: list[Message],
-    stand_in: Callable[[], str],
-    *,
-    config: JudgeConfig,
-    run: int,
-) -> Request:
-    return Request(
-        protocol=f"{prompt}:{config.protocol}",
-        model=config.model,
-        messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens},
+    return request_of(
+        "vidcapbench_judge",
+        messages,
+        config=config,
         seed=run,
-        timeout_s=config.timeout_s,
-        stand_in=stand_in,
+        stand_in=partial(_lexical_grade, question, predicted),
     )
 
 

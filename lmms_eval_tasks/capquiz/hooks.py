@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from loguru import logger
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.breakdown import (
-    break_down,
-    listed,
-    table_of,
-    verdicts_by_run,
-)
+from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
     GROUP_OF,
@@ -33,10 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
-    mean_over_runs,
     resolve,
-    signature_of,
-    write_breakdown,
 )
 from lmms_eval_captions.metrics.capf1 import capf1
 from lmms_eval_captions.metrics.capp import capp
@@ -56,11 +46,6 @@ Doc = Mapping[str, object]
 _TASKS: Final = {"standard": "capquiz", "detailed": "capquiz_detailed"}
 """Caption prompt to the task that asks for captions with it."""
 _TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
-_METRICS: Final[Mapping[str, Callable[[Sequence[Any]], float]]] = {
-    "capf1": capf1,
-    "capp": capp,
-    "capr": capr,
-}
 
 
 def process_docs(stub: Dataset) -> Dataset:
@@ -123,39 +108,20 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_capf1(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``capf1`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
-    score = _headline("capf1", records)
+    score = _SCORES.headline("capf1", records)
     if not isnan(score):
-        task, signature = str(records[0]["task"]), signature_of(records)
-        breakdown = break_down(records, groups=_groups, metrics=_METRICS, order=_order())
-        logger.info("{}\n{}", signature, table_of(breakdown, _METRICS))
-        write_breakdown({"task": task, "signature": signature, **breakdown}, task=task, args=args)
+        _SCORES.report(records, args)
     return score
 
 
 def aggregate_capp(items: Sequence[Record]) -> float:
     """``capp`` in percent, mean over judge runs."""
-    return _headline("capp", resolve(items))
+    return _SCORES.headline("capp", resolve(items))
 
 
 def aggregate_capr(items: Sequence[Record]) -> float:
     """``capr`` in percent, mean over judge runs."""
-    return _headline("capr", resolve(items))
-
-
-def _headline(metric: str, records: Sequence[Record]) -> float:
-    return mean_over_runs(
-        metric, records, lambda: [_METRICS[metric](run) for run in verdicts_by_run(records)]
-    )
-
-
-def _order() -> dict[str, tuple[str, ...]]:
-    return {
-        "overall": ("all",),
-        "groups": tuple(GROUPS),
-        "types": tuple(GROUP_OF),
-        "super_categories": tuple(DOMAINS),
-        "domains": tuple(SUPER_OF),
-    }
+    return _SCORES.headline("capr", resolve(items))
 
 
 def _groups(item: Record) -> list[list[tuple[str, str]]]:
@@ -171,6 +137,19 @@ def _groups_of(category: str, domain: str) -> Iterator[tuple[str, str]]:
     if domain in SUPER_OF:
         yield "super_categories", SUPER_OF[domain]
     yield "domains", domain
+
+
+_SCORES: Final = MicroAverages(
+    metrics={"capf1": capf1, "capp": capp, "capr": capr},
+    groups=_groups,
+    order={
+        "overall": ("all",),
+        "groups": tuple(GROUPS),
+        "types": tuple(GROUP_OF),
+        "super_categories": tuple(DOMAINS),
+        "domains": tuple(SUPER_OF),
+    },
+)
 
 
 def _questions(doc: Doc) -> list[Question]:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from loguru import logger
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vcapsbench import N_ASKS, Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.breakdown import (
-    break_down,
-    listed,
-    table_of,
-    verdicts_by_run,
-)
+from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
     count,
-    mean_over_runs,
     resolve,
-    signature_of,
-    write_breakdown,
 )
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     GROUP_OF,
@@ -54,11 +44,6 @@ Doc = Mapping[str, object]
 
 _TASK: Final = "vcapsbench"
 _TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
-_METRICS: Final[Mapping[str, Callable[[Sequence[Any]], float]]] = {
-    "ar": vcapsbench_ar,
-    "ir": vcapsbench_ir,
-    "cr": vcapsbench_cr,
-}
 
 
 def process_docs(_stub: Dataset) -> Dataset:
@@ -127,38 +112,20 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_ar(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``ar`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
-    score = _headline("ar", records)
+    score = _SCORES.headline("ar", records)
     if not isnan(score):
-        breakdown = break_down(records, groups=_groups, metrics=_METRICS, order=_order())
-        signature = signature_of(records)
-        logger.info("{}\n{}", signature, table_of(breakdown, _METRICS))
-        head = {
-            "task": _TASK,
-            "signature": signature,
-            "n_malformed": count(records, "n_malformed"),
-        }
-        write_breakdown({**head, **breakdown}, task=_TASK, args=args)
+        _SCORES.report(records, args, n_malformed=count(records, "n_malformed"))
     return score
 
 
 def aggregate_ir(items: Sequence[Record]) -> float:
     """``ir`` in percent, mean over judge runs."""
-    return _headline("ir", resolve(items))
+    return _SCORES.headline("ir", resolve(items))
 
 
 def aggregate_cr(items: Sequence[Record]) -> float:
     """``cr`` in percent, mean over judge runs."""
-    return _headline("cr", resolve(items))
-
-
-def _headline(metric: str, records: Sequence[Record]) -> float:
-    return mean_over_runs(
-        metric, records, lambda: [_METRICS[metric](run) for run in verdicts_by_run(records)]
-    )
-
-
-def _order() -> dict[str, tuple[str, ...]]:
-    return {"overall": ("all",), "groups": tuple(GROUPS), "categories": tuple(GROUP_OF)}
+    return _SCORES.headline("cr", resolve(items))
 
 
 def _groups(item: Record) -> list[list[tuple[str, str]]]:
@@ -171,6 +138,13 @@ def _groups_of(category: str) -> Iterator[tuple[str, str]]:
     if category in GROUP_OF:
         yield "groups", GROUP_OF[category]
     yield "categories", category
+
+
+_SCORES: Final = MicroAverages(
+    metrics={"ar": vcapsbench_ar, "ir": vcapsbench_ir, "cr": vcapsbench_cr},
+    groups=_groups,
+    order={"overall": ("all",), "groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
+)
 
 
 def _questions(doc: Doc) -> list[Question]:

@@ -24,6 +24,7 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"a \\n\\nPredicted An
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that names no proxy, whatever this machine's does."""
     for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -32,6 +33,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_outside_world_is_reached_through_the_proxy(
     serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Requests go to the proxy, whole URL and key."""
     # Nothing but the proxy, which is the server itself here, can resolve this name.
     proxy = serve(key="secret")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
@@ -43,6 +45,7 @@ def test_the_outside_world_is_reached_through_the_proxy(
 def test_this_machine_is_reached_without_the_proxy(
     serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A judge on loopback is no business of a proxy."""
     server, proxy = serve(), serve()
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
     _with(lambda: ChatClient((server.url,), None), _ask)
@@ -52,6 +55,7 @@ def test_this_machine_is_reached_without_the_proxy(
 def test_a_netrc_entry_of_the_host_does_not_get_in_the_keys_way(
     serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A password in a .netrc is not sent in place of the key, nor an error."""
     proxy = serve(key="secret")
     netrc = tmp_path / "netrc"
     netrc.write_text("machine judge.invalid login someone password else\n")
@@ -64,13 +68,14 @@ def test_a_netrc_entry_of_the_host_does_not_get_in_the_keys_way(
 def test_the_batch_api_is_reached_through_the_proxy(
     serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Uploads take the same way as questions."""
     proxy = serve()
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
 
     def open_api() -> BatchApi:
         return BatchApi("http://judge.invalid/v1", None, patience_s=0.0, backoff_s=0.01)
 
-    with pytest.raises(JudgeStoppedError, match="no such path: http://judge.invalid/v1/files"):
+    with pytest.raises(JudgeStoppedError, match=r"no such path: http://judge\.invalid/v1/files"):
         _with(open_api, lambda api: api.upload(b"{}", "requests.jsonl"))
 
 
@@ -84,6 +89,7 @@ def test_the_batch_api_is_reached_through_the_proxy(
     ],
 )
 def test_which_proxy(monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | None) -> None:
+    """The scheme chooses, ``NO_PROXY`` and loopback take out."""
     monkeypatch.setenv("https_proxy", "http://user:word@proxy.example.org:3128")
     monkeypatch.setenv("no_proxy", "example.com")
     assert proxy_of(url) == proxy

@@ -457,6 +457,7 @@ def test_an_error_of_ours_reaches_the_caller(make_engine: EngineFactory) -> None
 def test_cycles_are_looked_for_less_often_while_it_runs(
     make_engine: EngineFactory, before: int, during: int
 ) -> None:
+    """The default is raised and put back; what a process chose itself is left alone."""
     young, *older = gc.get_threshold()
     gc.set_threshold(before, *older)
     try:

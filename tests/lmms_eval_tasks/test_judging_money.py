@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
@@ -21,13 +20,10 @@ from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with a cache of its own and a judge of known price."""
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
-    yield monkeypatch
-    BENCH.close()
+def bench(bench: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The shared one, with a judge of known price."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    return bench
 
 
 def _items(n_videos: int) -> dict[str, list[object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 
@@ -18,16 +17,6 @@ from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 
 Items = dict[str, list[PendingRecord]]
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with a cache of its own."""
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    yield monkeypatch
-    BENCH.close()
 
 
 def _doc(video: str = "clip", n: int = 3) -> dict[str, object]:

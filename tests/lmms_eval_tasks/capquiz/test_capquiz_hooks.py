@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pickle
 import time
 from argparse import Namespace
-from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -22,18 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
 Items = dict[str, list[PendingRecord]]
 
 CATEGORIES = ("Entity", "Action", "Causal Reasoning", "Grounding Reasoning")
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with a cache of its own."""
-    # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
-    importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    yield monkeypatch
-    BENCH.close()
 
 
 def _doc(video: str, *, prompt: str = "standard", domain: str = "Nature") -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.cli import main
-from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
 from lmms_eval_captions.lmms_eval_tasks.meta_eval import meta_eval_msvd
 from lmms_eval_captions.lmms_eval_tasks.meta_eval_report import Row
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
@@ -29,16 +27,11 @@ _TABLE_4 = {
 
 
 @pytest.fixture
-def bench(
-    tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with the real ratings."""
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_DATA", str(shared_data))
-    monkeypatch.delenv("LMMS_CAPTIONS_JUDGE", raising=False)
-    yield monkeypatch
-    BENCH.close()
+def bench(bench: pytest.MonkeyPatch, shared_data: Path) -> pytest.MonkeyPatch:
+    """The shared one, with the real ratings and no judge."""
+    bench.setenv("LMMS_CAPTIONS_DATA", str(shared_data))
+    bench.delenv("LMMS_CAPTIONS_JUDGE")
+    return bench
 
 
 @pytest.mark.filterwarnings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
@@ -30,16 +30,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(
-    tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with a cache of its own and the sample's clips."""
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_DATA", str(sample))
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    yield monkeypatch
-    BENCH.close()
+def bench(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
+    """The shared one, with the sample's clips."""
+    bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
+    return bench
 
 
 def _docs(setting: str, n: int = 4) -> list[Mapping[str, object]]:

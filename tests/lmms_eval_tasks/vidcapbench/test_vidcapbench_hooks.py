@@ -6,7 +6,6 @@ import json
 import pickle
 import random
 from argparse import Namespace
-from collections.abc import Iterator
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -42,15 +41,11 @@ PAIRS = [
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A process that has judged nothing yet, with a cache of its own and no tokenizer."""
-    BENCH.close()
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    monkeypatch.setenv("LMMS_CAPTIONS_T5", str(tmp_path / "no-tokenizer"))
-    monkeypatch.delenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", raising=False)
-    yield monkeypatch
-    BENCH.close()
+def bench(bench: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """The shared one, without a tokenizer."""
+    bench.setenv("LMMS_CAPTIONS_T5", str(tmp_path / "no-tokenizer"))
+    bench.delenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", raising=False)
+    return bench
 
 
 def _doc(number: int = 0, subset: str = "AE") -> dict[str, object]:
