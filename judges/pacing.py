@@ -1,9 +1,10 @@
 """How fast requests may go out: as many in flight as allowed, as fast as the endpoint takes them.
 
 The number in flight starts small and doubles each round trip (*slow start*), so that an endpoint
-with a low limit is not hit by hundreds of requests at once. After the first 429 requests are spaced
-out at the rate that the endpoint was seen to take; that rate creeps up, is cut at the next 429, and
-is lifted again when none comes for long.
+with a low limit is not hit by hundreds of requests at once. Once more than a few of a hundred are
+refused (429), requests are spaced out at the rate that the endpoint was seen to take; that rate
+creeps up, is cut when refusals come again, and is lifted when none comes for long. The odd 429 of
+an endpoint that is short of something for a moment slows nothing down.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ _WINDOW_S: Final = 1.5
 """Replies of so long tell the rate that an endpoint takes."""
 _FIRST_RATE: Final = 20.0
 """Least rate after the first 429: little was sent yet, so what was taken tells little."""
+_TOLERATED: Final = 0.03
+"""Share of refused requests above which the rate is cut."""
+_SHARE_WINDOW_S: Final = 5.0
 _CUT: Final = 0.95
 _CUT_EVERY_S: Final = 0.5
 _SLOW_GROWTH: Final = 0.01
@@ -41,6 +45,9 @@ class Pacing:
         self._limit = min(most, start or _START)
         self._successes: deque[float] = deque()
         self._sent: deque[float] = deque()
+        # Of the last seconds, and since the last cut.
+        self._answered: deque[float] = deque()
+        self._refused: deque[float] = deque()
         self._n_cuts = 0
         self._last_cut_s = -inf
         self._last_tick_s = -inf
@@ -58,10 +65,16 @@ class Pacing:
         if self._limit < self._most and self.rate == inf:
             self._limit += 1
         _count(self._successes, now_s)
+        _count(self._answered, now_s, _SHARE_WINDOW_S)
 
     def on_rate_limit(self, now_s: float) -> None:
         """One request was refused as too fast: cut, but once for all that went out together."""
         if now_s - self._last_cut_s < _CUT_EVERY_S:
+            return
+        _count(self._refused, now_s, _SHARE_WINDOW_S)
+        _forget(self._answered, now_s - _SHARE_WINDOW_S)
+        n_refused = len(self._refused)
+        if n_refused <= _TOLERATED * (n_refused + len(self._answered)):
             return
         # Before the first reply only what went out tells how much may be taken.
         seen = self._successes or self._sent
@@ -74,6 +87,8 @@ class Pacing:
         self._limit = self._most
         self._n_cuts += 1
         self._last_cut_s = self._last_tick_s = now_s
+        self._answered.clear()
+        self._refused.clear()
         self._tokens = 0.0
 
     def take(self, now_s: float) -> bool:
@@ -115,8 +130,12 @@ class Pacing:
         return self.rate > 4 * max(1, len(self._successes)) / _WINDOW_S
 
 
-def _count(times: deque[float], now_s: float) -> None:
+def _count(times: deque[float], now_s: float, window_s: float = _WINDOW_S) -> None:
     """Add a moment, and forget those that left the window."""
     times.append(now_s)
-    while times[0] < now_s - _WINDOW_S:
+    _forget(times, now_s - window_s)
+
+
+def _forget(times: deque[float], before_s: float) -> None:
+    while times and times[0] < before_s:
         times.popleft()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from math import inf
 
 import pytest
@@ -12,11 +13,18 @@ from lmms_eval_captions.judges.pacing import Pacing
 
 
 class _Endpoint:
-    """Takes ``rate`` requests a second, refuses the rest at once; replies after a round trip."""
+    """Takes ``rate`` requests a second, refuses the rest at once; replies after a round trip.
 
-    def __init__(self, pacing: Pacing, rate: float, latency_s: float = 0.2) -> None:
+    It also refuses a share ``noise`` of all requests, however few there are.
+    """
+
+    def __init__(
+        self, pacing: Pacing, rate: float, latency_s: float = 0.2, *, noise: float = 0.0
+    ) -> None:
         self.pacing = pacing
         self.rate = rate
+        self.noise = noise
+        self.random = random.Random(0)
         self.latency_s = latency_s
         self.now_s = 0.0
         self.tokens = 0.0
@@ -40,7 +48,7 @@ class _Endpoint:
     def _send(self) -> None:
         while len(self.replies) < self.pacing.limit and self.pacing.take(self.now_s):
             self.n_sent += 1
-            if self.tokens >= 1.0:
+            if self.tokens >= 1.0 and self.random.random() >= self.noise:
                 self.tokens -= 1.0
                 self.replies.append(self.now_s + self.latency_s)
             else:
@@ -79,6 +87,14 @@ def test_a_limit_that_is_lowered_is_followed() -> None:
     answered, refused = endpoint.run(20.0)
     assert answered == pytest.approx(20.0, rel=0.1)
     assert refused < 0.05
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01, 0.02])
+def test_refusals_that_have_nothing_to_do_with_the_rate_slow_nothing_down(noise: float) -> None:
+    """An endpoint that is overloaded now and then is asked as fast as places allow."""
+    endpoint = _Endpoint(Pacing(256), 1e9, noise=noise)
+    endpoint.run(10.0)
+    assert endpoint.run(60.0)[0] == pytest.approx(256 / 0.2, rel=0.1)
 
 
 def test_the_number_in_flight_starts_small_and_doubles() -> None:
