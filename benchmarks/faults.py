@@ -198,6 +198,7 @@ def _judge(
         max_backoff_s=0.05,
         store_patience_s=0.1,
         n_attempts=5,
+        outage_patience_s=0.05,
     )
     with Engine(config) as engine:
         chains = [

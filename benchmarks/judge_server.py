@@ -49,6 +49,8 @@ class Behaviour:
     """Answer every request with this status where it is not 200."""
     message: str = "told to answer"
     """Words of that answer, before the status."""
+    connect_status: int = 404
+    """Status for those who take the server for a proxy and want a tunnel."""
     key: str | None = None
     """Bearer token that is asked for, or ``None``."""
     logprobs: str = "none"
@@ -229,7 +231,8 @@ class JudgeServer:
         elif method == "POST" and path.endswith("/chat/completions"):
             self._chat(connection, key, body)
         else:
-            connection.send(404, json.dumps({"error": {"message": f"no such path: {path}"}}))
+            status = self.behaviour.connect_status if method == "CONNECT" else 404
+            connection.send(status, json.dumps({"error": {"message": f"no such path: {path}"}}))
 
     def _chat(self, connection: _Connection, key: str, body: bytes) -> None:
         counts, behaviour = self.counts, self.behaviour

@@ -29,6 +29,7 @@ from lmms_eval_captions.judges.batch_results import (
     why_missing,
     words_of,
 )
+from lmms_eval_captions.judges.client import scrub
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
 from lmms_eval_captions.judges.request import Reply
 
@@ -172,6 +173,10 @@ class BatchClient:
             outcome: JudgeError = error
         except StoreError as error:
             outcome = JudgeStoppedError(str(error))
+        except Exception as error:  # noqa: BLE001 - whoever waits for a reply would wait for ever
+            outcome = JudgeStoppedError(
+                f"the batch ended with {type(error).__name__}: {scrub(str(error), self._api_key)}"
+            )
         else:
             return
         for custom_id in group.bodies:
@@ -187,12 +192,18 @@ class BatchClient:
                 return
             self._ledger.forget(sent, list(sent.ids))
             if self._accepted:
-                logger.info("batch {} has to wait for others: {}", sent.batch_id, words_of(state))
+                logger.info(
+                    "batch {} has to wait for others: {}",
+                    sent.batch_id,
+                    words_of(state, self._api_key),
+                )
                 await asyncio.sleep(self._pace.most_poll_s)
             elif len(group.bodies) == 1:
-                raise JudgeStoppedError(words_of(state))
+                raise JudgeStoppedError(words_of(state, self._api_key))
             else:
-                logger.info("batch {} is too large here: {}", sent.batch_id, words_of(state))
+                logger.info(
+                    "batch {} is too large here: {}", sent.batch_id, words_of(state, self._api_key)
+                )
                 for half in group.halves():
                     await self._submit(half)
                 return

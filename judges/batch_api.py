@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
+from loguru import logger
 
-from lmms_eval_captions.judges.client import failure, scrub
+from lmms_eval_captions.judges.client import CONNECT_TIMEOUT_S, failure, no_reply, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.settings import proxy_of
 
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata of a batch that holds our name for it."""
@@ -51,7 +52,7 @@ class BatchApi:
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._session = aiohttp.ClientSession(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S),
+            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
         )
         self._proxy = proxy_of(url)
 
@@ -68,7 +69,7 @@ class BatchApi:
             form.add_field("purpose", "batch")
             form.add_field("file", content, filename=name, content_type="application/jsonl")
             try:
-                return str(_object(await self._once("POST", "/files", form))["id"])
+                return str(self._object(await self._once("POST", "/files", form))["id"])
             except JudgeUnavailableError as error:
                 n_failed += 1
                 await self._pause(n_failed, deadline_s, error)
@@ -94,7 +95,7 @@ class BatchApi:
         deadline_s, n_failed = time.monotonic() + self._patience_s, 0
         while True:
             try:
-                return str(_object(await self._once("POST", "/batches", order))["id"])
+                return str(self._object(await self._once("POST", "/batches", order))["id"])
             except JudgeUnavailableError as error:
                 n_failed += 1
                 await self._pause(n_failed, deadline_s, error)
@@ -111,7 +112,7 @@ class BatchApi:
         """
         after = ""
         for _ in range(_MOST_PAGES):
-            page = _object(await self._get(f"/batches?limit={_PAGE}{after}"))
+            page = self._object(await self._get(f"/batches?limit={_PAGE}{after}"))
             batches = page.get("data")
             for batch in batches if isinstance(batches, list) else ():
                 if (batch.get("metadata") or {}).get(NAME_FIELD) == name:
@@ -123,7 +124,7 @@ class BatchApi:
 
     async def state(self, batch_id: str) -> State:
         """A batch as it is now."""
-        return _object(await self._get(f"/batches/{batch_id}"))
+        return self._object(await self._get(f"/batches/{batch_id}"))
 
     async def content(self, file_id: str) -> bytes:
         """Content of a file."""
@@ -145,6 +146,8 @@ class BatchApi:
     async def _pause(self, n_failed: int, deadline_s: float, error: JudgeUnavailableError) -> None:
         if time.monotonic() > deadline_s:
             raise JudgeStoppedError(f"gave up after {n_failed} attempts: {error}") from error
+        if n_failed == 1:
+            logger.warning("{}; tried again for {:,.0f} s", error, self._patience_s)
         wait_s = min(_MAX_WAIT_S, self._backoff_s * 2 ** min(n_failed - 1, 16))
         asked_s = min(error.retry_after_s or 0.0, self._patience_s)
         await asyncio.sleep(max(wait_s * self._random.uniform(0.5, 1.0), asked_s))
@@ -163,25 +166,20 @@ class BatchApi:
                 **(body if content is not None else {}),
             ) as response:
                 raw = await response.read()
-        except asyncio.TimeoutError as error:
-            raise JudgeUnavailableError(
-                f"no reply from {redact_url(url)} within {_TIMEOUT_S:g} s"
-            ) from error
-        except (aiohttp.ClientError, OSError) as error:
-            words = scrub(str(error), self._api_key) or type(error).__name__
-            raise JudgeUnavailableError(f"no reply from {redact_url(url)}: {words}") from error
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            raise no_reply(error, url, timeout_s=_TIMEOUT_S, api_key=self._api_key) from error
         if response.status != 200:
             raise failure(
                 response.status, raw, url, headers=response.headers, api_key=self._api_key
             )
         return raw
 
-
-def _object(raw: bytes) -> State:
-    try:
-        value: object = json.loads(raw)
-    except ValueError as error:
-        raise JudgeStoppedError(f"expected JSON of the Batch API, got {raw[:80]!r}") from error
-    if not isinstance(value, dict):
-        raise JudgeStoppedError(f"expected an object of the Batch API, got {raw[:80]!r}")
-    return value
+    def _object(self, raw: bytes) -> State:
+        words = scrub(raw.decode("utf-8", "replace"), self._api_key)[:80]
+        try:
+            value: object = json.loads(raw)
+        except ValueError as error:
+            raise JudgeStoppedError(f"expected JSON of the Batch API, got {words!r}") from error
+        if not isinstance(value, dict):
+            raise JudgeStoppedError(f"expected an object of the Batch API, got {words!r}")
+        return value

@@ -50,7 +50,7 @@ def why_missing(state: Mapping[str, object], api_key: str | None) -> Callable[[]
     """Makes the error of requests that a batch that ended has nothing of."""
     status, batch = state.get("status"), f"batch {state.get('id')}"
     if status == "failed":
-        words = scrub(words_of(state), api_key)
+        words = words_of(state, api_key)
         return lambda: JudgeStoppedError(f"{batch} was refused: {words}")
     if status == "cancelled":
         return lambda: JudgeStoppedError(
@@ -68,10 +68,10 @@ def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(str(e.get("code")), str(e.get("message"))) for e in data or ()]
 
 
-def words_of(state: Mapping[str, object]) -> str:
-    """The first errors of a batch in one line."""
+def words_of(state: Mapping[str, object], api_key: str | None) -> str:
+    """The first errors of a batch in one line, without the key."""
     texts = [f"{code}: {message}" for code, message in errors_of(state)[:3]]
-    return "; ".join(texts)[:_WORDS] or "the provider gives no reason"
+    return scrub("; ".join(texts), api_key)[:_WORDS] or "the provider gives no reason"
 
 
 def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None) -> Outcome | None:

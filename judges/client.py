@@ -33,10 +33,14 @@ _HINTS: Final = {
     402: "the account has nothing left to pay with",
     403: "the key may not use this model or endpoint",
     404: "check the model's name (LMMS_CAPTIONS_JUDGE) and LMMS_CAPTIONS_JUDGE_URL",
+    407: "check the user and password in the environment's proxy",
 }
 _PASSING: Final = {408, 425, 429}
+_MAYBE_ANSWERED: Final = {408, 502, 504, 524}
+"""Statuses of a gateway that may hide an answer, and its bill."""
 _REFUSING: Final = {400, 403, 404, 422}
-_CONNECT_TIMEOUT_S: Final = 20.0
+CONNECT_TIMEOUT_S: Final = 20.0
+"""Seconds until a connection must be there."""
 _DOWN_FOR_S: Final = 10.0
 _WORDS: Final = 300
 
@@ -102,6 +106,9 @@ class ChatClient:
         if status == 200:
             replica.down_until_s = 0.0
             return read_completion(raw, replica.url, self._api_key)
+        if status >= 500:
+            # What fails at once is the least busy of all: it must not draw every request.
+            replica.down_until_s = time.monotonic() + _DOWN_FOR_S
         raise failure(status, raw, replica.url, headers=headers, api_key=self._api_key)
 
     async def close(self) -> None:
@@ -118,22 +125,16 @@ class ChatClient:
         try:
             async with post as response:
                 return response.status, response.headers, await response.read()
-        except asyncio.TimeoutError as error:
-            raise JudgeUnavailableError(
-                f"no reply from {redact_url(replica.url)} within {timeout_s:g} s"
-            ) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
-            words = scrub(str(error), self._api_key) or type(error).__name__
-            raise JudgeUnavailableError(
-                f"no reply from {redact_url(replica.url)}: {words}",
-                may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
+            raise no_reply(
+                error, replica.url, timeout_s=timeout_s, api_key=self._api_key
             ) from error
 
 
 @cache
 def _timeout(total_s: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total_s, sock_connect=_CONNECT_TIMEOUT_S)
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S)
 
 
 def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
@@ -162,11 +163,42 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
             logprobs=number_tokens(logprobs, words) if logprobs else None,
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        words = scrub(raw[:_WORDS].decode("utf-8", "replace"), api_key)
+        words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
         raise JudgeUnavailableError(
             f"expected a chat completion from {redact_url(url)}, got {words!r}"
         ) from error
     return reply
+
+
+def no_reply(
+    error: Exception, url: str, *, timeout_s: float, api_key: str | None
+) -> JudgeUnavailableError | JudgeStoppedError:
+    """The error that a connection's failure is.
+
+    Args:
+        error: What aiohttp raised.
+        url: Where to.
+        timeout_s: Seconds until the reply had to be complete.
+        api_key: What must not be in the message.
+    """
+    start = f"no reply from {redact_url(url)}"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return JudgeUnavailableError(
+            f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
+            may_be_billed=False,
+        )
+    if isinstance(error, asyncio.TimeoutError):
+        return JudgeUnavailableError(f"{start} within {timeout_s:g} s")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        # Its own text holds the proxy's URL, with user and password.
+        words = f"the proxy answered {error.status}"
+        if error.status == 407:
+            return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
+        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
+    return JudgeUnavailableError(
+        f"{start}: {scrub(str(error), api_key) or type(error).__name__}",
+        may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
+    )
 
 
 def failure(
@@ -181,7 +213,7 @@ def failure(
         headers: Of the answer.
         api_key: What must not be in the message, should the server echo it.
     """
-    words = scrub(_server_words(raw), api_key)
+    words = _server_words(raw, api_key)
     message = f"{redact_url(url)} answered {status}: {words}"
     if status in _REFUSING and "logprob" in words.lower():
         return LogprobsRefusedError(message)
@@ -194,7 +226,7 @@ def failure(
             message,
             retry_after_s=_retry_after_s(headers),
             rate_limited=status == 429,
-            may_be_billed=False,
+            may_be_billed=status in _MAYBE_ANSWERED,
         )
     return JudgeRequestError(message)
 
@@ -204,8 +236,8 @@ def scrub(text: str, api_key: str | None) -> str:
     return text.replace(api_key, "[key]") if api_key else text
 
 
-def _server_words(raw: bytes) -> str:
-    """The human part of an error body, shortened."""
+def _server_words(raw: bytes, api_key: str | None) -> str:
+    """The human part of an error body, without the key, shortened."""
     text = raw.decode("utf-8", "replace").strip()
     try:
         payload = json.loads(text)
@@ -213,7 +245,8 @@ def _server_words(raw: bytes) -> str:
         text = error.get("message") or text if isinstance(error, dict) else str(error)
     except ValueError:
         pass
-    return " ".join(str(text).split())[:_WORDS] or "(empty response)"
+    # Shortened last: half a key must not stay.
+    return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -64,6 +64,8 @@ class EngineConfig:
     """Attempts at a request that fails in a way that can pass, 429 excepted."""
     patience_s: float = 900.0
     """How long one request is tried against 429 answers."""
+    outage_patience_s: float = 300.0
+    """How long an endpoint that answered before may be gone."""
     backoff_s: float = 0.5
     """Wait after the first failure; doubles with each, at most ``max_backoff_s``."""
     max_backoff_s: float = 30.0
@@ -189,7 +191,8 @@ class Engine:
             twin.set_exception(error)
             twin.exception()  # seen: nobody may be waiting
             raise
-        except asyncio.CancelledError:
+        except BaseException:
+            # Closed, or a defect of ours: who waits for this one must not wait for ever.
             twin.cancel()
             raise
         finally:
@@ -232,17 +235,20 @@ class Engine:
             self._loop.close()
 
     async def _shut_down(self) -> None:
-        await self._places.close()
-        await self._sender.close()
-        self._shelf.close()
-        for future in list(self._futures):
-            if not future.done():
-                future.set_exception(
-                    JudgeStoppedError("judging was ended before this caption's turn")
-                )
+        try:
+            await self._places.close()
+            await self._sender.close()
+            self._shelf.close()
+        finally:
+            for future in list(self._futures):
+                if not future.done():
+                    future.set_exception(
+                        JudgeStoppedError("judging was ended before this caption's turn")
+                    )
 
     def _tick(self) -> None:
         """What is done a few times a second."""
+        self._loop.call_later(_TICK_S, self._tick)
         self._sender.copy_stragglers()
         place = self._shelf.refresh()
         if place is not None and not self._has_company:
@@ -250,7 +256,6 @@ class Engine:
             self._has_company = True
             self._places.rotate(place)
         self._bar.refresh(self.meter)
-        self._loop.call_later(_TICK_S, self._tick)
 
 
 def _open_client(config: EngineConfig) -> Client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -87,8 +88,12 @@ class Bar:
 
     def refresh(self, meter: Meter) -> None:
         """Draw the meter's state; closes the bar when nothing is left."""
-        if not self._visible:
-            return
+        if self._visible:
+            # Standard error may be a file on a full disk.
+            with suppress(OSError):
+                self._draw(meter)
+
+    def _draw(self, meter: Meter) -> None:
         bar = self._bar
         if bar is None:
             if meter.n_done >= meter.n_submitted:

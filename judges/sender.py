@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -61,7 +62,7 @@ class Sender:
         self._in_flight: set[_InFlight] = set()
         self._stopped: dict[str, JudgeStoppedError] = {}
         self._without_logprobs: set[str] = set()
-        self._last_success_s = float("-inf")
+        self._last_success_s = -inf
 
     async def send(self, request: Request, body: bytes) -> Reply:
         """The reply to a request, however often it has to be sent.
@@ -71,11 +72,13 @@ class Sender:
             JudgeRequestError: If this request is refused, or given up on.
         """
         started_s = time.monotonic()
+        failing_since_s: float | None = None
         n_failed = n_limited = 0
         while True:
             self._check(request.model)
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
+                self._check(request.model)
             try:
                 reply = await self._watched(request, body)
             except JudgeStoppedError as error:
@@ -85,7 +88,13 @@ class Sender:
                 n_limited += error.rate_limited
                 n_failed += not error.rate_limited
                 self._note(error)
-                self._give_up_or_go_on(request, error, started_s, n_failed=n_failed)
+                if failing_since_s is None:
+                    failing_since_s = time.monotonic()
+                if (
+                    n_failed >= self._config.n_attempts
+                    or time.monotonic() - started_s > self._config.patience_s
+                ):
+                    self._give_up_or_go_on(request, error, failing_since_s)
                 await self._places.without_place(self._back_off(n_failed + n_limited, error))
             else:
                 self._last_success_s = time.monotonic()
@@ -180,20 +189,21 @@ class Sender:
             return await self._client.complete(plain, timeout_s=request.timeout_s)
 
     def _give_up_or_go_on(
-        self, request: Request, error: JudgeUnavailableError, started_s: float, *, n_failed: int
+        self, request: Request, error: JudgeUnavailableError, failing_since_s: float
     ) -> None:
-        tried_s = time.monotonic() - started_s
-        if n_failed < self._config.n_attempts and tried_s <= self._config.patience_s:
+        """After many attempts: is it this request, an outage that may pass, or the end?"""
+        if self._last_success_s >= failing_since_s:
+            raise JudgeRequestError(f"gave up on this request: {error}") from error
+        # Not one request got through for as long as this one failed: the endpoint is gone. One that
+        # never answered is given no more time: it may be a wrong URL.
+        silent_s = time.monotonic() - failing_since_s
+        if self._last_success_s > -inf and silent_s < self._config.outage_patience_s:
             return
-        if self._last_success_s < started_s:
-            # Not one request got through for as long as this one tried: the endpoint is gone.
-            stopped = JudgeStoppedError(
-                f"the judge gave no reply to any request for {tried_s:.0f} s, judging stopped: "
-                f"{error}"
-            )
-            self.stop(request.model, stopped)
-            raise stopped from error
-        raise JudgeRequestError(f"gave up on this request: {error}") from error
+        stopped = JudgeStoppedError(
+            f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: {error}"
+        )
+        self.stop(request.model, stopped)
+        raise stopped from error
 
     async def _back_off(self, n_failures: int, error: JudgeUnavailableError) -> None:
         ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2 ** (n_failures - 1))

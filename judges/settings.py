@@ -68,18 +68,26 @@ class Settings:
     """Processes of a distributed run, 1 alone."""
 
     def require_judge_access(self) -> None:
-        """Raise where a remote endpoint would be called without a key.
+        """Raise where an endpoint would be called without a key, or cannot be called.
 
         Raises:
-            SettingsError: If a URL is not on this machine and no key is set.
+            SettingsError: If a URL is not on this machine and there is neither a key nor a user in
+                it, if there are both, or if the environment's proxy cannot be used.
         """
-        remote = [url for url in self.urls if not is_loopback(url)]
-        if remote and not self.api_key:
-            raise SettingsError(
-                f"the judge at {redact_url(remote[0])} needs a key and OPENAI_API_KEY is not set; "
-                "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
-                "LMMS_CAPTIONS_JUDGE=lexical to try the pipeline without a judge"
-            )
+        for url in self.urls:
+            has_user = urlsplit(url).username is not None
+            if not (is_loopback(url) or self.api_key or has_user):
+                raise SettingsError(
+                    f"the judge at {redact_url(url)} needs a key and OPENAI_API_KEY is not set; "
+                    "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
+                    "LMMS_CAPTIONS_JUDGE=lexical to try the pipeline without a judge"
+                )
+            if has_user and self.api_key:
+                raise SettingsError(
+                    f"the judge at {redact_url(url)} has a user in its URL and OPENAI_API_KEY is "
+                    "set: only one of them can be sent, take the other out"
+                )
+            proxy_of(url)
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -141,11 +149,23 @@ def proxy_of(url: str) -> str | None:
     """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` ...).
 
     ``None`` for none. Proxies are for the outside world: this machine is always reached directly.
+
+    Raises:
+        SettingsError: If it is not an HTTP proxy; its text, which may hold a password, is not told.
     """
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = getproxies().get(parts.scheme)
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if proxy and not _is_http(proxy):
+        raise SettingsError(
+            f"{parts.scheme}_proxy: expected the URL of an HTTP proxy such as "
+            "http://proxy.example.org:3128 (special characters of a password written as %XX), or "
+            f"{parts.hostname} in no_proxy"
+        )
+    return proxy
 
 
 def redact_url(url: str) -> str:
@@ -161,12 +181,13 @@ def redact_url(url: str) -> str:
 def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
     urls = tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
     urls = tuple(url.removesuffix("/chat/completions") for url in urls)
-    for url in urls:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+    for number, url in enumerate(urls, 1):
+        if not _is_http(url):
+            # In what is no URL a password may stand anywhere.
+            came = f"something else as number {number}" if "@" in url else repr(url)
             raise SettingsError(
                 "LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, "
-                f"separated by commas, got {redact_url(url)!r}"
+                f"separated by commas, got {came}"
             )
     if mode == "batch" and len(urls) > 1:
         raise SettingsError(
@@ -174,6 +195,14 @@ def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
             f"got {len(urls)}"
         )
     return urls
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, an address that is not closed
+        return False
 
 
 def _integer(name: str, value: str | None) -> int | None:

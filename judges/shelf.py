@@ -34,13 +34,21 @@ class Shelf:
         self._stores: dict[str, ReplyStore] = {}
 
     def get(self, model: str, key: bytes) -> Reply | None:
-        """A stored reply.
+        """A stored reply; ``None`` also for one whose line was cut short.
 
         Raises:
             JudgeStoppedError: If the store cannot be read.
         """
-        stored = self._store(model).get(key)
-        return None if stored is None else Reply.from_json(stored)
+        try:
+            stored = self._store(model).get(key)
+        except OSError as error:
+            raise JudgeStoppedError(
+                f"cannot read the verdicts under {self._folder}: {error}"
+            ) from error
+        try:
+            return None if stored is None else Reply.from_json(stored)
+        except ValueError:
+            return None
 
     async def save(self, model: str, key: bytes, reply: Reply) -> None:
         """Put a reply on disk before it counts; on a full disk hold it, and its place, a while.

@@ -49,7 +49,12 @@ def make_engine(tmp_path: Path) -> Iterator[EngineFactory]:
     running: list[Engine] = []
 
     def make(*urls: str, **settings: object) -> Engine:
-        waits = {"backoff_s": 0.01, "max_backoff_s": 0.05, "store_patience_s": 0.3}
+        waits = {
+            "backoff_s": 0.01,
+            "max_backoff_s": 0.05,
+            "store_patience_s": 0.3,
+            "outage_patience_s": 1.0,
+        }
         config = EngineConfig(urls=urls, store=tmp_path / "replies", **{**waits, **settings})  # type: ignore[arg-type]
         running.append(Engine(config))
         return running[-1]

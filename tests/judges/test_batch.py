@@ -372,3 +372,12 @@ def _until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
+
+
+def test_an_answer_of_another_shape_ends_in_a_reason_and_not_in_silence(
+    server: BatchServer, batch_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch has no time-out that would wake who waits for it."""
+    monkeypatch.setattr(server, "answer", lambda *_: (200, b'{"object": "file"}'))
+    asked = _ask_all(batch_engine(), 3)
+    assert all("the batch ended with KeyError: 'id'" in str(one.reason) for one in asked)

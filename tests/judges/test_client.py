@@ -12,9 +12,13 @@ import pytest
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.batch_api import BatchApi
 from lmms_eval_captions.judges.client import ChatClient
-from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.errors import (
+    JudgeStoppedError,
+    JudgeUnavailableError,
+    SettingsError,
+)
 from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.settings import proxy_of
+from lmms_eval_captions.judges.settings import proxy_of, read_settings
 
 T = TypeVar("T")
 C = TypeVar("C", ChatClient, BatchApi)
@@ -93,6 +97,46 @@ def test_which_proxy(monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | Non
     monkeypatch.setenv("https_proxy", "http://user:word@proxy.example.org:3128")
     monkeypatch.setenv("no_proxy", "example.com")
     assert proxy_of(url) == proxy
+
+
+@pytest.mark.parametrize(
+    "value", ["me:S3/CRET@proxy:31", "http://me:S3CRET@proxy:port", "socks5://me:S3CRET@proxy:1080"]
+)
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """Before anything is asked, the variable is named and its value is not."""
+    monkeypatch.setenv("https_proxy", value)
+    settings = read_settings({"OPENAI_API_KEY": "key"})
+    with pytest.raises(SettingsError, match="https_proxy: expected") as error:
+        settings.require_judge_access()
+    assert "CRET" not in str(error.value)
+
+
+def test_a_proxy_without_a_scheme_is_an_http_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As curl and requests take it."""
+    monkeypatch.setenv("https_proxy", "proxy.example.org:3128")
+    assert proxy_of("https://api.example.org/v1") == "http://proxy.example.org:3128"
+
+
+def test_a_proxy_that_refuses_the_password_stops_judging_and_does_not_tell_it(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a tunnel, where aiohttp's own text holds the proxy's URL with the password."""
+    proxy = serve(connect_status=407)
+    monkeypatch.setenv("https_proxy", f"http://me:S3CRET@127.0.0.1:{proxy.port}")
+    with pytest.raises(JudgeStoppedError, match="the proxy answered 407") as error:
+        _with(lambda: ChatClient(("https://judge.invalid/v1",), "secret"), _ask)
+    assert "S3CRET" not in str(error.value)
+
+
+def test_half_a_key_is_not_told_either(serve: Callable[..., JudgeServer]) -> None:
+    """A server's long text is cut after the key was taken out of it."""
+    key = "sk-" + 60 * "a"
+    server = serve(status=500, message=f"{280 * 'x'} {key}")
+    with pytest.raises(JudgeUnavailableError, match=r"\[key") as error:
+        _with(lambda: ChatClient((server.url,), key), _ask)
+    assert "sk-a" not in str(error.value)
 
 
 async def _ask(client: ChatClient) -> Reply:

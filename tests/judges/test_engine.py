@@ -271,6 +271,49 @@ def test_a_replica_that_dies_does_not_end_the_run(
     servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign]
 
 
+def test_a_replica_that_fails_at_once_does_not_draw_the_load(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A gateway before a dead model answers 503 at once, so it is always the least busy."""
+    servers = [serve(latency_s=0.02), serve(latency_s=0.02), serve(status=503)]
+    engine = make_engine(*(server.url for server in servers), concurrency=24)
+    _only_right_answers(_ask_all(engine, 400), servers[0])
+    assert servers[2].counts.n_requests < 40
+
+
+def test_an_outage_that_passes_is_waited_for(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """An endpoint that answered before may be gone for longer than a few attempts take."""
+    server = serve(latency_s=0.01)
+    engine = make_engine(server.url, concurrency=8, n_attempts=3, outage_patience_s=30.0)
+    _ask_all(engine, 20)
+    server.behaviour.status = 500
+    later = engine.submit([_chain(f"later {i}") for i in range(40)])
+    # Three attempts take a tenth of a second.
+    time.sleep(1.0)
+    assert not later.done()
+    server.behaviour.status = 200
+    assert all(one.reason is None for one in later.result(timeout=60))
+
+
+def test_a_stop_also_stops_those_that_wait_for_their_turn(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """What the rate held back is not sent once the endpoint has said that the key is wrong."""
+    server = serve(rate=20.0)
+    engine = make_engine(server.url, concurrency=64)
+    asked = engine.submit([_chain(f"prompt {i}") for i in range(200)])
+    while server.counts.n_answered < 30:
+        time.sleep(0.01)
+    n_before = server.counts.n_requests
+    server.behaviour.status = 401
+    reasons = [str(one.reason) for one in asked.result(timeout=60) if one.value is None]
+    assert len(reasons) > 100
+    assert all("told to answer 401" in reason for reason in reasons)
+    assert server.counts.n_requests - n_before < 10
+
+
 def test_a_rate_limit_is_followed_and_recovered_from(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:

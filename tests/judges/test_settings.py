@@ -61,6 +61,8 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_JUDGE_MODE", "later"),
         ("LMMS_CAPTIONS_JUDGE_URL", "127.0.0.1:8000"),
         ("LMMS_CAPTIONS_JUDGE_URL", "ftp://host/v1"),
+        ("LMMS_CAPTIONS_JUDGE_URL", "http://host:31x/v1"),
+        ("LMMS_CAPTIONS_JUDGE_URL", "http://[::1"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
@@ -94,3 +96,20 @@ def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
     """A typing error in ``metadata.judge`` is not passed over."""
     with pytest.raises(SettingsError, match="temprature"):
         JudgeConfig.build({"model": "paper", "temprature": 0}, read_settings({}))
+
+
+@pytest.mark.parametrize("url", ["http://me:S3/CRET@host/v1", "http://me:S3CRET@host:x/v1"])
+def test_a_password_in_a_broken_url_is_not_told(url: str) -> None:
+    """What is no URL has its password anywhere."""
+    with pytest.raises(SettingsError, match="number 1") as error:
+        read_settings({"LMMS_CAPTIONS_JUDGE_URL": url})
+    assert "CRET" not in str(error.value)
+
+
+def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both() -> None:
+    """HTTP sends one authorization."""
+    environ = {"LMMS_CAPTIONS_JUDGE_URL": "https://me:S3CRET@host/v1"}
+    read_settings(environ).require_judge_access()
+    with pytest.raises(SettingsError, match="take the other out") as error:
+        read_settings({**environ, "OPENAI_API_KEY": "key"}).require_judge_access()
+    assert "S3CRET" not in str(error.value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.errors import StoreError
+from lmms_eval_captions.judges.errors import JudgeStoppedError, StoreError
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.judges.store import ReplyStore
 
 
@@ -146,3 +150,26 @@ def test_processes_killed_while_writing_lose_nothing_they_reported(tmp_path: Pat
         stored = store.get(_key(number))
         assert stored is not None
         assert Reply.from_json(stored).text.endswith(str(number))
+
+
+def test_a_cut_line_that_ends_like_a_whole_one_is_asked_again(tmp_path: Path) -> None:
+    """Replies hold braces of their own: a line may be cut right behind one."""
+    key = bytes(16)
+    shelf = Shelf(tmp_path, patience_s=0.0)
+    folder = tmp_path / "judge"
+    folder.mkdir()
+    cut = b"{\"text\":\"{'pred': 'yes', 'score': 4}"
+    (folder / "old.jsonl").write_bytes(key.hex().encode() + b" " + cut + b"\n")
+    assert shelf.get("judge", key) is None
+    asyncio.run(shelf.save("judge", key, Reply("again")))
+    shelf.close()
+    assert Shelf(tmp_path, patience_s=0.0).get("judge", key) == Reply("again")
+
+
+def test_a_segment_that_is_gone_is_a_stop_that_names_the_folder(tmp_path: Path) -> None:
+    """A cache that is deleted during a run ends judging, not the caption with a defect."""
+    shelf = Shelf(tmp_path, patience_s=0.0)
+    asyncio.run(shelf.save("judge", bytes(16), Reply("there")))
+    shutil.rmtree(tmp_path / "judge")
+    with pytest.raises(JudgeStoppedError, match=re.escape(str(tmp_path))):
+        shelf.get("judge", bytes(16))
