@@ -34,6 +34,8 @@ from lmms_eval_captions.judges.engine import Engine, EngineConfig
 from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, read_match
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.store import ReplyStore
+from lmms_eval_captions.judges.text import slug
 
 CONFIG = JudgeConfig(model="judge", timeout_s=0.5)
 PASSING_FAULTS = ("500", "503", "drop", "cut", "garbage", "hang")
@@ -159,6 +161,7 @@ def _start(
     ]
     running = set(children)
     outage_s = time.monotonic() + 0.05
+    disturbed = disk_bytes is not None
     while running:
         for child in list(running):
             if os.waitpid(child, os.WNOHANG)[0]:
@@ -167,13 +170,16 @@ def _start(
             kills.pop(0)
             for child in running:
                 os.kill(child, signal.SIGKILL)
-            outcome.n_excused += in_flight
+            disturbed = True
         if outage is not None and time.monotonic() > outage_s:
             server.behaviour.status, outage = outage, None
         time.sleep(0.001)
     server.behaviour.status = 200
-    if disk_bytes is not None:
-        outcome.n_excused += in_flight
+    if disturbed:
+        _settle(server)
+        # Answered while on the way back, or not saved; never more than were on their way.
+        n_unsaved = len(server.counts.answered) - _n_stored(folder)
+        outcome.n_excused += min(in_flight, max(0, n_unsaved))
     # A reply that came after its time-out was answered, and is asked for again.
     outcome.n_excused += server.counts.n_late
     server.counts.n_late = 0
@@ -217,6 +223,22 @@ def _judge(
         " ".join(f"{j.verdict}:{j.score}" if j.verdict else "None" for j in judgements)
     )
     draft.rename(result)
+
+
+def _settle(server: JudgeServer) -> None:
+    """Wait until the server is done with what killed processes had sent."""
+    n_seen = -1
+    while n_seen < server.counts.n_requests or server.counts.n_in_flight:
+        n_seen = server.counts.n_requests
+        time.sleep(0.02)
+
+
+def _n_stored(folder: Path) -> int:
+    """Replies on disk, those of all processes together."""
+    store = ReplyStore(folder / "replies" / slug(CONFIG.model))
+    n_stored = len(store)
+    store.close()
+    return n_stored
 
 
 def _fork(act: partial[None]) -> int:
