@@ -49,6 +49,8 @@ class Behaviour:
     """Answer every request with this status where it is not 200."""
     message: str = "told to answer"
     """Words of that answer, before the status."""
+    refuses_parameters: bool = False
+    """Whether ``max_tokens`` and ``temperature`` are refused, as reasoning models do."""
     connect_status: int = 404
     """Status for those who take the server for a proxy and want a tunnel."""
     key: str | None = None
@@ -249,6 +251,12 @@ class JudgeServer:
             connection.send(behaviour.status, json.dumps({"error": {"message": message}}))
         elif behaviour.logprobs == "refuse" and b'"logprobs":true' in body:
             message = "logprobs are not supported with this model"
+            connection.send(400, json.dumps({"error": {"message": message}}))
+        elif behaviour.refuses_parameters and b'"max_tokens":' in body:
+            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            connection.send(400, json.dumps({"error": {"message": message}}))
+        elif behaviour.refuses_parameters and b'"temperature":' in body:
+            message = "Unsupported value: 'temperature' does not support 0 with this model."
             connection.send(400, json.dumps({"error": {"message": message}}))
         elif not self._has_token(now_s):
             counts.n_rate_limited += 1

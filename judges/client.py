@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
-    LogprobsRefusedError,
+    ParameterRefusedError,
 )
 from lmms_eval_captions.judges.logprobs import number_tokens
 from lmms_eval_captions.judges.request import Reply
@@ -215,8 +215,9 @@ def failure(
     """
     words = _server_words(raw, api_key)
     message = f"{redact_url(url)} answered {status}: {words}"
-    if status in _REFUSING and "logprob" in words.lower():
-        return LogprobsRefusedError(message)
+    parameter = _refused_parameter(words.lower()) if status in _REFUSING else None
+    if parameter is not None:
+        return ParameterRefusedError(message, parameter)
     if status in _HINTS:
         return JudgeStoppedError(f"{message} ({_HINTS[status]})")
     if status == 429 and b"insufficient_quota" in raw:
@@ -229,6 +230,18 @@ def failure(
             may_be_billed=status in _MAYBE_ANSWERED,
         )
     return JudgeRequestError(message)
+
+
+def _refused_parameter(words: str) -> str | None:
+    """The parameter that a 4xx is about, if a request can do without it."""
+    if "logprob" in words:
+        return "logprobs"
+    # Reasoning models of OpenAI take neither of these.
+    if "max_tokens" in words and "max_completion_tokens" in words:
+        return "max_tokens"
+    if "temperature" in words and "support" in words:
+        return "temperature"
+    return None
 
 
 def scrub(text: str, api_key: str | None) -> str:

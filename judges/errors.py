@@ -57,8 +57,16 @@ class JudgeRequestError(JudgeError):
     """The endpoint refuses this one request (400, 413, 422): its question is unscored."""
 
 
-class LogprobsRefusedError(JudgeRequestError):
-    """The endpoint, or this model of it, gives no log-probabilities."""
+class ParameterRefusedError(JudgeRequestError):
+    """The endpoint, or this model of it, does not take a parameter.
+
+    Attributes:
+        parameter: Its name in the request's body.
+    """
+
+    def __init__(self, message: str, parameter: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class JudgeStoppedError(JudgeError):

@@ -84,17 +84,22 @@ def request_of(
     )
 
 
-def without_logprobs(body: bytes) -> bytes:
-    """The body of a request, its log-probabilities not asked for; itself where they were not.
+def without(body: bytes, parameter: str) -> bytes:
+    """The body of a request without what its model does not take; itself where it is not in it.
 
-    >>> without_logprobs(b'{"model":"m","logprobs":true,"top_logprobs":20,"seed":0}')
+    >>> without(b'{"model":"m","logprobs":true,"top_logprobs":20,"seed":0}', "logprobs")
     b'{"model":"m","seed":0}'
+    >>> without(b'{"model":"m","max_tokens":256}', "max_tokens")
+    b'{"model":"m","max_completion_tokens":256}'
     """
     payload = json.loads(body)
-    if "logprobs" not in payload:
+    if parameter not in payload:
         return body
-    del payload["logprobs"]
-    payload.pop("top_logprobs", None)
+    value = payload.pop(parameter)
+    if parameter == "logprobs":
+        payload.pop("top_logprobs", None)
+    if parameter == "max_tokens":
+        payload["max_completion_tokens"] = value
     return _ENCODE(payload).encode("ascii")
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
@@ -17,9 +17,9 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
-    LogprobsRefusedError,
+    ParameterRefusedError,
 )
-from lmms_eval_captions.judges.request import Reply, Request, without_logprobs
+from lmms_eval_captions.judges.request import Reply, Request, without
 from lmms_eval_captions.judges.stragglers import Stragglers
 
 if TYPE_CHECKING:
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.meter import Meter
     from lmms_eval_captions.judges.pacing import Pacing
     from lmms_eval_captions.judges.places import Places
+
+
+_WITHOUT: Final = {
+    "logprobs": "scores will be plain numbers, not expectations",
+    "max_tokens": "max_completion_tokens is sent in its place, which also counts reasoning",
+    "temperature": "the judge chooses its temperature, so verdicts vary more between runs",
+}
 
 
 class Sender:
@@ -61,7 +68,8 @@ class Sender:
         self._stragglers = Stragglers()
         self._in_flight: set[_InFlight] = set()
         self._stopped: dict[str, JudgeStoppedError] = {}
-        self._without_logprobs: set[str] = set()
+        self._refused: dict[str, list[str]] = {}
+        """Model to the parameters that it does not take."""
         self._last_success_s = -inf
 
     async def send(self, request: Request, body: bytes) -> Reply:
@@ -169,24 +177,26 @@ class Sender:
             entry.task.cancel()
 
     async def _complete(self, request: Request, body: bytes) -> Reply:
-        """One completion, without log-probabilities where the model is known to refuse them.
+        """One completion, without the parameters that the model is known to refuse.
 
         The store's key stays that of the asking, so that a rerun finds the reply at once.
         """
         if self._client is None:
             self._client = self._open_client()
-        if request.model in self._without_logprobs:
-            body = without_logprobs(body)
-        try:
-            return await self._client.complete(body, timeout_s=request.timeout_s)
-        except LogprobsRefusedError as error:
-            plain = without_logprobs(body)
-            if plain == body:
-                raise
-            if request.model not in self._without_logprobs:
-                self._without_logprobs.add(request.model)
-                logger.warning("scores will be plain numbers, not expectations: {}", error)
-            return await self._client.complete(plain, timeout_s=request.timeout_s)
+        refused = self._refused.setdefault(request.model, [])
+        for parameter in refused:
+            body = without(body, parameter)
+        while True:
+            try:
+                return await self._client.complete(body, timeout_s=request.timeout_s)
+            except ParameterRefusedError as error:
+                plain = without(body, error.parameter)
+                if plain == body:
+                    raise
+                body = plain
+                if error.parameter not in refused:
+                    refused.append(error.parameter)
+                    logger.warning("{}: {}", _WITHOUT[error.parameter], error)
 
     def _give_up_or_go_on(
         self, request: Request, error: JudgeUnavailableError, failing_since_s: float

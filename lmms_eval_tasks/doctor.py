@@ -109,7 +109,8 @@ def _judge(settings: Settings) -> list[Finding]:
 async def _say_hello(settings: Settings, model: str) -> str:
     client = ChatClient(settings.urls, settings.api_key)
     messages = [{"role": "user", "content": "Reply with the word ready."}]
-    body = json.dumps({"model": model, "messages": messages, "max_tokens": 16}).encode()
+    # No max_tokens: some models refuse it, and reasoning counts towards it.
+    body = json.dumps({"model": model, "messages": messages}).encode()
     try:
         return (await client.complete(body, timeout_s=30.0)).text[:40]
     finally:

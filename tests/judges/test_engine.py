@@ -245,6 +245,26 @@ def test_a_refused_request_fails_alone(serve: ServerFactory, make_engine: Engine
     assert make_engine(server.url).submit([_chain("prompt 0")]).result()[0].value is not None
 
 
+def test_a_model_that_refuses_parameters_is_asked_without_them(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """Found out once, said once; a rerun finds the replies under what was to be asked."""
+    server = serve(refuses_parameters=True)
+    server.keep_bodies = True
+    with make_engine(server.url, concurrency=4) as engine:
+        _only_right_answers(_ask_all(engine, 40), server)
+    assert server.counts.n_requests <= 40 + 2 * 4
+    assert all(body["max_completion_tokens"] == 8 for body in server.bodies)
+    assert not any("temperature" in body for body in server.bodies)
+    said = [line for line in logged if line.startswith("WARNING")]
+    assert len(said) == 2
+    assert "max_completion_tokens is sent in its place" in said[0]
+    assert "the judge chooses its temperature" in said[1]
+    n_before = server.counts.n_requests
+    _only_right_answers(_ask_all(make_engine(server.url), 40), server)
+    assert server.counts.n_requests == n_before
+
+
 def test_a_server_that_is_not_there_stops_judging(make_engine: EngineFactory) -> None:
     """An unreachable endpoint ends in a stop that says so, not in an endless loop."""
     with socket.socket() as free:
