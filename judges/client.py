@@ -239,7 +239,7 @@ def _refused_parameter(words: str) -> str | None:
     # Reasoning models of OpenAI take neither of these.
     if "max_tokens" in words and "max_completion_tokens" in words:
         return "max_tokens"
-    if "temperature" in words and "support" in words:
+    if "temperature" in words and ("unsupported" in words or "not support" in words):
         return "temperature"
     return None
 

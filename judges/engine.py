@@ -61,7 +61,7 @@ class EngineConfig:
     n_rereads: int = 3
     """Fresh samples asked for after an unreadable reply."""
     n_attempts: int = 7
-    """Attempts at a request that fails in a way that can pass, 429 excepted."""
+    """Attempts at a request that fails, 429 excepted, while others get through."""
     patience_s: float = 900.0
     """How long one request is tried against 429 answers."""
     outage_patience_s: float = 300.0

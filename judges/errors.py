@@ -64,7 +64,7 @@ class ParameterRefusedError(JudgeRequestError):
         parameter: Its name in the request's body.
     """
 
-    def __init__(self, message: str, parameter: str) -> None:
+    def __init__(self, message: str, parameter: str = "") -> None:
         super().__init__(message)
         self.parameter = parameter
 

@@ -80,8 +80,7 @@ class Sender:
             JudgeRequestError: If this request is refused, or given up on.
         """
         started_s = time.monotonic()
-        failing_since_s: float | None = None
-        n_failed = n_limited = 0
+        trouble: _Trouble | None = None
         while True:
             self._check(request.model)
             if not self._pacing.take(time.monotonic()):
@@ -93,17 +92,11 @@ class Sender:
                 self.stop(request.model, error)
                 raise
             except JudgeUnavailableError as error:
-                n_limited += error.rate_limited
-                n_failed += not error.rate_limited
                 self._note(error)
-                if failing_since_s is None:
-                    failing_since_s = time.monotonic()
-                if (
-                    n_failed >= self._config.n_attempts
-                    or time.monotonic() - started_s > self._config.patience_s
-                ):
-                    self._give_up_or_go_on(request, error, failing_since_s)
-                await self._places.without_place(self._back_off(n_failed + n_limited, error))
+                if trouble is None:
+                    trouble = _Trouble(started_s, since_s=time.monotonic())
+                self._give_up_or_go_on(request, error, trouble)
+                await self._places.without_place(self._back_off(trouble.n_failures, error))
             else:
                 self._last_success_s = time.monotonic()
                 self._pacing.on_success(self._last_success_s)
@@ -199,21 +192,25 @@ class Sender:
                     logger.warning("{}: {}", _WITHOUT[error.parameter], error)
 
     def _give_up_or_go_on(
-        self, request: Request, error: JudgeUnavailableError, failing_since_s: float
+        self, request: Request, error: JudgeUnavailableError, trouble: _Trouble
     ) -> None:
-        """After many attempts: is it this request, an outage that may pass, or the end?"""
-        if self._last_success_s >= failing_since_s:
+        """After a failure: is it this request, an outage that may pass, or the end?"""
+        now_s, last_success_s = time.monotonic(), self._last_success_s
+        trouble.add(error, now_s, last_success_s)
+        n_attempts = self._config.n_attempts
+        is_too_long = now_s - trouble.started_s > self._config.patience_s
+        if trouble.n_alone >= n_attempts or (is_too_long and last_success_s >= trouble.since_s):
             raise JudgeRequestError(f"gave up on this request: {error}") from error
-        # Not one request got through for as long as this one failed: the endpoint is gone. One that
-        # never answered is given no more time: it may be a wrong URL.
-        silent_s = time.monotonic() - failing_since_s
-        if self._last_success_s > -inf and silent_s < self._config.outage_patience_s:
-            return
-        stopped = JudgeStoppedError(
-            f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: {error}"
-        )
-        self.stop(request.model, stopped)
-        raise stopped from error
+        silent_s = now_s - max(trouble.since_s, last_success_s)
+        # One that never answered is given no time: it may be a wrong URL.
+        patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
+        if is_too_long or (trouble.n_failed >= n_attempts and silent_s > patience_s):
+            stopped = JudgeStoppedError(
+                f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: "
+                f"{error}"
+            )
+            self.stop(request.model, stopped)
+            raise stopped from error
 
     async def _back_off(self, n_failures: int, error: JudgeUnavailableError) -> None:
         ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2 ** (n_failures - 1))
@@ -221,6 +218,30 @@ class Sender:
         # A wild header must not hang the run: patience is the bound.
         asked_s = min(error.retry_after_s or 0.0, self._config.patience_s)
         await asyncio.sleep(max(wait_s, asked_s))
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """The failures of one request."""
+
+    started_s: float
+    """When it was first sent."""
+    since_s: float
+    """When it first failed."""
+    n_failures: int = 0
+    n_failed: int = 0
+    """Failures, 429 excepted."""
+    n_alone: int = 0
+    """Those of them before which others got through: it is the request, not the endpoint."""
+    latest_s: float = -inf
+
+    def add(self, error: JudgeUnavailableError, now_s: float, last_success_s: float) -> None:
+        """Count one more, given when any request was last answered."""
+        self.n_failures += 1
+        if not error.rate_limited:
+            self.n_failed += 1
+            self.n_alone += last_success_s >= max(self.started_s, self.latest_s)
+        self.latest_s = now_s
 
 
 @dataclass(slots=True, eq=False)
