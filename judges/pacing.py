@@ -22,6 +22,9 @@ _FIRST_RATE: Final = 20.0
 _TOLERATED: Final = 0.03
 """Share of refused requests above which the rate is cut."""
 _SHARE_WINDOW_S: Final = 5.0
+_LEAST_RATE: Final = 0.1
+_LIVELY_RATE: Final = 3.0
+"""Requests a second below which the rate changes more slowly: there is less to learn from."""
 _CUT: Final = 0.95
 _CUT_EVERY_S: Final = 0.5
 _SLOW_GROWTH: Final = 0.01
@@ -83,7 +86,7 @@ class Pacing:
         if self.rate == inf:
             self.rate = max(taken, _FIRST_RATE)
         else:
-            self.rate = max(1.0, min(self.rate, max(taken, self.rate / 2)) * _CUT)
+            self.rate = max(_LEAST_RATE, min(self.rate, max(taken, self.rate / 2)) * _CUT)
         self._limit = self._most
         self._n_cuts += 1
         self._last_cut_s = self._last_tick_s = now_s
@@ -118,14 +121,19 @@ class Pacing:
         self._tokens = min(max(1.0, self.rate / 20), self._tokens + elapsed_s * self.rate)
 
     def _growth(self, now_s: float) -> float:
+        pace = self._pace()
         if self._n_cuts < 2:
-            return _FAST_GROWTH
-        doublings = (now_s - self._last_cut_s) // _DOUBLE_EVERY_S
-        return float(min(_FAST_GROWTH, _SLOW_GROWTH * 2**doublings))
+            return _FAST_GROWTH * pace
+        doublings = min(10.0, (now_s - self._last_cut_s) * pace // _DOUBLE_EVERY_S)
+        return min(_FAST_GROWTH, _SLOW_GROWTH * 2**doublings) * pace
+
+    def _pace(self) -> float:
+        """How fast time passes for the growth of the rate, in (0, 1]."""
+        return min(1.0, self.rate / _LIVELY_RATE)
 
     def _is_lifted(self, now_s: float) -> bool:
         """Whether the rate is no limit any more: far above what is sent, and no 429 for long."""
-        if now_s - self._last_cut_s < 2 * _DOUBLE_EVERY_S:
+        if (now_s - self._last_cut_s) * self._pace() < 2 * _DOUBLE_EVERY_S:
             return False
         return self.rate > 4 * max(1, len(self._successes)) / _WINDOW_S
 

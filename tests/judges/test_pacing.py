@@ -69,6 +69,27 @@ def test_a_rate_limit_is_found_and_hardly_ever_passed(rate: float, most: int) ->
     assert endpoint.n_refused < 0.05 * endpoint.n_sent + 40
 
 
+@pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
+def test_a_few_requests_a_minute_are_kept_to(rate: float) -> None:
+    """Free tiers take little. After some minutes they are asked within a sixth of it."""
+    endpoint = _Endpoint(Pacing(64), rate)
+    endpoint.run(200.0, step_s=0.01)
+    answered, refused = endpoint.run(300.0, step_s=0.01)
+    assert answered == pytest.approx(rate, rel=0.15)
+    assert refused < 0.1
+
+
+def test_minutes_without_any_answer_are_recovered_from() -> None:
+    """An endpoint that refused everything for five minutes is asked at full speed in ten."""
+    endpoint = _Endpoint(Pacing(64), 200.0)
+    endpoint.run(10.0)
+    endpoint.rate = endpoint.tokens = 0.0
+    endpoint.run(300.0, step_s=0.01)
+    endpoint.rate = 1e9
+    endpoint.run(600.0, step_s=0.01)
+    assert endpoint.run(5.0)[0] == pytest.approx(64 / 0.2, rel=0.1)
+
+
 def test_a_limit_that_is_lifted_is_left() -> None:
     """Half a minute later requests go out as fast as places allow."""
     endpoint = _Endpoint(Pacing(64), 50.0)
