@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from tqdm import tqdm
 
@@ -75,6 +76,28 @@ class Meter:
         return ", ".join(parts)
 
 
+class _Lenient:
+    """A stream whose failing writes are dropped: standard error may be a file on a full disk.
+
+    tqdm keeps its lock where a write raises, and then every other bar of the process hangs.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
 class Bar:
     """One progress bar for all questions of a process, refreshed a few times a second.
 
@@ -88,18 +111,18 @@ class Bar:
 
     def refresh(self, meter: Meter) -> None:
         """Draw the meter's state; closes the bar when nothing is left."""
-        if self._visible:
-            # Standard error may be a file on a full disk.
-            with suppress(OSError):
-                self._draw(meter)
-
-    def _draw(self, meter: Meter) -> None:
+        if not self._visible:
+            return
         bar = self._bar
         if bar is None:
             if meter.n_done >= meter.n_submitted:
                 return
             bar = self._bar = tqdm(
-                desc="Judging", unit="question", initial=meter.n_done, mininterval=0.5
+                desc="Judging",
+                unit="question",
+                initial=meter.n_done,
+                mininterval=0.5,
+                file=_Lenient(sys.stderr),
             )
         bar.total = meter.n_submitted
         bar.set_postfix_str(meter.text(), refresh=False)
