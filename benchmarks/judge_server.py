@@ -249,15 +249,8 @@ class JudgeServer:
         elif behaviour.status != 200:
             message = f"{behaviour.message} {behaviour.status}"
             connection.send(behaviour.status, json.dumps({"error": {"message": message}}))
-        elif behaviour.logprobs == "refuse" and b'"logprobs":true' in body:
-            message = "logprobs are not supported with this model"
-            connection.send(400, json.dumps({"error": {"message": message}}))
-        elif behaviour.refuses_parameters and b'"max_tokens":' in body:
-            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-            connection.send(400, json.dumps({"error": {"message": message}}))
-        elif behaviour.refuses_parameters and b'"temperature":' in body:
-            message = "Unsupported value: 'temperature' does not support 0 with this model."
-            connection.send(400, json.dumps({"error": {"message": message}}))
+        elif (refusal := self._refusal(body)) is not None:
+            connection.send(400, json.dumps({"error": {"message": refusal}}))
         elif not self._has_token(now_s):
             counts.n_rate_limited += 1
             self._send_429(connection)
@@ -269,6 +262,17 @@ class JudgeServer:
             if self.keep_bodies:
                 self.bodies.append(json.loads(body))
             self._later(connection, lambda: self._answer(connection, body, digest))
+
+    def _refusal(self, body: bytes) -> str | None:
+        """What is said of a parameter that is not taken, if there is one."""
+        behaviour = self.behaviour
+        if behaviour.logprobs == "refuse" and b'"logprobs":true' in body:
+            return "logprobs are not supported with this model"
+        if behaviour.refuses_parameters and b'"max_tokens":' in body:
+            return "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        if behaviour.refuses_parameters and b'"temperature":' in body:
+            return "Unsupported value: 'temperature' does not support 0 with this model."
+        return None
 
     def _answer(self, connection: _Connection, body: bytes, digest: bytes) -> None:
         self.counts.n_answered += 1
