@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-_THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
+_REASONING = re.compile(rf"<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
+_BEFORE_END = re.compile(rf"\A.*</{_TAG}>", re.DOTALL | re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -15,11 +17,11 @@ def strip_reasoning(text: str) -> str:
     >>> strip_reasoning("<think>yes or no?</think> no ")
     'no'
     """
-    if "think" not in text.lower():
+    if "<" not in text:
         return text.strip()
-    text = _THINK.sub("", text)
+    text = _REASONING.sub("", text)
     # Some servers strip the opening tag alone.
-    return re.sub(r"\A.*</think(?:ing)?>", "", text, flags=re.DOTALL | re.IGNORECASE).strip()
+    return _BEFORE_END.sub("", text).strip()
 
 
 def slug(name: str) -> str:

@@ -1,13 +1,21 @@
-"""Reading G-VEval's scores: the last number between a dimension's markers."""
+"""Reading G-VEval's scores: the number that stands between a dimension's markers, or is named."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
+from lmms_eval_captions.judges.protocols.reading import (
+    UNCLEAR,
+    Unclear,
+    ends_clearly,
+    is_doubted,
+    may_be_cut,
+    same_signs,
+    the_one,
+)
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.text import strip_reasoning
 
@@ -16,26 +24,46 @@ ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
 OVERALL: Final = ("overall",)
 
 _MARKERS: Final = {
-    "accuracy": r"(?:[αɑΑ𝛂𝛼𝜶]|\\?alpha)",
-    "completeness": r"(?:[βßϐΒ𝛃𝛽𝜷]|\\?beta)",
-    "conciseness": r"(?:[ψΨ𝛙𝜓𝝍]|\\?psi)",
-    "relevance": r"(?:[δΔ∂𝛅𝛿𝜹]|\\?delta)",
+    "accuracy": r"(?:[αɑΑ𝛂𝛼𝜶]|\\?(?<![a-z])alpha(?![a-z]))",
+    "completeness": r"(?:[βßϐΒ𝛃𝛽𝜷]|\\?(?<![a-z])beta(?![a-z]))",
+    "conciseness": r"(?:[ψΨ𝛙𝜓𝝍]|\\?(?<![a-z])psi(?![a-z]))",
+    "relevance": r"(?:[δΔ∂𝛅𝛿𝜹]|\\?(?<![a-z])delta(?![a-z]))",
     "overall": r"\\?\$",
 }
-_NAMES: Final = {name: name for name in ACCR} | {"overall": "(?:final|overall)"}
-# Emphasis, brackets and LaTeX; no minus sign and no point, which belong to numbers. Bounded, so
-# that a reply of nothing else is read in linear time.
-_FILLER: Final = (
-    r"""(?:[\s*_`{}()\[\]$:="'“”]|\\(?:boxed|text|mathbf|left|right|[()\[\],;!])?){0,40}"""
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
+_MOST_DIGITS: Final = 6
+_REACH: Final = 72
+"""Characters around a number in which its markers and its label must stand."""
+# Emphasis, brackets and LaTeX; no minus sign and no point, which belong to numbers.
+_DRESS: Final = r"(?:[\s*_`{}()\[\]$=\"'|\\]|(?<=\\)(?:boxed|text|mathbf|left|right))"
+_DRESS_BEFORE: Final = re.compile(rf"(?:{_DRESS}|[:,])*\Z")
+_DRESS_BEHIND: Final = re.compile(rf"(?:{_DRESS})*")
+_SCALE: Final = re.compile(r"\s*(?:(?:/|out\s+of)\s*(?P<of>[0-9]{1,6})|(?P<percent>%))")
+_MORE: Final = re.compile(
+    r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}(?P<of>[0-9]+)"
+    r"|(?:[-~]|to\b|or\b)\s{0,4}[$\\]{0,2}[0-9])"
 )
-_NUMBER: Final = (
-    r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)"
-    r"(?:\s*(?:/|out\s+of)\s*(?P<of>[0-9]{1,6})|\s*(?P<percent>%))?"
+"""What a number between markers is still no score of the scale with."""
+_BEFORE_NUMBER: Final = re.compile(r"[0-9.,]\Z|[-~/]\s?\Z")
+_LABEL: Final = re.compile(
+    r"(?:(?:\b(?P<named>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]+score"
+    r"|(?P<quoted>[\"'](?:accuracy|completeness|conciseness|relevance|overall)(?:_score)?[\"']))"
+    r"[\s*_\"']*(?:is\b|:|=|\|)?"
+    r"|\n[\s*_#|•-]*(?:[0-9]{1,2}[.)]\s*)?"
+    r"(?P<line>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]*[:|][\s*_]*)\W{0,3}\Z",
+    re.IGNORECASE,
 )
-_LABEL_BEFORE: Final = re.compile(
-    r"(accuracy|completeness|conciseness|relevance)[\s*_]+score\s+is\W*\Z", re.IGNORECASE
+_ANCHOR: Final = re.compile(
+    "|".join(_MARKERS.values())
+    + r"|score|accuracy|completeness|conciseness|relevance|overall|final",
+    re.IGNORECASE,
 )
-_LABEL_REACH: Final = 60
+_LINE_ENDS: Final = re.compile(
+    r"(?:\s*(?:/|out\s+of)\s*[0-9]{1,6}|\s*%)?[ \t*_`'\")\]]{0,8}(?:\Z|[\n.;,(|\u2014]|\s-\s)",
+    re.IGNORECASE,
+)
+_MOST_NUMBERS: Final = 300
+"""Numbers near a marker or a label; a reply with more of them scores nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +76,25 @@ class Written:
     """Position in the reply's text, ``None`` where that is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A number that is said to be a dimension's score."""
+
+    dimension: str
+    value: float | Unclear
+    text: str
+    start: int
+
+
 def read_scores(
     reply: Reply, dimensions: Sequence[str], *, lowest: int, highest: int
 ) -> dict[str, Written] | None:
     """Every dimension's number, ``None`` where one of them cannot be read.
 
-    The last pair of markers with a number between them wins; where a dimension has none, the last
-    sentence that says what its score is. A range, another scale ("8/10"), a number off the
-    scale, and a marker that contradicts its sentence are unreadable.
+    All numbers that stand between a dimension's markers, or that a sentence or a line names as its
+    score, must be the same. A range, another scale ("8/10"), a number off the scale, and a marker
+    that contradicts its sentence are unreadable. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
 
     >>> reply = Reply("It misses 2 dogs. The final score is $85$.")
     >>> read_scores(reply, OVERALL, lowest=0, highest=100)
@@ -63,53 +102,143 @@ def read_scores(
     >>> read_scores(Reply("The final score is $185$."), OVERALL, lowest=0, highest=100) is None
     True
     """
-    text = strip_reasoning(reply.text)
-    offset = reply.text.rfind(text)
+    stripped = strip_reasoning(reply.text)
+    whole = reply.text.rstrip()
+    offset = len(whole) - len(stripped) if whole.endswith(stripped) else None
+    statements = _statements(
+        same_signs(stripped), dimensions, (lowest, highest), cut=may_be_cut(reply)
+    )
     found: dict[str, Written] = {}
     for dimension in dimensions:
-        match = _last(text, dimension, cut=reply.finish_reason == "length")
-        if match is None or not _on_scale(match, lowest=lowest, highest=highest):
+        own = [one for one in statements if one.dimension == dimension]
+        if the_one([one.value for one in own]) is None:
             return None
-        start = match.start("number") + offset if offset >= 0 else None
-        found[dimension] = Written(match["number"], start)
+        # Parity: the released code takes the first.
+        start = None if offset is None else own[0].start + offset
+        found[dimension] = Written(own[0].text, start)
     return found
 
 
-def _last(text: str, dimension: str, *, cut: bool) -> re.Match[str] | None:
-    marked = list(_marked(dimension).finditer(text))
-    if marked:
-        before = text[max(0, marked[-1].start() - _LABEL_REACH) : marked[-1].start()]
-        label = _LABEL_BEFORE.search(before)
-        return None if label and label[1].lower() != dimension else marked[-1]
-    said = list(_said(dimension).finditer(text))
-    # A reply that was cut may have lost digits.
-    return None if not said or (cut and not text[said[-1].end() :].strip()) else said[-1]
+def _statements(
+    text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
+) -> list[_Statement]:
+    statements: list[_Statement] = []
+    for number in _candidates(text):
+        start, end = number.span()
+        line_start = "\n" if start <= _REACH else ""
+        before = line_start + text[max(0, start - _REACH) : start]
+        behind = text[end : end + _REACH]
+        opening, label = _before(before, dimensions)
+        closing, length = _behind(behind, dimensions)
+        is_marked = opening is not None and opening == closing
+        if opening is None and label is not None and not _is_said(before, behind):
+            continue
+        paired = {opening, closing} if opening and closing else set()
+        about = {*paired, label, opening if label else None} - {None}
+        if not about:
+            continue
+        is_clear = len(about) == 1 and _is_clear(
+            text, number, end + length if is_marked else None, scale, cut=cut
+        )
+        value = float(number[0]) if is_clear else UNCLEAR
+        statements += [_Statement(str(name), value, number[0], start) for name in about]
+    return statements
 
 
-def _on_scale(match: re.Match[str], *, lowest: int, highest: int) -> bool:
-    if match["of"] and int(match["of"]) != highest:
+def _candidates(text: str) -> list[re.Match[str]]:
+    """Numbers that a marker or a label stands before; none where there are far too many."""
+    anchors = [found.end() for found in _ANCHOR.finditer(text)]
+    candidates: list[re.Match[str]] = []
+    index, latest = 0, -_REACH - 1
+    for number in _NUMBER.finditer(text):
+        while index < len(anchors) and anchors[index] <= number.start():
+            latest = anchors[index]
+            index += 1
+        if number.start() - latest <= _REACH:
+            candidates.append(number)
+            if len(candidates) > _MOST_NUMBERS:
+                return []
+    return candidates
+
+
+def _before(text: str, dimensions: Sequence[str]) -> tuple[str | None, str | None]:
+    """The dimension of the marker before a number, and of the label before that."""
+    dress = _DRESS_BEFORE.search(text)
+    at = dress.start() if dress else len(text)
+    for dimension in dimensions:
+        if dimension == "overall":
+            marker = re.search(r"\\?\$", text[at:])
+            position = at + marker.start() if marker else len(text)
+        else:
+            marker = re.search(rf"{_MARKERS[dimension]}\Z", text[:at], re.IGNORECASE)
+            position = marker.start() if marker else len(text)
+        if marker is not None:
+            return dimension, _label(text[:position])
+    return None, _label(text)
+
+
+def _label(text: str) -> str | None:
+    dress = _DRESS_BEFORE.search(text)
+    trimmed = text[: dress.start()] if dress else text
+    for candidate in (text, trimmed):
+        found = _LABEL.search(candidate)
+        if found is not None:
+            name = (found["named"] or found["quoted"] or found["line"]).strip("\"'").casefold()
+            name = name.removesuffix("_score")
+            return "overall" if name == "final" else name
+    return None
+
+
+def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
+    """The dimension of the marker behind a number, and how far it reaches."""
+    scale = _SCALE.match(text)
+    at = scale.end() if scale else 0
+    dress = _DRESS_BEHIND.match(text, at)
+    end = dress.end() if dress else at
+    for dimension in dimensions:
+        if dimension == "overall":
+            found = re.search(r"\\?\$", text[at:end])
+            if found is not None:
+                return dimension, at + found.end()
+        else:
+            found = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
+            if found is not None:
+                return dimension, found.end()
+    return None, 0
+
+
+def _is_said(before: str, behind: str) -> bool:
+    """Whether a label at the beginning of a line names a score: nothing else is on the line."""
+    found = _LABEL.search(before)
+    if found is None or found["line"] is None:
+        return True
+    return _LINE_ENDS.match(behind) is not None
+
+
+def _is_clear(
+    text: str, number: re.Match[str], closed: int | None, scale: tuple[int, int], *, cut: bool
+) -> bool:
+    """Whether a number is one on the scale, and nothing around it makes it another.
+
+    ``closed`` is the position behind its closing marker, ``None`` where there is none.
+    """
+    start, end = number.span()
+    lowest, highest = scale
+    digits = number[0]
+    if (
+        len(digits) > _MOST_DIGITS
+        or digits[0] in "+-"
+        or not lowest <= float(digits) <= highest
+        or _BEFORE_NUMBER.search(text[max(0, start - 2) : start])
+        or is_doubted(text, start, end)
+    ):
         return False
-    if match["percent"] and highest != 100:
+    unit = _SCALE.match(text, end)
+    if unit is not None and not (
+        (unit["percent"] and highest == 100) or unit["of"] == str(highest)
+    ):
         return False
-    return lowest <= float(match["number"]) <= highest
-
-
-@cache
-def _marked(dimension: str) -> re.Pattern[str]:
-    """``α 85 α``, with anything between that is not a word or another number."""
-    marker = _MARKERS[dimension]
-    return re.compile(f"{marker}{_FILLER}{_NUMBER}{_FILLER}{marker}", re.IGNORECASE)
-
-
-@cache
-def _said(dimension: str) -> re.Pattern[str]:
-    """``The Accuracy score is 85.``, or a line ``Accuracy: 85``, with a marker or without."""
-    name, marker = _NAMES[dimension], f"(?:{_MARKERS[dimension]})?"
-    sentence = rf"\b{name}[\s*_]+score[\s*_]*(?:is\b|:)?"
-    line = rf"^[\s*_#\-•]*{name}[\s*_]*:(?=[^a-z\n]*$)"
-    # No further digit, no second number and no unit.
-    end = r"(?![^\W_]|\.[0-9]|[ \t]*[-–—~/%]|[ \t]+(?:to|or|and|of|out)\b)"
-    return re.compile(
-        f"(?:{sentence}|{line}){_FILLER}{marker}{_FILLER}{_NUMBER}{end}",
-        re.IGNORECASE | re.MULTILINE,
-    )
+    if closed is not None:
+        more = _MORE.match(text, closed)
+        return more is None or more["of"] == str(highest)
+    return ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.text import strip_reasoning
+from lmms_eval_captions.judges.protocols.reading import (
+    UNCLEAR,
+    Unclear,
+    is_doubted,
+    is_last,
+    may_be_cut,
+    plain,
+    the_one,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lmms_eval_captions.judges.request import Reply
 
@@ -17,40 +25,54 @@ LETTERS: Final = "ABCDEF"
 """The letters of the six options."""
 
 # Bounded, as several of these stand side by side: no reply may take long to read.
-_OPEN: Final = r"[\s*_`'\"#>\[({<\\$]{0,8}"
-_CLOSE: Final = r"[\s*_`'\"\])}>\\$.]{0,8}"
+_OPEN: Final = r"[\s*_`'\"#>\[({<\\$-]{0,8}"
+_CLOSE: Final = r"[\s*_`'\"\])}>\\$.,;!]{0,8}"
+_NOUN: Final = r"(?:answer|option|choice|letter)"
 _PREFIX: Final = (
-    r"(?:(?:so|thus|therefore|hence)\b[\s,]*)?"
-    r"(?:(?:the|my|best|correct|right|final)\s+)*"
-    rf"(?:(?:answer|option|choice){_OPEN}(?:is|would\s+be|:|=)?{_OPEN}:?{_OPEN})?(?:option\s+)?"
+    r"(?:(?:so|thus|therefore|hence)\b[\s,]{0,3})?"
+    r"(?:(?:the|my|best|correct|right|final|answer)\s+){0,4}"
+    rf"(?:{_NOUN}{_OPEN}(?:is|would\s+be|:|=)?{_OPEN}:?{_OPEN})?(?:option\s+)?"
 )
-_ALONE: Final = re.compile(rf"{_OPEN}{_PREFIX}{_OPEN}([a-z]){_CLOSE}:?", re.IGNORECASE)
+_ALONE: Final = re.compile(rf"{_OPEN}{_PREFIX}{_OPEN}(?P<letter>[a-z]){_CLOSE}:?", re.IGNORECASE)
+_LONGEST_ALONE: Final = 120
 _LEADING: Final = re.compile(
-    rf"{_OPEN}{_PREFIX}{_OPEN}([a-z])[\s*_`]*(?:[.:](?!\w)|[)\]\u2013\u2014]|\s-)[\s*_`]*(\S.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_STATED: Final = re.compile(
-    rf"\b(?:answer|choice){_OPEN}(?:is|would\s+be|must\s+be|:|=){_OPEN}:?{_OPEN}(?:option\s+)?{_OPEN}"
-    r"([a-z])(?![\w+#'\u2019-]|\.\w)(?=(.*))",
+    rf"{_OPEN}{_PREFIX}{_OPEN}(?P<letter>[a-z])[\s*_`]{{0,8}}"
+    r"(?:[.:](?!\w)|,\s|[)\]\u2014]|\s-|(?<=\s)(?=(?:because|since|as)\b))[\s*_`]{0,8}(?=\S)",
     re.IGNORECASE,
 )
+_STATED: Final = re.compile(
+    rf"\b{_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=){_OPEN}:?{_OPEN}"
+    rf"(?:(?:option|letter|choice)\s+)?{_OPEN}(?P<letter>[a-z])(?![\w+#'\u2019-]|\.\w)",
+    re.IGNORECASE,
+)
+_CHOSEN: Final = re.compile(
+    rf"\bI\s+(?:would\s+|will\s+)?(?:choose|select|pick|go\s+with)\s+(?:(?:option|letter|choice)\s+)?{_OPEN}"
+    r"(?P<letter>[A-F])\b(?![+#'\u2019-]|\.\w)"
+)
+_IS_RIGHT: Final = re.compile(
+    rf"(?<![\w'\u2019-])(?P<letter>[A-F])\b{_CLOSE}(?:\([^()\n]{{0,80}}\)\s{{0,2}})?"
+    r"\bis\s+(?:the\s+)?(?:most\s+|only\s+)?(?:correct|right|best|accurate|appropriate|answer)\b"
+)
 _GOES_ON: Final = re.compile(
-    r"[\s*_`'\"\])}]*(?:$|[.,;:\n\u2013\u2014]|\s-|\s*\(|(?:because|since|as|based|given|due|which)\b)",
+    r"[\s*_`'\"\])}]{0,8}(?:\Z|[.,;:\n\u2014]|\s-|\s{0,4}\(|(?:because|since|as|based|given|due|which)\b)",
     re.IGNORECASE,
 )
 _ANOTHER: Final = re.compile(
-    r"[\s*_`\])}.]*(?:(?:and|or|/|&)[\s*_`\[({]*[A-F]\b|,[\s*_`\[({]*(?-i:[A-F])\b"
-    r"|(?:[A-F]\b[\s\])}.,]*)+$)",
+    r"[\s*_`'\"\])}.]{0,8}(?:(?:and|or|nor|/|&|\+)[\s*_`\[({]{0,8}[A-F]\b|,[\s*_`\[({]{0,8}(?-i:[A-F])\b"
+    r"|-[A-F]\b|->|\?|(?:[A-F]\b[\s\])}.,]{0,8}){1,6}\Z)",
     re.IGNORECASE,
 )
-_BOXED: Final = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}]*)\}")
+_MOST_LINES: Final = 2_000
+_LONGEST_OPTION: Final = 400
 
 
 def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     """The letter that a reply chooses, ``None`` where it chooses none on the menu, or several.
 
-    A letter alone, a letter before its option's text, or a letter that is stated as the answer; the
-    last statement wins. The text of an option counts where it is all of the reply.
+    A line that is a letter alone, a letter before its option's text, and every letter that is
+    stated as the answer must be the same. The text of an option counts where it is all of the
+    reply; a list of the options that comes before the answer is none. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
 
     Args:
         reply: What the judge said.
@@ -60,64 +82,95 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]
     >>> read_choice(Reply("The answer is B because A and C are wrong."), menu)
     'B'
-    >>> read_choice(Reply("A dog runs."), menu) is None
+    >>> read_choice(Reply("The answer is B? No, C.", "stop"), menu) is None
     True
     """
-    text = _BOXED.sub(r"\1", strip_reasoning(reply.text))
-    found = _by_letter(text, options) or _by_text(text, options)
-    cut = reply.finish_reason == "length" and found is not None and found.end >= len(text)
-    return None if found is None or cut else found.letter
+    text = unicodedata.normalize("NFKC", plain(reply))
+    cut = may_be_cut(reply)
+    words = [_words(option) for option in options]
+    statements = [*_stated(text, words, cut=cut), *_lines(text, words, cut=cut)]
+    if statements:
+        return the_one(statements)
+    return None if cut else _by_text(text, words)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    letter: str
-    end: int
-    """Where in the reply the letter ends."""
+def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
+    """Letters that a sentence states as the answer."""
+    for pattern in (_STATED, _CHOSEN, _IS_RIGHT):
+        for found in pattern.finditer(text):
+            end = found.end() if pattern is _IS_RIGHT else found.end("letter")
+            is_article = found["letter"] in "aA" and not _GOES_ON.match(text, end)
+            if pattern is _STATED and is_article:
+                continue
+            if is_doubted(text, found.start(), end) or (cut and is_last(text, end)):
+                yield UNCLEAR
+            elif pattern is _IS_RIGHT:
+                yield found["letter"]
+            else:
+                yield _unless_contradicted(found["letter"], text, end, options)
 
 
-def _by_letter(text: str, options: Sequence[str]) -> _Found | None:
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        return None
-    alone = _ALONE.fullmatch(lines[-1])
-    if alone is not None:
-        return _on_menu(alone[1], len(text))
-    stated = [match for match in _STATED.finditer(text) if not _is_article(match)]
-    if stated:
-        return _unless_contradicted(stated[-1], options)
-    first = _ALONE.fullmatch(lines[0])
-    if first is not None:
-        return _on_menu(first[1], 1)
-    leading = _LEADING.match(text)
-    return None if leading is None else _unless_contradicted(leading, options)
+def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
+    """Letters that are a line of their own, or that begin a reply or one of its lines."""
+    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    leading: list[tuple[str, str | Unclear]] = []
+    for number, line in enumerate(lines):
+        is_open = cut and number == len(lines) - 1
+        is_fence = line.startswith("```") and not line.endswith("`")
+        alone = None if is_fence else _ALONE.fullmatch(line[:_LONGEST_ALONE])
+        if alone is not None and len(line) <= _LONGEST_ALONE:
+            yield UNCLEAR if is_open else _on_menu(alone["letter"])
+            continue
+        found = _LEADING.match(line)
+        if found is None:
+            continue
+        letter = found["letter"].upper()
+        is_option = letter in LETTERS and _words(line[found.end() :]) == _option(letter, options)
+        if number == 0 or is_option:
+            end = found.end("letter")
+            leading.append((letter, _unless_contradicted(letter, line, end, options)))
+    yield from _unless_listed(leading, cut=cut)
 
 
-def _by_text(text: str, options: Sequence[str]) -> _Found | None:
+def _unless_listed(
+    leading: Sequence[tuple[str, str | Unclear]], *, cut: bool
+) -> Iterator[str | Unclear]:
+    """What lines that begin with a letter state: nothing where they list the options from A on."""
+    letters = "".join(letter for letter, _ in leading)
+    if len(letters) >= 3 and LETTERS.startswith(letters):
+        return
+    # A reply that was cut behind its first option may have gone on with the others.
+    if cut and letters and LETTERS.startswith(letters):
+        yield UNCLEAR
+        return
+    yield from (statement for _, statement in leading)
+
+
+def _by_text(text: str, options: Sequence[str]) -> str | None:
     """The option whose text is all of the reply."""
-    plain = _plain(text)
-    same = [i for i, option in enumerate(options) if plain and _plain(option) == plain]
-    return _Found(LETTERS[same[0]], 0) if len(same) == 1 else None
+    words = _words(text)
+    same = [i for i, option in enumerate(options) if words and option == words]
+    return LETTERS[same[0]] if len(same) == 1 else None
 
 
-def _on_menu(letter: str, end: int) -> _Found | None:
-    return _Found(letter.upper(), end) if letter.upper() in LETTERS else None
+def _on_menu(letter: str) -> str | Unclear:
+    return letter.upper() if letter.upper() in LETTERS else UNCLEAR
 
 
-def _is_article(stated: re.Match[str]) -> bool:
-    """Whether an "a" stated as the answer is an article ("is a dog") and no letter."""
-    return stated[1] in "aA" and _GOES_ON.match(stated[2]) is None
+def _option(letter: str, options: Sequence[str]) -> str:
+    return options[LETTERS.index(letter)]
 
 
-def _unless_contradicted(chosen: re.Match[str], options: Sequence[str]) -> _Found | None:
-    """The letter, unless what follows it is another letter, or the text of another option alone."""
-    letter, rest = chosen[1].upper(), chosen[2]
-    plain = _plain(rest)
-    same = [LETTERS[i] for i, option in enumerate(options) if plain and _plain(option) == plain]
-    if letter not in same and (same or _ANOTHER.match(rest)):
-        return None
-    return _on_menu(letter, chosen.end(1))
+def _unless_contradicted(letter: str, text: str, end: int, options: Sequence[str]) -> str | Unclear:
+    """The letter, unless another letter follows it, or the text of another option alone."""
+    line_end = text.find("\n", end, end + _LONGEST_OPTION)
+    rest = text[end : line_end if line_end >= 0 else end + _LONGEST_OPTION]
+    words = _words(rest) if len(rest) < _LONGEST_OPTION else ""
+    same = [LETTERS[i] for i, option in enumerate(options) if words and option == words]
+    if letter.upper() in same:
+        return letter.upper()
+    return UNCLEAR if same or _ANOTHER.match(text, end) else _on_menu(letter)
 
 
-def _plain(text: str) -> str:
+def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))

@@ -6,7 +6,6 @@ prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
-from lmms_eval_captions.judges.request import Reply, Request, request_of
-from lmms_eval_captions.judges.text import strip_reasoning
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, Asked, YesNo
 
 if TYPE_CHECKING:
@@ -24,22 +23,6 @@ if TYPE_CHECKING:
 
 N_ASKS: Final = 3
 """How often each question is asked; the answer that most asks give counts."""
-
-_LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
-# Bounded, as several of these stand side by side: no reply may take long to read.
-_MARKUP: Final = r"[\s*_`'\"#>\[\](){}<-]{0,8}"
-_LABEL: Final = (
-    rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:answer{_MARKUP}(?:is|:|=){_MARKUP})?"
-    rf"(?P<label>yes|no|unanswerable)\b"
-)
-_BEFORE_MARK: Final = re.compile(rf"^{_LABEL}(?P<rest>[^@\n]*)@@@", re.IGNORECASE | re.MULTILINE)
-_STATED: Final = re.compile(
-    rf"\banswer{_MARKUP}(?:is|:|=){_MARKUP}(?P<label>yes|no|unanswerable)\b(?=(?P<rest>[^\n]*))",
-    re.IGNORECASE,
-)
-_AT_START: Final = re.compile(rf"{_LABEL}(?P<rest>[^\n]*)", re.IGNORECASE)
-_CLEAR: Final = re.compile(r"[\s*_`'\"\])}]*(?:$|[.,;:!\u2013\u2014]|\s-)")
-_ANOTHER: Final = re.compile(r"(?:yes|no|unanswerable)\s*(?:$|[.,;:!?])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,39 +102,6 @@ def agreement(predicted: YesNo, gold: YesNo) -> Agreement:
     if predicted == "unanswerable":
         return "unanswerable"
     return "positive" if predicted == gold else "negative"
-
-
-def read_answer(reply: Reply) -> YesNo | None:
-    """The answer in a reply, ``None`` where there is none on the menu.
-
-    The answer stands before ``@@@``, the last one where there are several; a reply without the mark
-    is read where it states an answer or begins with one that punctuation sets off.
-
-    >>> read_answer(Reply("No@@@The caption says yes to nothing of the kind."))
-    'no'
-    >>> read_answer(Reply("No information is given.")) is None
-    True
-    """
-    text = strip_reasoning(reply.text)
-    if "@@@" in text:
-        found = list(_BEFORE_MARK.finditer(text))
-    else:
-        start = _AT_START.match(text)
-        found = list(_STATED.finditer(text)) or ([start] if start else [])
-    if not found or not _is_clear(found[-1]["rest"]) or _may_be_cut(reply, text, found[-1]):
-        return None
-    return _LABELS[found[-1]["label"].lower()]
-
-
-def _is_clear(rest: str) -> bool:
-    """Whether what follows a label on its line leaves the label as it is: no "yes or no"."""
-    after = _CLEAR.match(rest)
-    return after is not None and not _ANOTHER.match(rest[after.end() :].lstrip())
-
-
-def _may_be_cut(reply: Reply, text: str, label: re.Match[str]) -> bool:
-    """Whether a reply ended at max_tokens right behind its label, which could have gone on."""
-    return reply.finish_reason == "length" and label.end("label") >= len(text.rstrip())
 
 
 def _request(question: Question, caption: str, *, config: JudgeConfig, seed: int) -> Request:

@@ -63,8 +63,8 @@ MENU = (*OPTIONS, UNKNOWN)
         pytest.param("Final answer: B\nReason: A is wrong", "B", id="reason-on-a-second-line"),
         pytest.param("It speaks of a dog, so not A.\n\nB", "B", id="reason-above"),
         pytest.param("It speaks of a dog.\n\nAnswer: B", "B", id="reason-above-a-label"),
-        pytest.param("The answer is A. Wait, the answer is C.", "C", id="the-last-verdict-wins"),
-        pytest.param("B\nOn reflection, the answer is C.", "C", id="the-last-verdict-wins-lines"),
+        pytest.param("The answer is A. Wait, the answer is C.", None, id="two-verdicts"),
+        pytest.param("B\nOn reflection, the answer is C.", None, id="two-verdicts-in-lines"),
         pytest.param("<think>A? C? The answer is A.</think>B", "B", id="reasoning"),
         pytest.param("it is A.</think>\nB", "B", id="no-open-tag"),
         pytest.param("A dog", "B", id="text-alone"),
@@ -134,7 +134,7 @@ def test_replies_that_were_cut_short(text: str, expected: str | None) -> None:
 )
 def test_options_that_are_letters_and_signs(text: str, expected: str | None) -> None:
     """Where the options' texts are letters, a letter alone is the place on the menu."""
-    assert read_choice(Reply(text), ["B", "A", "D", "+", "-", UNKNOWN]) == expected
+    assert read_choice(Reply(text, "stop"), ["B", "A", "D", "+", "-", UNKNOWN]) == expected
 
 
 @given(st.text())
@@ -149,7 +149,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 )
 def test_what_is_asked_for_is_read(letter: str, form: str) -> None:
     """Every letter is read back in every usual form."""
-    assert read_choice(Reply(form.format(letter)), MENU) == letter
+    assert read_choice(Reply(form.format(letter), "stop"), MENU) == letter
 
 
 @pytest.mark.parametrize("piece", ["*", "A, ", "answer: ", "the ", "(B) ", "answer is B ", "\n"])

@@ -60,7 +60,7 @@ def _accr(text: str, reason: str = "stop") -> list[float] | None:
         pytest.param("<think>$10$? no</think>The final score is $70$.", 70, id="reasoning"),
         pytest.param("hm, $10$</think>The final score is $70$.", 70, id="reasoning-no-open-tag"),
         pytest.param(
-            "The final score is $60$. On reflection, the final score is $70$.", 70, id="last-wins"
+            "The final score is $60$. On reflection, the final score is $70$.", None, id="two-scores"
         ),
         pytest.param("The final score is $8/10$.", None, id="another-scale"),
         pytest.param("The final score is $80-85$.", None, id="range"),
@@ -138,7 +138,6 @@ _ASKED = (
         pytest.param(
             "Accuracy: 3 of 4 dogs are seen. Completeness: 2 actions are missing.\n" + _ASKED,
             id="reasons-with-other-numbers"),
-        pytest.param("α10α β10β ψ10ψ δ10δ\nAfter all: " + _ASKED, id="last-wins"),
         pytest.param("α90α β70β ψ100ψ δ0δ", id="markers-alone"),
         pytest.param(f"<think>α1α β2β ψ3ψ δ4δ</think>\n{_ASKED}", id="reasoning"),
     ],
@@ -159,6 +158,7 @@ def test_accr_replies(text: str) -> None:
         pytest.param(_ASKED.replace("70", "170"), id="above"),
         pytest.param(_ASKED.replace("70", "-7"), id="negative"),
         pytest.param(_ASKED.replace("70", "7/10"), id="another-scale"),
+        pytest.param("α10α β10β ψ10ψ δ10δ\nAfter all: " + _ASKED, id="two-scores-each"),
         pytest.param("The final score is $85$.", id="one-score-for-all"),
         pytest.param("I cannot see any frames.", id="refusal"),
     ],

@@ -55,8 +55,8 @@ from lmms_eval_captions.judges.verdict import MatchJudgement
         ),
         pytest.param(
             "{'pred': 'no', 'score': 1} Wait, on reflection: {'pred': 'yes', 'score': 4}",
-            ("yes", 4.0),
-            id="the-last-verdict-wins",
+            None,
+            id="two-verdicts",
         ),
         pytest.param(
             "{'pred': 'yes', 'score': 4, 'reason': 'not no, score 0 would be too low'}",

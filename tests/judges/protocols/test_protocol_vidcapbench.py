@@ -88,8 +88,8 @@ PAPER = SHARED / "papers" / "000_278cce88e5c9a5a7.txt"
         ),
         pytest.param(
             '{"score": 1, "analysis": "a"} On reflection: {"score": 2, "analysis": "b"}',
-            "correct",
-            id="the-last-verdict-wins",
+            None,
+            id="two-verdicts",
         ),
         pytest.param(
             'The form is {"score": score, "analysis": analysis}. {"score": 0, "analysis": "b"}',

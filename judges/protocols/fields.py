@@ -1,0 +1,183 @@
+"""The fields of objects that a judge wrote, as JSON, as Python, or nearly so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_QUOTES: Final = "\"'`"
+_PAIRS: Final = {"}": "{", "]": "["}
+_QUOTE_OR_ESCAPE: Final = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in _QUOTES}
+_STRING_ENDS: Final = re.compile(r"\s*(?:[,}\]:]|\Z|(?:#|//))")
+_KEY: Final = re.compile(r"[^:=,{}\[\]\n]+")
+_VALUE: Final = re.compile(r"[^,{}\[\]\n]+")
+_COLON: Final = re.compile(r"\s*[:=]")
+_COMMENT: Final = re.compile(r"\s(?:#|//).*|\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A key and what was written for it."""
+
+    key: str
+    """Without quotes, in lower case."""
+    value: str
+    """Text of a string, number or word; the bracket where an object or a list begins."""
+    depth: int
+    """Objects around it, >= 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An outermost pair of braces in a text, or an opening one without its closing one."""
+
+    fields: tuple[Field, ...]
+    """Those that are complete: a comma, a line's end or a closing bracket follows them."""
+    start: int
+    end: int
+    """Position behind it."""
+    closed: bool
+
+    def values(self, key: str) -> list[str]:
+        """What was written for a key, where it stands least deep.
+
+        Of a block that does not end only its own fields count: what is inside another object may
+        be part of something that is not there yet.
+        """
+        found = [one for one in self.fields if one.key == key]
+        depth = min((one.depth for one in found), default=0)
+        return [one.value for one in found if one.depth == depth and (self.closed or depth == 1)]
+
+
+def blocks(text: str) -> Iterator[Block]:
+    r"""The outermost blocks of a text, in time linear in its length.
+
+    Strings may hold braces, escaped quotes, and quotes that should have been escaped: one that no
+    comma, colon or bracket follows does not end its string.
+
+    >>> [block] = blocks("So: {'score': 2, 'why': 'it's {\"score\": 0}'}")
+    >>> block.values("score"), block.closed
+    (['2'], True)
+    """
+    start = text.find("{")
+    while start >= 0:
+        reader = _Reader(text, start)
+        yield reader.read()
+        start = text.find("{", reader.position)
+
+
+def outside(text: str, found: list[Block]) -> str:
+    """A text with its blocks left out."""
+    parts, position = [], 0
+    for block in found:
+        parts.append(text[position : block.start])
+        position = block.end
+    return "\n".join([*parts, text[position:]])
+
+
+class _Reader:
+    """Reads one block; the position only ever goes forward."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._start = self.position = start
+        self._stack: list[str] = []
+        self._fields: list[Field] = []
+        self._key: str | None = None
+        self._pending: Field | None = None
+        """A value that nothing was read behind yet."""
+
+    def read(self) -> Block:
+        """The block that begins at the start."""
+        text, n = self._text, len(self._text)
+        while self.position < n:
+            sign = text[self.position]
+            if sign in "{[":
+                self._open(sign)
+            elif sign in "}]":
+                if self._close(sign):
+                    return self._block(closed=True)
+            elif sign == ",":
+                self._settle()
+                self.position += 1
+            elif sign in ":=":
+                self.position += 1
+            elif sign.isspace():
+                if sign == "\n":
+                    self._settle(keep_key=True)
+                self.position += 1
+            elif not self._word(sign):
+                break
+        self.position = n
+        return self._block(closed=False)
+
+    def _block(self, *, closed: bool) -> Block:
+        return Block(tuple(self._fields), self._start, self.position, closed)
+
+    @property
+    def _depth(self) -> int:
+        return self._stack.count("{") if len(self._stack) < 64 else 64
+
+    def _open(self, sign: str) -> None:
+        if self._key is not None:
+            self._fields.append(Field(self._key, sign, self._depth))
+            self._key = None
+        self._stack.append(sign)
+        self.position += 1
+
+    def _close(self, sign: str) -> bool:
+        """Whether the block ends here."""
+        self._settle()
+        if self._stack[-1] == _PAIRS[sign]:
+            self._stack.pop()
+        self.position += 1
+        return not self._stack
+
+    def _settle(self, *, keep_key: bool = False) -> None:
+        """Something follows the value: it is complete."""
+        if self._pending is not None:
+            self._fields.append(self._pending)
+        self._pending = None
+        if not keep_key:
+            self._key = None
+
+    def _word(self, sign: str) -> bool:
+        """Read a string, a number or words; whether there was an end to it."""
+        is_value = self._key is not None or self._stack[-1] == "["
+        if sign in _QUOTES and self._pending is None:
+            end = _string_end(self._text, self.position + 1, sign)
+            if end is None:
+                return False
+            word = self._text[self.position + 1 : end]
+            self.position = end + 1
+        else:
+            found = (_VALUE if is_value else _KEY).match(self._text, self.position)
+            if found is None:
+                self.position += 1
+                return True
+            word, self.position = _COMMENT.split(found[0], maxsplit=1)[0], found.end()
+        self._take(word.strip(), is_value=is_value)
+        return True
+
+    def _take(self, word: str, *, is_value: bool) -> None:
+        if not is_value:
+            if word[:1].isdigit() and self._fields and not _COLON.match(self._text, self.position):
+                # A decimal comma: what was taken for a value is the part before it.
+                last = self._fields.pop()
+                word, self._key = f"{last.value},{word}", last.key
+                self._pending = Field(last.key, word, last.depth)
+                return
+            self._key = word.strip("*_ ").casefold() or None
+        elif self._key is not None:
+            before = "" if self._pending is None else f"{self._pending.value} "
+            self._pending = Field(self._key, before + word, self._depth)
+
+
+def _string_end(text: str, start: int, quote: str) -> int | None:
+    """Position of the quote that ends a string, ``None`` where there is none."""
+    for found in _QUOTE_OR_ESCAPE[quote].finditer(text, start):
+        if found[0] == quote and _STRING_ENDS.match(text, found.end()):
+            return found.start()
+    return None

@@ -1,0 +1,150 @@
+"""What the readers of all protocols share.
+
+A reader collects every place where a reply states a verdict, and answers only where all of them
+state the same one: two that contradict, a verdict off the menu, a range, another scale, a doubt or
+a negation make the reply unreadable. A reply that may have been cut is read where something behind
+the verdict shows that it was complete, so that a cut reply is never another verdict than the whole
+one. All of it is linear in the reply's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final, Literal, TypeVar
+
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.text import strip_reasoning
+
+T = TypeVar("T")
+
+Unclear = Literal["unclear"]
+UNCLEAR: Final[Unclear] = "unclear"
+"""Stands among the statements of a reply for one that cannot be relied on."""
+
+MOST_CHARACTERS: Final = 50_000
+"""Characters, reasoning left out, above which a reply says too much to be read."""
+_COMPLETE: Final = ("stop", "stop_sequence", "end_turn", "eos", "eos_token")
+"""Reasons to finish that say that the judge itself ended its reply."""
+# One character for one, so that positions stay.
+_PLAIN: Final = str.maketrans(
+    {0xFF01 + offset: 0x21 + offset for offset in range(94)}
+    | dict(zip("\u3002\u3001\u201c\u201d\u201e\u2018\u2019\u2212\u2013\u3010\u3011",
+               ".,\"\"\"''--[]", strict=True))
+)  # fmt: skip
+_LATEX: Final = re.compile(
+    r"\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|bf|underline)\s{0,4}\{([^{}]{0,200})\}"
+)
+_DOUBT_BEFORE: Final = re.compile(
+    r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|if|unless|whether|either)\b|n't\b)"
+    r"[^.!,;:\n{}]{0,30}\Z"
+    r"|(?:\b(?:example|looks?\s+like|such\s+as|else|otherwise|assert|return)\b|\be\.g\.|==)"
+    r"[^.!\n{}]{0,30}\Z",
+    re.IGNORECASE,
+)
+_DOUBT_AFTER: Final = re.compile(
+    r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\bexample\b", re.IGNORECASE
+)
+_REACH: Final = 48
+"""Characters around a statement that are looked at for a doubt."""
+
+_REST: Final = re.compile(r"[\s*_`'\"]*\Z")
+
+NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
+"""A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
+_DIRTY: Final = re.compile(r"[.,]?[0-9]|\w|\.\.|[-+^]\S", re.ASCII)
+_CLOSING: Final = re.compile(r"[ \t*_`'\")\]$]{0,8}")
+_SCALE: Final = re.compile(r"(?:/|out\s+of\b|of\b)\s{0,4}([0-9]{1,6}(?:\.[0-9]+)?)", re.IGNORECASE)
+_GOES_ON: Final = re.compile(
+    r"%|\?|/|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
+    r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b",
+    re.IGNORECASE,
+)
+_DECISIVE: Final = re.compile(r"[\n;}]|[.!][\s\"'*)]|,\s{0,4}[^\s0-9]")
+
+
+def plain(reply: Reply) -> str:
+    r"""A reply without reasoning, full-width signs and LaTeX boxes; empty where far too long.
+
+    >>> plain(Reply("<think>hm</think> \\boxed{B}\uff0e", "stop"))
+    'B .'
+    """
+    text = strip_reasoning(reply.text).translate(_PLAIN)
+    if len(text) > MOST_CHARACTERS:
+        return ""
+    if "\\" in text:
+        text = _LATEX.sub(r" \1 ", _LATEX.sub(r" \1 ", text))
+    return text.strip() if not may_be_cut(reply) else text
+
+
+def same_signs(text: str) -> str:
+    """A text with full-width and typographic signs as plain ones, every position kept."""
+    return text.translate(_PLAIN)
+
+
+def may_be_cut(reply: Reply) -> bool:
+    """Whether a reply may go on behind its end; also where the server does not say why it ended.
+
+    >>> may_be_cut(Reply("no, 2", "length")), may_be_cut(Reply("no, 2", "stop"))
+    (True, False)
+    """
+    return reply.finish_reason not in _COMPLETE
+
+
+def the_one(statements: Collection[T | Unclear]) -> T | None:
+    """What all statements of a reply say, ``None`` where they differ, or one is unclear.
+
+    >>> the_one(["yes", "yes"]), the_one(["yes", "no"]), the_one(["yes", UNCLEAR]), the_one([])
+    ('yes', None, None, None)
+    """
+    different = set(statements)
+    if len(different) != 1 or UNCLEAR in different:
+        return None
+    return different.pop()  # type: ignore[return-value]  # it is not UNCLEAR
+
+
+def is_doubted(text: str, start: int, end: int) -> bool:
+    """Whether the words around a statement deny it, or make it a condition or an example.
+
+    >>> is_doubted("For example: B", 13, 14), is_doubted("I choose B", 9, 10)
+    (True, False)
+    """
+    before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
+    return before is not None or _DOUBT_AFTER.match(text[end : end + _REACH]) is not None
+
+
+def is_last(text: str, end: int) -> bool:
+    """Whether nothing but markup follows a position, so that a cut reply may have gone on there."""
+    return _REST.match(text, end) is not None
+
+
+def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
+    """Whether a number ends at a position: no more digits, no range, no unit, no other scale.
+
+    Args:
+        text: Where the number stands.
+        end: Position behind its last digit.
+        top: Highest number of the scale, which may stand behind it ("4/5"), or ``None``.
+        cut: Whether the text may go on behind its end.
+
+    >>> [ends_clearly(text, 1, top=5, cut=False) for text in ("4.", "4/5", "4/10", "4,8", "3-4")]
+    [True, True, False, False, False]
+    """
+    for _ in range(2):
+        if _DIRTY.match(text, end):
+            return False
+        end = _closing(text, end)
+        scale = _SCALE.match(text, end)
+        if scale is None:
+            break
+        if top is None or float(scale[1]) != top:
+            return False
+        end = scale.end()
+    if _GOES_ON.match(text, end):
+        return False
+    return not cut or _DECISIVE.match(text, end) is not None
+
+
+def _closing(text: str, end: int) -> int:
+    found = _CLOSING.match(text, end)
+    return found.end() if found else end

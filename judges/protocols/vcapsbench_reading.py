@@ -1,0 +1,138 @@
+"""Reading VCapsBench's answers: yes, no or unanswerable, before ``@@@``.
+
+Source: VCapsBench (arXiv 2505.23484), section 3.4, reply format ``Answer@@@Analysis``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from lmms_eval_captions.judges.protocols.reading import (
+    UNCLEAR,
+    Unclear,
+    is_doubted,
+    is_last,
+    may_be_cut,
+    plain,
+    the_one,
+)
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.verdict import YesNo
+
+_LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
+_MARK: Final = "@@@"
+# Bounded, as several of these stand side by side: no reply may take long to read.
+_MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<-]{0,8}"
+_WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
+_ANSWER: Final = (
+    rf"\banswer{_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
+    rf"(?:is|would\s+be|:|=)\s?{_MARKUP}"
+)
+_HEAD: Final = re.compile(rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:{_ANSWER})?{_WORD}", re.IGNORECASE)
+_STATED: Final = re.compile(rf"{_ANSWER}{_WORD}", re.IGNORECASE)
+_LINE_STATED: Final = re.compile(
+    rf"^{_MARKUP}(?:(?:the|my|final)\s+){{0,3}}{_ANSWER}{_WORD}", re.IGNORECASE | re.MULTILINE
+)
+_LEADING: Final = re.compile(rf"(?:\A|(?<=\n)|(?<=[.!?]\s)){_MARKUP}{_WORD}", re.IGNORECASE)
+_CLEAR: Final = re.compile(r"[ \t*_`'\"\])}>]{0,8}(?:\Z|[.,;:!\n\u2014]|\s-)")
+_ANOTHER: Final = re.compile(
+    r"[\s*_`'\"\])}.,;:!/|-]{0,8}(?:(?:or|and|but|rather)\s{1,3})?[\"'*]{0,2}(?:yes|no|unanswerable)"
+    r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n])",
+    re.IGNORECASE,
+)
+_NO_ANSWER: Final = re.compile(
+    r"\b(?:unanswerable|no\s+(?:clear\s+|definite\s+)?answer|(?:can\s?not|can't|could\s+not|impossible\s+to)"
+    r"\s+(?:be\s+)?(?:answer|determin|tell|say)\w*)",
+    re.IGNORECASE,
+)
+
+
+def read_answer(reply: Reply) -> YesNo | None:
+    """The answer in a reply, ``None`` where there is none on the menu, or more than one.
+
+    What stands before every ``@@@``, every answer that is named as such, and every label that
+    begins a sentence and ends in punctuation must be the same. The analysis behind a mark, to the
+    end of its line, does not count. See :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> read_answer(Reply("No@@@The caption says yes to nothing of the kind."))
+    'no'
+    >>> read_answer(Reply("No information is given.", "stop")) is None
+    True
+    """
+    text = plain(reply)
+    cut = may_be_cut(reply)
+    if _MARK not in text:
+        return the_one(list(_prose(text, cut=cut)))
+    statements: list[YesNo | Unclear] = []
+    before: list[str] = []
+    n_marks = 0
+    for line in text.split("\n"):
+        head, mark, _ = line.partition(_MARK)
+        if not mark:
+            before.append(line)
+            continue
+        if not head.strip("*_` \t"):
+            # The mark on a line of its own: the answer is on the one before.
+            while before and not before[-1].strip():
+                before.pop()
+            head = before.pop() if before else ""
+        statements += _head(head, "\n".join(before[-2:]))
+        between = "\n".join(before)
+        statements += _whole_lines(between, cut=False) if n_marks else _prose(between, cut=False)
+        n_marks += 1
+        before = []
+    statements += _whole_lines("\n".join(before), cut=cut)
+    return the_one(statements)
+
+
+def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
+    """What stands before a mark; nothing where it is the prompt's form."""
+    found = _HEAD.match(head)
+    if found is None:
+        if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
+            rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
+        ):
+            yield UNCLEAR
+        return
+    rest = head[found.end("label") :]
+    start = len(above) + 1 + found.start("label")
+    whole = f"{above}\n{head}"
+    if (
+        not _CLEAR.match(rest)
+        or _ANOTHER.match(rest)
+        or is_doubted(whole, start, len(whole))
+        or is_doubted(f"{above} {head}", start, len(whole))
+    ):
+        yield UNCLEAR
+    else:
+        yield _LABELS[found["label"].casefold()]
+
+
+def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
+    """Statements below an analysis: lines that name an answer."""
+    for found in _LINE_STATED.finditer(text):
+        yield _statement(found, text, cut=cut)
+
+
+def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
+    for found in _STATED.finditer(text):
+        yield _statement(found, text, cut=cut)
+    for found in _LEADING.finditer(text):
+        if _CLEAR.match(text, found.end()) or _ANOTHER.match(text, found.end()):
+            yield _statement(found, text, cut=cut)
+
+
+def _statement(found: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclear:
+    label, end = _LABELS[found["label"].casefold()], found.end("label")
+    rest = text[end : end + 400].partition("\n")[0]
+    if (
+        not _CLEAR.match(text, end)
+        or _ANOTHER.match(text, end)
+        or (label != "unanswerable" and _NO_ANSWER.search(rest))
+        or (cut and is_last(text, end))
+        or is_doubted(text, found.start(), end)
+    ):
+        return UNCLEAR
+    return label

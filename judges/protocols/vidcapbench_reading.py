@@ -1,0 +1,88 @@
+"""Reading VidCapBench's verdicts: a score of 2, 1, 0 or -1 in the field that the prompt asks for.
+
+Source: VidCapBench, figure 12. Deviation: the released script looks for "2", then "-1", "1" and "0"
+anywhere in the reply, the analysis included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from lmms_eval_captions.judges.protocols.fields import blocks, outside
+from lmms_eval_captions.judges.protocols.reading import (
+    NUMBER,
+    UNCLEAR,
+    Unclear,
+    ends_clearly,
+    is_doubted,
+    may_be_cut,
+    plain,
+    the_one,
+)
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.verdict import Correctness
+
+_VERDICTS: Final[dict[float, Correctness]] = {
+    2.0: "correct",
+    1.0: "partial",
+    0.0: "neutral",
+    -1.0: "wrong",
+}
+_SIGNS: Final = r"[\s*_`'\":=>(\[|]{0,8}"
+_LABEL: Final = re.compile(rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?{NUMBER}", re.IGNORECASE)
+_ODD_LABEL: Final = re.compile(
+    rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
+)
+_ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
+_VALUE: Final = re.compile(rf"\s*(?:score\s*[:=]?\s*)?{NUMBER}\s*", re.IGNORECASE)
+_FORM: Final = "score"
+"""What the prompt's form has in the place of a number."""
+
+
+def read_correctness(reply: Reply) -> Correctness | None:
+    """Verdict of a reply of the second step, ``None`` where it cannot be read.
+
+    Every object's ``score`` and every score that is named outside of objects must be the same; the
+    analysis within an object does not count. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> read_correctness(Reply('{"score": -1, "analysis": "It is 2, not 1."}'))
+    'wrong'
+    >>> read_correctness(Reply('{"score": 1} Or rather: {"score": 2}')) is None
+    True
+    """
+    text = plain(reply)
+    cut = may_be_cut(reply)
+    found = list(blocks(text))
+    around = outside(text, found)
+    statements: list[Correctness | Unclear] = []
+    for block in found:
+        values = [value for value in block.values("score") if value.casefold() != _FORM]
+        if values and is_doubted(text, block.start, block.end):
+            statements.append(UNCLEAR)
+        statements += map(_verdict, values)
+    statements += _labelled(around, cut=cut)
+    alone = _ONLY_NUMBER.fullmatch(around) if not found and not cut else None
+    if alone is not None:
+        statements.append(_verdict(alone["number"]))
+    return the_one(statements)
+
+
+def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
+    for label in _LABEL.finditer(text):
+        end = label.end("number")
+        clear = ends_clearly(text, end, top=None, cut=cut)
+        if clear and not is_doubted(text, label.start(), end):
+            yield _verdict(label["number"])
+        else:
+            yield UNCLEAR
+    if _ODD_LABEL.search(text):
+        yield UNCLEAR
+
+
+def _verdict(value: str) -> Correctness | Unclear:
+    """A score as a verdict, where it is on the menu."""
+    number = _VALUE.fullmatch(value)
+    return UNCLEAR if number is None else _VERDICTS.get(float(number["number"]), UNCLEAR)
