@@ -91,26 +91,17 @@ class _Reader:
 
     def read(self) -> Block:
         """The block that begins at the start."""
-        text, n = self._text, len(self._text)
-        while self.position < n:
+        text = self._text
+        while self.position < len(text):
             sign = text[self.position]
             if sign in "{[":
                 self._open(sign)
             elif sign in "}]":
                 if self._close(sign):
                     return self._block(closed=True)
-            elif sign == ",":
-                self._settle()
-                self.position += 1
-            elif sign in ":=":
-                self.position += 1
-            elif sign.isspace():
-                if sign == "\n":
-                    self._settle(keep_key=True)
-                self.position += 1
-            elif not self._word(sign):
+            elif not self._between(sign) and not self._word(sign):
                 break
-        self.position = n
+        self.position = len(text)
         return self._block(closed=False)
 
     def _block(self, *, closed: bool) -> Block:
@@ -119,6 +110,21 @@ class _Reader:
     @property
     def _depth(self) -> int:
         return self._stack.count("{") if len(self._stack) < 64 else 64
+
+    def _between(self, sign: str) -> bool:
+        """Go past what stands between keys and values; whether it was such a sign."""
+        if sign == "#" and self._key is None:
+            line_end = self._text.find("\n", self.position)
+            self.position = line_end if line_end >= 0 else len(self._text)
+            return True
+        if sign == ",":
+            self._settle()
+        elif sign == "\n":
+            self._settle(keep_key=True)
+        elif sign not in ":=" and not sign.isspace():
+            return False
+        self.position += 1
+        return True
 
     def _open(self, sign: str) -> None:
         if self._key is not None:

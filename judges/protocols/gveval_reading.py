@@ -40,17 +40,19 @@ _DRESS_BEFORE: Final = re.compile(rf"(?:{_DRESS}|[:,])*\Z")
 _DRESS_BEHIND: Final = re.compile(rf"(?:{_DRESS})*")
 _SCALE: Final = re.compile(r"\s*(?:(?:/|out\s+of)\s*(?P<of>[0-9]{1,6})|(?P<percent>%))")
 _MORE: Final = re.compile(
-    r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}(?P<of>[0-9]+)"
+    r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}[$\\]{0,2}(?P<of>[0-9]+)"
     r"|(?:[-~]|to\b|or\b)\s{0,4}[$\\]{0,2}[0-9])"
 )
 """What a number between markers is still no score of the scale with."""
+_TOP_OF_SCALE: Final = re.compile(r"\bout\s+of[\s$\\]*\Z", re.IGNORECASE)
 _BEFORE_NUMBER: Final = re.compile(r"[0-9.,]\Z|[-~/]\s?\Z")
 _LABEL: Final = re.compile(
     r"(?:(?:\b(?P<named>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]+score"
     r"|(?P<quoted>[\"'](?:accuracy|completeness|conciseness|relevance|overall)(?:_score)?[\"']))"
     r"[\s*_\"']*(?:is\b|:|=|\|)?"
-    r"|\n[\s*_#|•-]*(?:[0-9]{1,2}[.)]\s*)?"
-    r"(?P<line>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]*[:|][\s*_]*)\W{0,3}\Z",
+    r"|(?:\n[\s*_#|•-]*(?:[0-9]{1,2}[.)]\s*)?|\b)"
+    r"(?P<line>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]*[:|][\s*_]*"
+    r"|(?:\n|[.!?]\s)[\s*_#|•-]*(?:(?:the|my)\s+)?(?P<score>score)[\s*_]*(?:is\b|:|=))\W{0,3}\Z",
     re.IGNORECASE,
 )
 _ANCHOR: Final = re.compile(
@@ -122,15 +124,25 @@ def read_scores(
 def _statements(
     text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
 ) -> list[_Statement]:
+    alone = _NUMBER.fullmatch(text.strip(" *_`.$"))
+    if alone is not None and not cut and tuple(dimensions) == OVERALL:
+        value = float(alone[0])
+        is_on_scale = scale[0] <= value <= scale[1] and alone[0][0] not in "+-"
+        start = text.index(alone[0])
+        return [_Statement(OVERALL[0], value if is_on_scale else UNCLEAR, alone[0], start)]
     statements: list[_Statement] = []
     for number in _candidates(text):
         start, end = number.span()
         line_start = "\n" if start <= _REACH else ""
         before = line_start + text[max(0, start - _REACH) : start]
         behind = text[end : end + _REACH]
+        if _TOP_OF_SCALE.search(before):
+            continue
         opening, label = _before(before, dimensions)
         closing, length = _behind(behind, dimensions)
         is_marked = opening is not None and opening == closing
+        if label is not None and label not in dimensions:
+            continue  # it is another score
         if opening is None and label is not None and not _is_said(before, behind):
             continue
         paired = {opening, closing} if opening and closing else set()
@@ -183,9 +195,9 @@ def _label(text: str) -> str | None:
     for candidate in (text, trimmed):
         found = _LABEL.search(candidate)
         if found is not None:
-            name = (found["named"] or found["quoted"] or found["line"]).strip("\"'").casefold()
-            name = name.removesuffix("_score")
-            return "overall" if name == "final" else name
+            name = found["named"] or found["quoted"] or found["line"] or found["score"]
+            name = name.strip("\"'").casefold().removesuffix("_score")
+            return "overall" if name in ("final", "score") else name
     return None
 
 

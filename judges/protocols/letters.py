@@ -41,7 +41,7 @@ _LEADING: Final = re.compile(
     re.IGNORECASE,
 )
 _STATED: Final = re.compile(
-    rf"\b{_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=){_OPEN}:?{_OPEN}"
+    rf"(?:\b|_){_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=|(?<=>)){_OPEN}:?{_OPEN}"
     rf"(?:(?:option|letter|choice)\s+)?{_OPEN}(?P<letter>[a-z])(?![\w+#'\u2019-]|\.\w)",
     re.IGNORECASE,
 )
@@ -58,10 +58,12 @@ _GOES_ON: Final = re.compile(
     re.IGNORECASE,
 )
 _ANOTHER: Final = re.compile(
-    r"[\s*_`'\"\])}.]{0,8}(?:(?:and|or|nor|/|&|\+)[\s*_`\[({]{0,8}[A-F]\b|,[\s*_`\[({]{0,8}(?-i:[A-F])\b"
+    r"[\s*_`'\"\])}.]{0,8}(?:(?:and|or|nor|/|&|\+)[\s*_`'\"\[({]{0,8}[A-F]\b|,[\s*_`'\"\[({]{0,8}(?-i:[A-F])\b"
     r"|-[A-F]\b|->|\?|(?:[A-F]\b[\s\])}.,]{0,8}){1,6}\Z)",
     re.IGNORECASE,
 )
+_FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
+"""Another letter alone on the line, however far."""
 _MOST_LINES: Final = 2_000
 _LONGEST_OPTION: Final = 400
 
@@ -125,9 +127,11 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
         if found is None:
             continue
         letter = found["letter"].upper()
+        end = found.end("letter")
         is_option = letter in LETTERS and _words(line[found.end() :]) == _option(letter, options)
+        if number == 0 and not is_option and _FAR.fullmatch(line, end):
+            yield UNCLEAR
         if number == 0 or is_option:
-            end = found.end("letter")
             leading.append((letter, _unless_contradicted(letter, line, end, options)))
     yield from _unless_listed(leading, cut=cut)
 

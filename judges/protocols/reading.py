@@ -32,12 +32,16 @@ _PLAIN: Final = str.maketrans(
     | dict(zip("\u3002\u3001\u201c\u201d\u201e\u2018\u2019\u2212\u2013\u3010\u3011",
                ".,\"\"\"''--[]", strict=True))
 )  # fmt: skip
+_SPECIAL_TOKEN: Final = re.compile(r"<\|[a-z_]{1,30}\|>", re.IGNORECASE)
 _LATEX: Final = re.compile(
     r"\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|bf|underline)\s{0,4}\{([^{}]{0,200})\}"
 )
 _DOUBT_BEFORE: Final = re.compile(
-    r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|if|unless|whether|either)\b|n't\b)"
+    r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|whether|either)\b|n't\b)"
     r"[^.!,;:\n{}]{0,30}\Z"
+    r"|\b(?:if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
+    r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost)\b"
+    r"[^a-z0-9.!\n]{0,8}\Z"
     r"|(?:\b(?:example|looks?\s+like|such\s+as|else|otherwise|assert|return)\b|\be\.g\.|==)"
     r"[^.!\n{}]{0,30}\Z",
     re.IGNORECASE,
@@ -45,7 +49,7 @@ _DOUBT_BEFORE: Final = re.compile(
 _DOUBT_AFTER: Final = re.compile(
     r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\bexample\b", re.IGNORECASE
 )
-_REACH: Final = 48
+_REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
 
 _REST: Final = re.compile(r"[\s*_`'\"]*\Z")
@@ -57,7 +61,8 @@ _CLOSING: Final = re.compile(r"[ \t*_`'\")\]$]{0,8}")
 _SCALE: Final = re.compile(r"(?:/|out\s+of\b|of\b)\s{0,4}([0-9]{1,6}(?:\.[0-9]+)?)", re.IGNORECASE)
 _GOES_ON: Final = re.compile(
     r"%|\?|/|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
-    r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b",
+    r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b"
+    r"|,\s{1,2}[-+]?[0-9]|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",
     re.IGNORECASE,
 )
 _DECISIVE: Final = re.compile(r"[\n;}]|[.!][\s\"'*)]|,\s{0,4}[^\s0-9]")
@@ -72,6 +77,8 @@ def plain(reply: Reply) -> str:
     text = strip_reasoning(reply.text).translate(_PLAIN)
     if len(text) > MOST_CHARACTERS:
         return ""
+    if "<|" in text:
+        text = _SPECIAL_TOKEN.sub("", text)
     if "\\" in text:
         text = _LATEX.sub(r" \1 ", _LATEX.sub(r" \1 ", text))
     return text.strip() if not may_be_cut(reply) else text

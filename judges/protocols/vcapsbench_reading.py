@@ -23,23 +23,30 @@ from lmms_eval_captions.judges.verdict import YesNo
 
 _LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
 _MARK: Final = "@@@"
+_MARKS: Final = re.compile("@{2,}")
 # Bounded, as several of these stand side by side: no reply may take long to read.
-_MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<-]{0,8}"
+_MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<$-]{0,8}"
 _WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
 _ANSWER: Final = (
-    rf"\banswer{_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
-    rf"(?:is|would\s+be|:|=)\s?{_MARKUP}"
+    rf"(?:\b|_)answer{_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
+    rf"(?:is|would\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
 )
 _HEAD: Final = re.compile(rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:{_ANSWER})?{_WORD}", re.IGNORECASE)
-_STATED: Final = re.compile(rf"{_ANSWER}{_WORD}", re.IGNORECASE)
+_STATED: Final = re.compile(
+    rf"(?:{_ANSWER}|\bquestion\s+is\s+(?=unanswerable)){_WORD}", re.IGNORECASE
+)
 _LINE_STATED: Final = re.compile(
     rf"^{_MARKUP}(?:(?:the|my|final)\s+){{0,3}}{_ANSWER}{_WORD}", re.IGNORECASE | re.MULTILINE
 )
 _LEADING: Final = re.compile(rf"(?:\A|(?<=\n)|(?<=[.!?]\s)){_MARKUP}{_WORD}", re.IGNORECASE)
-_CLEAR: Final = re.compile(r"[ \t*_`'\"\])}>]{0,8}(?:\Z|[.,;:!\n\u2014]|\s-)")
+_CLEAR: Final = re.compile(
+    r"[ \t*_`'\"\])}>$]{0,8}"
+    r"(?:\Z|[.,;:!\n\u2014<]|\s-(?!>)|(?<=unanswerable)\s(?:from|by|given)\b)",
+    re.IGNORECASE,
+)
 _ANOTHER: Final = re.compile(
     r"[\s*_`'\"\])}.,;:!/|-]{0,8}(?:(?:or|and|but|rather)\s{1,3})?[\"'*]{0,2}(?:yes|no|unanswerable)"
-    r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n])",
+    r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n\])}])",
     re.IGNORECASE,
 )
 _NO_ANSWER: Final = re.compile(
@@ -61,7 +68,7 @@ def read_answer(reply: Reply) -> YesNo | None:
     >>> read_answer(Reply("No information is given.", "stop")) is None
     True
     """
-    text = plain(reply)
+    text = _MARKS.sub(_MARK, plain(reply))
     cut = may_be_cut(reply)
     if _MARK not in text:
         return the_one(list(_prose(text, cut=cut)))
@@ -89,7 +96,7 @@ def read_answer(reply: Reply) -> YesNo | None:
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
-    found = _HEAD.match(head)
+    found = _HEAD.match(head) or next(iter([*_LEADING.finditer(head)][-1:]), None)
     if found is None:
         if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE

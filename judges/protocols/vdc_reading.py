@@ -29,8 +29,8 @@ _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "
 _TOP: Final = 5.0
 _AS_ASKED: Final = re.compile(r"\{'pred': '(yes|no)', 'score': ([0-5](?:\.[0-9]{1,6})?)\}")
 """The form that the prompt asks for, which is most of what comes."""
-_SCORE_TEXT: Final = re.compile(r"\+?([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:\s*/\s*5)?")
-_SIGNS: Final = r"[\s*_`'\":=>(\[|]{0,8}"
+_SCORE_TEXT: Final = re.compile(r"\+?([0-9]{1,6}(?:\.[0-9]{0,6})?)(?:\s*/\s*5)?")
+_SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 _PRED: Final = re.compile(
     rf"\bpred(?:iction)?\b{_SIGNS}(?:\bis\b{_SIGNS})?(?P<verdict>yes|no|true|false)\b",
     re.IGNORECASE,
@@ -44,7 +44,7 @@ _LEADING: Final = re.compile(
 )
 _BARE_SCORE: Final = re.compile(rf"[\s*_`'\",;:|/(\[]{{1,8}}{NUMBER}")
 _LABEL_ENDS: Final = re.compile(
-    r"[ \t*_`'\")\]]{0,8}(?:\Z|[,;.!\n}|:]|\s-\s|\u2014|(?:and|with|score|because|since|as)\b|\()",
+    r"[ \t*_`'\")\]]{0,8}(?:\Z|[,;.!\n}|:<]|\s-\s|\u2014|(?:and|with|score|because|since|as)\b|\()",
     re.IGNORECASE,
 )
 _SAYS_ANOTHER: Final = re.compile(r"[\s*_`'\",;.!)\]/|:-]{0,8}(?:yes|no)\b(?=\W*(?:$|\n|[.,;:!]))",

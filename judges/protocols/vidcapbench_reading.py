@@ -30,7 +30,7 @@ _VERDICTS: Final[dict[float, Correctness]] = {
     0.0: "neutral",
     -1.0: "wrong",
 }
-_SIGNS: Final = r"[\s*_`'\":=>(\[|]{0,8}"
+_SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 _LABEL: Final = re.compile(rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?{NUMBER}", re.IGNORECASE)
 _ODD_LABEL: Final = re.compile(
     rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
