@@ -1,15 +1,55 @@
-"""Captions on disk before they are judged: no judge failure costs GPU time."""
+"""Captions on disk before they are judged, and what stands for one that is not there."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Final
 
 from loguru import logger
+
+_WORD: Final = re.compile(r"\w")
+
+
+class NoCaption(str):
+    """Stands for a caption that is not there: to everybody else an empty text.
+
+    A captioner that returns it says that the fault is not its own words: the clip could not be
+    read, the endpoint gave no reply, a file has no such row. The questions about it are unscored
+    with that reason, while those about an empty caption are judged as about one that says nothing.
+    lmms-eval's caches leave empty texts out, so that the clip is captioned again by a rerun.
+
+    >>> NoCaption("the clip is broken") == "", NoCaption("the clip is broken").reason
+    (True, 'the clip is broken')
+    """
+
+    __slots__ = ("reason",)
+
+    reason: str
+    """Why there is none."""
+
+    def __new__(cls, reason: str) -> NoCaption:
+        """An empty text that knows why it is one."""
+        self = super().__new__(cls, "")
+        self.reason = reason
+        return self
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.reason,)
+
+
+def says_nothing(caption: str) -> bool:
+    """Whether a caption has no word at all.
+
+    >>> says_nothing(" ... "), says_nothing("A dog.")
+    (True, False)
+    """
+    return _WORD.search(caption) is None
 
 
 class CaptionLog:
@@ -37,7 +77,9 @@ class CaptionLog:
         Where nothing can be written, an error is logged and the run goes on: lmms-eval's samples
         still hold the caption.
         """
-        row = {"task": task, "video_id": video_id, "caption": caption}
+        row: dict[str, str | None] = {"task": task, "video_id": video_id, "caption": caption}
+        if isinstance(caption, NoCaption):
+            row |= {"caption": None, "reason": caption.reason}
         if aspect is not None:
             row["aspect"] = aspect
         line = json.dumps(row).encode("ascii") + b"\n"

@@ -14,8 +14,8 @@ DISTRIBUTION = "lmms-eval-captions"
 class Signature:
     """What a task's score was computed with.
 
-    >>> str(Signature("vdc_camera", "gpt-4o-2024-08-06", 1, 1, 3, 19112, {"cut": "4"}, "0.1.0"))
-    'vdc_camera|judge:gpt-4o-2024-08-06|runs:1|protocol:1|cut:4|unscored:3/19112|lmms-eval-captions:0.1.0'
+    >>> str(Signature("capquiz", "gpt-4o", 1, 1, 3, 1200, {"prompt": "own"}, "0.1.0"))
+    'capquiz|judge:gpt-4o|runs:1|protocol:1|prompt:own|unscored:3/1200|lmms-eval-captions:0.1.0'
     """
 
     task: str
@@ -28,6 +28,9 @@ class Signature:
     extras: Mapping[str, str]
     """What else moves this benchmark's score."""
     version: str
+    n_empty: int = 0
+    """Captions without a word, which count as ones that say nothing; shown where there are any."""
+    n_captions: int = 0
 
     def __str__(self) -> str:
         fields = {
@@ -35,6 +38,7 @@ class Signature:
             "runs": self.runs,
             "protocol": self.protocol,
             **self.extras,
+            **({"empty": f"{self.n_empty}/{self.n_captions}"} if self.n_empty else {}),
             "unscored": f"{self.n_unscored}/{self.n_questions}",
             DISTRIBUTION: self.version,
         }

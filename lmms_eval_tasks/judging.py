@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import yaml
 from loguru import logger
@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.batch import (
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
-from lmms_eval_captions.judges.captions import CaptionLog
+from lmms_eval_captions.judges.captions import CaptionLog, NoCaption, says_nothing
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionsError
@@ -66,6 +66,9 @@ class Judged(Generic[J]):
     """``None`` where the settings could not be used."""
     reason: str | None
     """Why nothing was judged, else ``None``."""
+    caption: Literal["there", "empty", "missing"] = "there"
+    """An empty one has no word: its judgements are those of a caption that says nothing. A missing
+    one has no judgements, and the reason is the captioner's."""
 
 
 class Bench:
@@ -178,8 +181,12 @@ def judge_caption(
     aspect: str | None,
     defaults: Mapping[str, object],
     chains: Callable[[JudgeConfig], Sequence[Chain[J]]],
+    silent: Callable[[JudgeConfig], Sequence[J]],
 ) -> Callable[[], Judged[J]]:
     """Save a caption and submit its questions; never waits, never raises.
+
+    A caption without a word is not sent: what it counts as is known. One that is not there
+    (:class:`NoCaption`) is unscored.
 
     Args:
         caption: Candidate caption, unchanged.
@@ -188,6 +195,8 @@ def judge_caption(
         aspect: Aspect of the caption where a benchmark has several, else ``None``.
         defaults: The benchmark's ``metadata.judge``.
         chains: Makes one chain for each question and run.
+        silent: Makes the judgements of a caption that says nothing, by the paper's definition; none
+            where the benchmark has no such verdict.
 
     Returns:
         A function that waits for the judgements; thread-safe, and the same result at every call.
@@ -197,8 +206,12 @@ def judge_caption(
         settings = BENCH.settings()
         BENCH.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
         config = JudgeConfig.build(defaults, settings)
-        if not caption.strip():
-            return lambda: Judged((), config, NOTHING_TO_JUDGE)
+        if isinstance(caption, NoCaption):
+            missing = f"no caption: {caption.reason}"
+            return lambda: Judged((), config, missing, "missing")
+        if says_nothing(caption):
+            known = silent(config)
+            return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
         if config.model != LEXICAL:
             settings.require_judge_access()
         future = BENCH.engine().submit(chains(config))

@@ -190,6 +190,7 @@ def _ask(
         aspect=None,
         defaults=judge_defaults(TEMPLATE),
         chains=chains,
+        silent=lambda _config: (),
     )
 
 

@@ -90,6 +90,7 @@ def submit_caption(
     video_id: str,
     defaults: Mapping[str, object],
     chains: Sequence[Callable[[JudgeConfig, int], Chain[J]]],
+    silent: Sequence[Callable[[int], J]] = (),
     aspect: str | None = None,
     **extras: str,
 ) -> Callable[[], C]:
@@ -102,6 +103,8 @@ def submit_caption(
         video_id: The video.
         defaults: The benchmark's ``metadata.judge``.
         chains: For each question, makes the chain of one run from the judge and the run's number.
+        silent: For each question, makes the judgement of one run where the caption says nothing;
+            empty where the benchmark has no such verdict.
         aspect: Aspect of the caption where a benchmark has several.
         extras: Further fields of the signature.
 
@@ -117,6 +120,7 @@ def submit_caption(
         chains=lambda config: [
             chain(config, run) for run in range(config.runs) for chain in chains
         ],
+        silent=lambda config: [judge(run) for run in range(config.runs) for judge in silent],
     )
 
     @cache

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from loguru import logger
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
 J = TypeVar("J")
+_SHOWN: Final = 5
 
 
 def resolve(items: Iterable[Record]) -> list[Record]:
@@ -64,7 +65,19 @@ def mean_over_runs(
 
 def aggregate_unscored(items: Sequence[Record]) -> int:
     """Aggregation of ``unscored`` in every benchmark: over all captions and judge runs."""
-    return count(resolve(items), "n_unscored")
+    records = resolve(items)
+    empty = [str(item["video_id"]) for item in records if item["n_empty"]]
+    if empty:
+        logger.warning(
+            "{}: {} of {} captions are empty, for {}{}; they were not sent and count as captions "
+            "that say nothing",
+            records[0]["task"],
+            len(empty),
+            len(records),
+            ", ".join(empty[:_SHOWN]),
+            " and more" if len(empty) > _SHOWN else "",
+        )
+    return count(records, "n_unscored")
 
 
 def aggregate_signature(items: Sequence[Record]) -> str:
@@ -149,6 +162,8 @@ def signature_of(items: Sequence[Record]) -> str:
             n_questions=count(items, "n_questions"),
             extras=_extras(items),
             version=package_version(),
+            n_empty=count(items, "n_empty"),
+            n_captions=len(items),
         )
     )
 
@@ -187,6 +202,8 @@ def head_of(
         "extras": extras,
         "n_questions": n_questions,
         "n_unscored": n_unscored,
+        "n_empty": int(judged.caption == "empty"),
+        **({"no_caption": judged.reason} if judged.caption == "missing" else {}),
         "reasons": {judged.reason: n_unscored} if judged.reason is not None else {},
     }
 
@@ -222,13 +239,21 @@ def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bo
 def signatures_of_tasks(values: Sequence[str], _sizes: Sequence[int], _weighted: bool) -> str:
     """Group aggregation: the tasks' signatures in one, without names and counts of tasks.
 
-    >>> signatures_of_tasks(["a|judge:j|runs:1|unscored:0/2", "b|judge:j|runs:3"], [2, 2], False)
-    'judge:j|runs:1+3'
+    >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|empty:2/2"]
+    >>> signatures_of_tasks(values, [2, 2], False)
+    'judge:j|runs:1+3|empty:3/4'
     """
     merged: dict[str, dict[str, None]] = {}
+    n_empty = n_captions = 0
     for value in values:
         for field in value.split("|"):
             name, colon, text = field.partition(":")
-            if colon and name != "unscored":
+            if name == "empty":
+                n_empty, n_captions = (
+                    a + int(b) for a, b in zip((n_empty, n_captions), text.split("/"), strict=True)
+                )
+            elif colon and name != "unscored":
                 merged.setdefault(name, {})[text] = None
+    if n_empty:
+        merged["empty"] = {f"{n_empty}/{n_captions}": None}
     return "|".join(f"{name}:{'+'.join(texts)}" for name, texts in merged.items())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.base import PlainCaptioner
 from lmms_eval_captions.model_wrappers.frames import read_frames
@@ -23,7 +24,7 @@ class CaptionBaseline(PlainCaptioner):
     """A captioner that needs no GPU and no weights.
 
     It tries a pipeline from clip to score with captions that depend on the clip, and gives a floor
-    that a real captioner should be well above. A clip that cannot be read gets an empty caption.
+    that a real captioner should be well above. A clip that cannot be read has no caption.
 
     Args:
         n_frames: Frames looked at in each clip, >= 1; below 4 nothing is said about movement that
@@ -52,7 +53,7 @@ class CaptionBaseline(PlainCaptioner):
                 f"--model_args: expected n_frames as a whole number of at least 1, got {n_frames!r}"
             )
         self.n_frames = n_frames
-        self._seen: dict[Path, Observations | None] = {}
+        self._seen: dict[Path, Observations | NoCaption] = {}
 
     def caption(self, request: CaptionRequest) -> str:
         """What was measured in the request's clip, first what its prompt asks for."""
@@ -62,11 +63,13 @@ class CaptionBaseline(PlainCaptioner):
             logger.warning(
                 "no caption for document {} of {}: {}", request.doc_id, request.task, error
             )
-            return ""
+            return NoCaption(str(error))
         observations = self._look_at(path)
-        return describe(observations, focus_of(request.prompt)) if observations else ""
+        if isinstance(observations, NoCaption):
+            return observations
+        return describe(observations, focus_of(request.prompt))
 
-    def _look_at(self, path: Path) -> Observations | None:
+    def _look_at(self, path: Path) -> Observations | NoCaption:
         """What a clip shows, read once for all tasks that ask for it."""
         if path not in self._seen:
             try:
@@ -74,7 +77,7 @@ class CaptionBaseline(PlainCaptioner):
                 self._seen[path] = read_scene(clip.frames, clip.duration_s)
             except DataError as error:
                 logger.warning("no caption for {}: {}", path, error)
-                self._seen[path] = None
+                self._seen[path] = NoCaption(str(error))
         return self._seen[path]
 
 

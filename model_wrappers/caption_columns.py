@@ -107,6 +107,8 @@ def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
     if column is not None:
         value = fields.get(column)
     elif _is_log(fields):
+        if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
+            return None  # an empty text stands for it in the log
         value = fields.get("filtered_resps", fields.get("resps"))
     else:
         value = next((fields[key] for key in CAPTION_KEYS if fields.get(key) is not None), None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionRequest, PlainCaptioner
 from lmms_eval_captions.model_wrappers.caption_columns import VIDEO_KEYS, listed, video_names
@@ -77,8 +78,9 @@ class CaptionFile(PlainCaptioner):
             self._report(missing, len(requests))
 
     def caption(self, request: CaptionRequest) -> str:
-        """The caption of the request's video, unchanged; empty where it is missing."""
-        return self._find(request) or ""
+        """The caption of the request's video, unchanged."""
+        found = self._find(request)
+        return NoCaption("the caption file has none") if found is None else found
 
     def _find(self, request: CaptionRequest) -> str | None:
         table = self._captions_of(request.task)

@@ -89,7 +89,7 @@ class Captioner(CaptionModel):
     In its ``__init__`` it names its own ``--model_args``, passes the rest to ``super().__init__``
     and loads its model onto ``self.device``. The base does the rest: it reads lmms-eval's
     requests, orders them so that a clip's prompts follow each other, decodes each clip once, in
-    background threads and ahead of need, batches, counts, reports broken clips (empty caption, the
+    background threads and ahead of need, batches, counts, reports broken clips (no caption, the
     run goes on), stops captions at ``until``, and says how long the model waited for frames.
     ``is_simple = False`` in a sub-subclass makes it a chat model without further change.
 
@@ -158,7 +158,7 @@ class Captioner(CaptionModel):
         return size_bytes(path)
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
-        """One caption a request, in the order of the requests; empty where there is none."""
+        """One caption a request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
         results: dict[int, GenerationResult | Future[Caption]] = {}
         planned = merge_twins(self._plan(requests))
@@ -176,7 +176,7 @@ class Captioner(CaptionModel):
         for ready in ahead:
             outcome.wait_s += time.perf_counter() - started_s
             for one, reason in ready.broken:
-                outcome.fail(one.path.name, one.task, one.doc_id, reason)
+                outcome.fail(one.path.name, one.task, one.doc_id, reason, one.positions)
             if ready.batch is not None:
                 computing_s = time.perf_counter()
                 captions = self._caption(ready.planned, ready.batch)
@@ -189,7 +189,10 @@ class Captioner(CaptionModel):
         finished = self._finish(planned, results)
         bar.close()
         outcome.report()
-        return [finished.get(position, GenerationResult("")) for position in range(len(requests))]
+        return [
+            finished.get(position) or GenerationResult(outcome.no_caption(position))
+            for position in range(len(requests))
+        ]
 
     def _plan(self, requests: Sequence[Instance]) -> list[Planned]:
         """What can be captioned; a video that cannot be found is reported here."""
@@ -201,7 +204,7 @@ class Captioner(CaptionModel):
                 path = asked.video_path()
             except DataError as error:
                 name = f"document {asked.doc_id} of {asked.task}"
-                self.outcome.fail(name, asked.task, asked.doc_id, str(error))
+                self.outcome.fail(name, asked.task, asked.doc_id, str(error), (position,))
                 continue
             planned.append(
                 Planned(path, asked.prompt, generation, asked.task, asked.doc_id, (position,))
@@ -270,7 +273,7 @@ class Captioner(CaptionModel):
         torch.cuda.empty_cache()
         if len(batch.jobs) == 1:
             one = planned[0]
-            self.outcome.fail(one.path.name, one.task, one.doc_id, words)
+            self.outcome.fail(one.path.name, one.task, one.doc_id, words, one.positions)
             return [None]
         middle = len(batch.jobs) // 2
         logger.warning(
@@ -312,7 +315,9 @@ class Captioner(CaptionModel):
                 try:
                     kept = _result(kept.result(), one.generation)
                 except CaptionsError as error:
-                    self.outcome.fail(one.path.name, one.task, one.doc_id, str(error))
+                    self.outcome.fail(
+                        one.path.name, one.task, one.doc_id, str(error), one.positions
+                    )
                     continue
             if kept is not None:
                 self.outcome.n_captions += 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loguru import logger
+
+from lmms_eval_captions.judges.captions import NoCaption
 
 _SHOWN = 20
 """Failures named in the closing report; every one is logged when it happens."""
@@ -21,15 +24,24 @@ class Outcome:
     wait_s: float = 0.0
     """Seconds in which the model had nothing to do: the next batch was not decoded yet."""
     failures: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Task and document to the clip and why it has an empty caption."""
+    """Task and document to the clip and why it has no caption."""
+    _reasons: dict[int, str] = field(default_factory=dict)
+    """Position of a request to the clip and why it has no caption."""
     _logged: set[str] = field(default_factory=set)
 
-    def fail(self, name: str, task: str, doc_id: int, reason: str) -> None:
-        """Note a document that gets an empty caption; a clip is logged once."""
+    def fail(
+        self, name: str, task: str, doc_id: int, reason: str, positions: Sequence[int]
+    ) -> None:
+        """Note a document that gets no caption, at these requests; a clip is logged once."""
         self.failures[task, doc_id] = f"{name}: {reason}"
+        self._reasons.update(dict.fromkeys(positions, f"{name}: {reason}"))
         if name not in self._logged:
             self._logged.add(name)
             logger.warning("no caption for {}: {}", name, reason)
+
+    def no_caption(self, position: int) -> NoCaption:
+        """What stands for the caption that a request did not get."""
+        return NoCaption(self._reasons.get(position, "the captioner gave none"))
 
     def shares(self) -> str:
         """Where the time went.
@@ -60,7 +72,7 @@ class Outcome:
             lines = [f"{task}[{doc_id}] {text}" for (task, doc_id), text in self.failures.items()]
             more = len(lines) - _SHOWN
             logger.error(
-                "{} document(s) have an empty caption:\n  {}{}",
+                "{} document(s) have no caption, their questions are unscored:\n  {}{}",
                 len(lines),
                 "\n  ".join(lines[:_SHOWN]),
                 f"\n  and {more} more" if more > 0 else "",

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
 from lmms_eval_captions.judges.request import Request, request_of
-from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
+from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +68,26 @@ async def judge_question(
         reason=asked.reason,
         cached=asked.cached,
         usage=asked.usage,
+    )
+
+
+def silent_judgement(question: Question, run: int) -> QuizJudgement:
+    """The judgement of a caption that says nothing: the answer cannot be determined.
+
+    >>> silent_judgement(Question("Entity", "What?", ("a", "b", "c", "d", "e"), "a"), 0).verdict
+    'false_negative'
+    """
+    return QuizJudgement(
+        category=question.category,
+        question=question.question,
+        answer=question.answer,
+        run=run,
+        choice=UNKNOWN,
+        verdict=outcome(UNKNOWN, question.answer),
+        reply="",
+        reason=None,
+        cached=False,
+        usage=Usage(),
     )
 
 

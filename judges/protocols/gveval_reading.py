@@ -152,8 +152,8 @@ def _statements(
         is_clear = len(about) == 1 and _is_clear(
             text, number, end + length if is_marked else None, scale, cut=cut
         )
-        value = float(number[0]) if is_clear else UNCLEAR
-        statements += [_Statement(str(name), value, number[0], start) for name in about]
+        said: float | Unclear = float(number[0]) if is_clear else UNCLEAR
+        statements += [_Statement(str(name), said, number[0], start) for name in about]
     return statements
 
 

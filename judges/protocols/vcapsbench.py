@@ -15,7 +15,13 @@ from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.request import Request, request_of
-from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, Asked, YesNo
+from lmms_eval_captions.judges.verdict import (
+    Agreement,
+    AgreementJudgement,
+    Asked,
+    Usage,
+    YesNo,
+)
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.config import JudgeConfig
@@ -66,6 +72,27 @@ async def judge_question(
         reason=_reason(asked) if predicted is None else None,
         cached=all(one.cached for one in asked),
         usage=sum((one.usage for one in asked[1:]), asked[0].usage),
+    )
+
+
+def silent_judgement(question: Question, run: int) -> AgreementJudgement:
+    """The judgement of a caption that says nothing: no question can be answered from it.
+
+    >>> silent_judgement(Question("color", "Is the ball red?", "yes"), 0).verdict
+    'unanswerable'
+    """
+    return AgreementJudgement(
+        category=question.category,
+        question=question.question,
+        answer=question.answer,
+        run=run,
+        asks=(),
+        predicted_answer="unanswerable",
+        verdict="unanswerable",
+        reply="",
+        reason=None,
+        cached=False,
+        usage=Usage(),
     )
 
 

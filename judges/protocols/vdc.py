@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
-from lmms_eval_captions.judges.verdict import Asked, MatchJudgement
+from lmms_eval_captions.judges.verdict import Asked, MatchJudgement, Usage
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.config import JudgeConfig
@@ -72,6 +72,28 @@ async def judge_question(
         reason=matched.reason,
         cached=answered.cached and matched.cached,
         usage=answered.usage + matched.usage,
+    )
+
+
+def silent_judgement(
+    question: Question, run: int, *, matcher: Callable[[str, str], float] | None = None
+) -> MatchJudgement:
+    """The judgement of a caption that says nothing: it matches no answer, "no" and 0.
+
+    >>> silent_judgement(Question("What colour is the ball?", "red"), 0).verdict
+    'no'
+    """
+    return MatchJudgement(
+        question=question.question,
+        answer=question.answer,
+        run=run,
+        predicted_answer=None,
+        verdict="no" if matcher is None else None,
+        score=0.0 if matcher is None else matcher(question.answer, ""),
+        reply="",
+        reason=None,
+        cached=False,
+        usage=Usage(),
     )
 
 

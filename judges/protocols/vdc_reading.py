@@ -78,7 +78,8 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     for pred, score in _sentences(around, cut=cut):
         preds.append(pred)
         scores += [] if score is None else [score]
-    verdict, value = the_one(preds), the_one(scores)
+    verdict: Match | None = the_one(preds)
+    value = the_one(scores)
     return None if verdict is None or value is None else (verdict, value)
 
 

@@ -74,6 +74,27 @@ async def judge_question(
     )
 
 
+def silent_judgement(question: Question, run: int) -> CorrectnessJudgement:
+    """The judgement of a caption that says nothing: "does not mention the correct answer at all".
+
+    >>> silent_judgement(Question("What colour?", "red", "video aesthetics", "color"), 0).verdict
+    'neutral'
+    """
+    return CorrectnessJudgement(
+        question=question.question,
+        answer=question.answer,
+        dimension=question.dimension,
+        sub_category=question.sub_category,
+        run=run,
+        predicted_answer=None,
+        verdict="neutral",
+        reply="",
+        reason=None,
+        cached=False,
+        usage=Usage(),
+    )
+
+
 def read_answer(reply: Reply) -> str | None:
     """The answer in a reply of the first step, ``None`` where there is none.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question
+from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
@@ -97,6 +97,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         video_id=str(doc["video"]),
         defaults=judge_defaults(_TEMPLATE),
         chains=[partial(chain, question) for question in questions],
+        silent=[partial(silent_judgement, question) for question in questions],
         prompt=str(doc["caption_prompt"]),
     )
     return pending(

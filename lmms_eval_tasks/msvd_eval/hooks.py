@@ -93,6 +93,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(TEMPLATE),
         chains=[partial(chain, GVeval(setting), caption, references, str(doc["vname"]))],
+        silent=(),  # G-VEval has no verdict for a caption that says nothing
         **signature_extras(setting, "first_middle_last"),
     )
     return pending(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
+from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
@@ -129,6 +129,7 @@ def _submit(
             matcher=matcher,
         )
 
+    questions = [Question(pair["question"], pair["answer"]) for pair in _pairs(doc)]
     return submit_caption(
         VdcRecords,
         caption,
@@ -136,7 +137,8 @@ def _submit(
         video_id=str(doc["video_id"]),
         aspect=str(doc["aspect"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=[partial(chain, Question(pair["question"], pair["answer"])) for pair in _pairs(doc)],
+        chains=[partial(chain, question) for question in questions],
+        silent=[partial(silent_judgement, one, matcher=matcher) for one in questions],
         **extras,
     )
 

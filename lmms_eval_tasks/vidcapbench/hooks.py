@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
+from lmms_eval_captions.judges.protocols.vidcapbench import (
+    Question,
+    judge_question,
+    silent_judgement,
+)
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
@@ -103,6 +107,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(_TEMPLATE),
         chains=[partial(chain, question) for question in questions],
+        silent=[partial(silent_judgement, question) for question in questions],
         format=str(doc["caption_format"]),
     )
     return pending(

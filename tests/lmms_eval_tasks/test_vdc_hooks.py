@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ServerFactory
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
@@ -83,21 +84,22 @@ def test_several_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFacto
     assert "runs:3" in hooks.aggregate_signature(items["signature"])
 
 
-def test_an_empty_caption_is_unscored_and_never_zero(
+def test_a_missing_caption_is_unscored_and_never_zero(
     bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """It is not sent; too many of them make the score nan and say why, few are left out."""
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    alone = _process("", " \n")
+    missing = NoCaption("a clip is broken")
+    alone = _process(missing, missing)
     assert isnan(hooks.aggregate_acc(alone["vdc_acc"]))
     assert server.counts.n_requests == 0
     assert any("6 of 6 questions are unscored" in line for line in logged)
-    assert any("the caption is empty" in line for line in logged)
+    assert any("a clip is broken" in line for line in logged)
     assert "score" not in alone["vdc_acc"][0]
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     BENCH.close()
-    mixed, full = _process("", "red"), _process("blue", "red")
+    mixed, full = _process(missing, "red"), _process("blue", "red")
     assert hooks.aggregate_acc(mixed["vdc_acc"]) == hooks.aggregate_acc(full["vdc_acc"][1:])
     assert hooks.aggregate_score(mixed["vdc_score"]) == hooks.aggregate_score(full["vdc_score"][1:])
     assert hooks.aggregate_unscored(mixed["unscored"]) == 3
@@ -110,7 +112,7 @@ def test_the_limit_of_unscored_questions_is_inclusive(
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
-    items = _process("", "a", "b", "c")
+    items = _process(NoCaption("a clip is broken"), "a", "b", "c")
     assert not isnan(hooks.aggregate_acc(items["vdc_acc"]))
     assert isnan(hooks.aggregate_acc(items["vdc_acc"][:3]))
 

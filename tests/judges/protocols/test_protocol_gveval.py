@@ -60,7 +60,9 @@ def _accr(text: str, reason: str = "stop") -> list[float] | None:
         pytest.param("<think>$10$? no</think>The final score is $70$.", 70, id="reasoning"),
         pytest.param("hm, $10$</think>The final score is $70$.", 70, id="reasoning-no-open-tag"),
         pytest.param(
-            "The final score is $60$. On reflection, the final score is $70$.", None, id="two-scores"
+            "The final score is $60$. On reflection, the final score is $70$.",
+            None,
+            id="two-scores",
         ),
         pytest.param("The final score is $8/10$.", None, id="another-scale"),
         pytest.param("The final score is $80-85$.", None, id="range"),

@@ -17,6 +17,7 @@ from datasets import Dataset
 from vidcapbench_files import CATEGORIES, N_PAIRS, caption, write_files
 
 from conftest import ServerFactory
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.settings import VIDCAPBENCH_FORMATS
@@ -199,12 +200,12 @@ def test_without_a_tokenizer_only_con_is_missing(
         assert main(["check", str(path)]) == status
 
 
-def test_a_caption_that_is_empty_is_unscored(
+def test_a_caption_that_is_missing_is_unscored(
     bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Nothing is asked about it, its pairs are unscored, and too many of them give nan."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    items = _process("one", " ")
+    items = _process("one", NoCaption("the clip is broken"))
     assert isnan(hooks.aggregate_acc(items["acc"]))
     assert hooks.aggregate_unscored(items["unscored"]) == 12
     assert any("12 of 24 questions are unscored" in line for line in logged)
