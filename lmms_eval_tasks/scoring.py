@@ -187,7 +187,7 @@ def head_of(
         "extras": extras,
         "n_questions": n_questions,
         "n_unscored": n_unscored,
-        "reasons": {judged.reason: n_unscored} if judged.reason is not None else {},
+        "reasons": {judged.reason: n_unscored} if judged.reason is not None and n_unscored else {},
     }
 
 

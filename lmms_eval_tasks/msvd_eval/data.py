@@ -50,11 +50,11 @@ def read_items(settings: Settings) -> list[Item]:
 
 
 def collapsed(text: str) -> str:
-    """A published caption as the released code judges it: each run of white space is one space.
+    r"""A published caption as the released code judges it: each run of white space is one space.
 
     Source: ztangaj/gveval@fee3fd7:dataset.py, class MSVD. 53 of the 197 candidates change.
 
-    >>> collapsed("A man cooks. \\n\\nHe stirs.")
+    >>> collapsed("A man cooks. \n\nHe stirs.")
     'A man cooks. He stirs.'
     """
     return " ".join(text.split())

@@ -169,7 +169,7 @@ def test_a_judge_is_correlated_along_each_dimension(
 def test_published_candidates_are_sent_with_single_spaces(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """As the released code's loader has them: 53 of the 197 candidates change, no reference does."""
+    """As the released code has them: 53 of the 197 candidates change, no reference does."""
     server = serve(logprobs="whole")
     server.keep_bodies = True
     bench.setenv("LMMS_CAPTIONS_JUDGE", "judge")
