@@ -18,7 +18,12 @@ from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, Judged, judge_caption, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.meta_eval_report import PAPER, SEED, Report, Row
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.classic import CLASSIC, classic_scores
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, read_items
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
+    RATED,
+    Item,
+    collapsed,
+    read_items,
+)
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.hooks import TEMPLATE, chain, signature_extras
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
 from lmms_eval_captions.lmms_eval_tasks.score_file import align, read_scores
@@ -169,12 +174,17 @@ def _submit(
 def _ask(
     item: Item, setting: Setting, sampling: Sampling, task: str
 ) -> Callable[[], Judged[ScoresJudgement]]:
+    # Parity: published candidates and references go to the judge as the released code's loader has
+    # them; captions of a captioner under test go unchanged.
+    candidate = collapsed(item.candidate)
+    references = [collapsed(reference) for reference in item.references]
+
     def chains(config: JudgeConfig) -> list[Chain[ScoresJudgement]]:
         return [
             chain(
                 GVeval(setting),
-                item.candidate,
-                item.references,
+                candidate,
+                references,
                 item.vname,
                 config,
                 run,
@@ -184,7 +194,7 @@ def _ask(
         ]
 
     return judge_caption(
-        item.candidate,
+        candidate,
         task=task,
         video_id=item.video_id,
         aspect=None,

@@ -204,7 +204,7 @@ def head_of(
         "n_unscored": n_unscored,
         "n_empty": int(judged.caption == "empty"),
         **({"no_caption": judged.reason} if judged.caption == "missing" else {}),
-        "reasons": {judged.reason: n_unscored} if judged.reason is not None else {},
+        "reasons": {judged.reason: n_unscored} if judged.reason is not None and n_unscored else {},
     }
 
 

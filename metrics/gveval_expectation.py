@@ -21,7 +21,9 @@ def gveval_expectation(distribution: Sequence[tuple[float, float]]) -> float:
         ValueError: If there is no number, or a probability is not above 0.
 
     Source:
-        G-VEval, section 3.4, equation 1, approximated by one reason as its equation 3 says.
+        G-VEval, section 3.4, equation 1, approximated by one reason as its equation 3 says;
+        ztangaj/gveval@fee3fd7:evaluation/gveval/scorer.py. Parity: scaled as there, where
+        alternatives that the endpoint did not list leave the sum below 1.
 
     >>> gveval_expectation([(80, 0.25), (90, 0.75)])
     87.5

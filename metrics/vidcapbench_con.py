@@ -14,7 +14,8 @@ def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[i
 
     Args:
         verdicts: One a question-answer pair, over all videos; ``None`` is unscored.
-        n_tokens: T5 tokens of each caption, the end of sequence counted, >= 1.
+        n_tokens: T5 tokens of each caption at hand, those of videos without a question too; the
+            end of sequence counts, so >= 1, and 1 for a caption without words.
 
     Returns:
         100 times accuracy in percent over the captions' mean number of tokens, in [0, 10,000],
@@ -25,7 +26,8 @@ def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[i
 
     Source:
         VidCapBench, section 3.2: Acc / tau; Table 3: "we have multiplied Con by 100".
-        Parity: of a dimension, accuracy is the dimension's and tau that of whole captions.
+        VidCapBench/VidCapBench@4857cd8:eval.py. Parity: tau is that of all captions, whatever
+        questions accuracy is of; of a dimension, too, it is that of whole captions.
 
     >>> vidcapbench_con(["correct", "neutral"], [150, 250])
     25.0

@@ -4,6 +4,8 @@ Works for captions of images and of videos, from reference captions, from the pi
 one overall score or along four dimensions (ACCR).
 
 Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
+Parity: as in that code the listed alternatives that are scores are scaled to 1, whatever they sum
+to; how numbers of several tokens are put together is said in ``judges/number_distribution.py``.
 Deviation: that code takes the token after the first marker and its five likeliest alternatives, and
 drops a caption whose reply it cannot read three times; it sends prompts without a picture as a
 system message, which some chat templates refuse.

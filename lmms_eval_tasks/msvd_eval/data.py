@@ -49,6 +49,17 @@ def read_items(settings: Settings) -> list[Item]:
     return [_item(video_id, row, path) for video_id, row in rows.items()]
 
 
+def collapsed(text: str) -> str:
+    r"""A published caption as the released code judges it: each run of white space is one space.
+
+    Source: ztangaj/gveval@fee3fd7:dataset.py, class MSVD. 53 of the 197 candidates change.
+
+    >>> collapsed("A man cooks. \n\nHe stirs.")
+    'A man cooks. He stirs.'
+    """
+    return " ".join(text.split())
+
+
 def video_path(settings: Settings, vname: str) -> Path:
     """File of a video, with the ending of the official file or another.
 

@@ -42,6 +42,8 @@ class Video:
     """``category``, ``question`` and ``answer`` (yes or no) of each."""
     n_malformed: int = 0
     """Strings of this video that are no question and are left out."""
+    n_malformed_in_file: int = 0
+    """Those of all videos, also of videos that have no other strings and are left out."""
 
 
 def read_videos(settings: Settings) -> list[Video]:
@@ -67,6 +69,8 @@ def read_videos(settings: Settings) -> list[Video]:
                 video.n_malformed += 1
             else:
                 video.questions.append(question)
+    for video in videos.values():
+        video.n_malformed_in_file = len(malformed)
     found = [video for video in videos.values() if video.questions]
     if not found:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")

@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
-    count,
     resolve,
 )
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
@@ -52,7 +51,7 @@ _TEMPLATE: Final = Path(__file__).with_name("_default_template_yaml")
 
 
 def process_docs(_stub: Dataset) -> Dataset:
-    """The documents: ``video_id``, ``questions`` and ``n_malformed``.
+    """The documents: ``video_id``, ``questions``, and how many strings are no question.
 
     Raises:
         DataError: If the questions are missing or broken.
@@ -65,6 +64,7 @@ def process_docs(_stub: Dataset) -> Dataset:
                 "video_id": video.video_id,
                 "questions": video.questions,
                 "n_malformed": video.n_malformed,
+                "n_malformed_in_file": video.n_malformed_in_file,
             }
             for video in read_videos(read_settings())
         ]
@@ -100,6 +100,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
             VCapsBenchRecords,
             categories=[question.category for question in questions],
             n_malformed=int(str(doc["n_malformed"])),
+            n_malformed_in_file=int(str(doc["n_malformed_in_file"])),
         ),
         caption,
         task=_TASK,
@@ -120,7 +121,8 @@ def aggregate_ar(items: Sequence[Record], args: argparse.Namespace | None = None
     records = resolve(items)
     score = _SCORES.headline("ar", records)
     if not isnan(score):
-        _SCORES.report(records, args, n_malformed=count(records, "n_malformed"))
+        # Every record has the file's number: videos without any question have no record.
+        _SCORES.report(records, args, n_malformed=records[0]["n_malformed_in_file"])
     return score
 
 

@@ -21,7 +21,9 @@ class VCapsBenchRecords(CaptionRecords[AgreementJudgement]):
     categories: Sequence[str]
     """Category of each question."""
     n_malformed: int
-    """Strings of the official file that are no question."""
+    """Strings of this video that are no question."""
+    n_malformed_in_file: int
+    """Those of all videos, as the log says."""
 
     def ar(self) -> Record:
         """Item of ``ar``: ``score`` in [0, 1], all that the breakdown needs, every judgement."""
@@ -29,6 +31,7 @@ class VCapsBenchRecords(CaptionRecords[AgreementJudgement]):
             **scored_item(self, vcapsbench_ar),
             "categories": list(self.categories),
             "n_malformed": self.n_malformed,
+            "n_malformed_in_file": self.n_malformed_in_file,
             "judgements": self.judgements(),
         }
 

@@ -63,6 +63,8 @@ class VidCapBenchRecords(CaptionRecords[CorrectnessJudgement]):
         counter, reason = _tokenizer()
         if counter is None:
             return {"n_tokens": None, "con_reason": reason}
+        if self.judged.caption == "missing":
+            return {"n_tokens": None}
         return {"n_tokens": counter(self.caption)}
 
 

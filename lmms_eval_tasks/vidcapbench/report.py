@@ -65,12 +65,12 @@ def report(records: Sequence[Record], *, note: str, args: argparse.Namespace | N
 
 
 def _tokens(records: Sequence[Record]) -> list[int]:
-    """T5 tokens of every judged caption; none where they cannot be counted."""
-    # A caption that was not judged adds nothing to accuracy: its tokens do not count either.
-    judged = [item for item in records if any(map(any, listed(item, "verdicts")))]
-    counts = [item.get("n_tokens") for item in judged]
-    known = [number for number in counts if isinstance(number, int)]
-    return known if len(known) == len(counts) else []
+    """T5 tokens of every caption at hand; none where they cannot be counted."""
+    # Parity: the released script counts all captions of its file, asked about or not.
+    if any("con_reason" in item for item in records):
+        return []
+    counts = [item.get("n_tokens") for item in records]
+    return [number for number in counts if isinstance(number, int)]
 
 
 def _groups(item: Record) -> list[list[tuple[str, str]]]:

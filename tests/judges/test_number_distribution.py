@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import exp, log
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -79,11 +81,25 @@ _END = ("α", {"": 1.0})
         pytest.param([("8", {"8": 1.0}), ("α", {"": 0.6, "5": 0.4})], "8",
                      {8: 0.6, 85: 0.4}, id="it-might-have-gone-on"),
         pytest.param([("1", {"1": 0.8, "9": 0.2}), ("0", {"0": 1.0}), ("0", {"0": 0.5, "": 0.5}),
-                      _END], "100", {10: 0.444444, 90: 0.111111, 100: 0.444444}, id="100-as-three"),
+                      _END], "100", {10: 0.4, 90: 0.2, 100: 0.4}, id="100-as-three"),
         pytest.param([("10", {"10": 0.8, "95": 0.2}), ("0", {"0": 1.0}), _END], "100",
                      {95: 0.2, 100: 0.8}, id="100-as-two"),
         pytest.param([("10", {"10": 0.8, "95": 0.2}), ("α", {"": 0.5, "0": 0.5})], "10",
                      {10: 0.4, 95: 0.2, 100: 0.4}, id="10-might-have-become-100"),
+        pytest.param([("3", {"3": 0.4, "1": 0.3, "5": 0.3}), _END], "3",
+                     {1: 0.3, 3: 0.4, 5: 0.3}, id="1-ends-as-the-chosen-3-did"),
+        pytest.param([("3", {"3": 0.4, "1": 0.3, "5": 0.3})], "3",
+                     {1: 0.3, 3: 0.4, 5: 0.3}, id="1-where-the-reply-ends-after-3"),
+        pytest.param([("3", {"3": 0.5, "1": 0.5}), ("α", {"": 0.8, "5": 0.2})], "3",
+                     {1: 0.444444, 3: 0.444444, 35: 0.111111}, id="1-that-may-go-on-counts-less"),
+        pytest.param([("3", {"3": 0.4, "1": 0.4, "12": 0.2}), ("α", {"": 0.75, "5": 0.25})], "3",
+                     {1: 0.4, 3: 0.3, 12: 0.2, 35: 0.1}, id="12-in-one-token-so-1-is-complete"),
+        pytest.param([("80", {"80": 0.5, "60": 0.5}), ("α", {"": 0.7})], "80",
+                     {60: 0.5, 80: 0.5}, id="0.7-listed-after-it"),
+        pytest.param([("80", {"80": 0.5, "60": 0.5}), ("α", {"": 0.7, "0": 0.3})], "80",
+                     {60: 0.5, 80: 0.5}, id="800-is-no-number-and-costs-80-nothing"),
+        pytest.param([("8", {"8": 0.4, "0": 0.1}), ("5", {"5": 0.3, "0": 0.2}), ("α", {"": 0.1})],
+                     "85", {0: 0.2, 80: 0.32, 85: 0.48}, id="every-place-is-scaled-by-itself"),
     ],
 )  # fmt: skip
 def test_hand_worked_distributions(
@@ -91,6 +107,19 @@ def test_hand_worked_distributions(
 ) -> None:
     """The probabilities of the tokens give those of the complete numbers."""
     assert _read(places, number) == expected
+
+
+def test_a_number_of_two_digits_anywhere_shows_that_numbers_are_not_split() -> None:
+    """After "12 dogs" in one token, a "1" is complete even where the chosen "3" may go on."""
+    score = [("3", {"3": 0.5, "1": 0.5}), ("α", {"": 0.8, "5": 0.2})]
+    whole = [("12", {"12": 1.0}), (" dogs α", {"": 1.0})]
+    split = [("1", {"1": 1.0}), ("2", {"2": 1.0}), (" dogs α", {"": 1.0})]
+    start = len("12 dogs α")
+    read = partial(number_distribution, number="3", start=start, lowest=0, highest=100)
+    found = read(_tokens([*whole, *score]))
+    assert dict(found or ()) == pytest.approx({1: 0.5, 3: 0.4, 35: 0.1})
+    found = read(_tokens([*split, *score]))
+    assert dict(found or ()) == pytest.approx({1: 4 / 9, 3: 4 / 9, 35: 1 / 9})
 
 
 def test_ratings_have_their_own_bounds() -> None:
@@ -127,6 +156,109 @@ def test_expectations_are_within_bounds(shares: dict[str, float], data: st.DataO
     assert found is not None
     assert sum(share for _, share in found) == pytest.approx(1.0)
     assert 0.0 <= gveval_expectation(found) <= 100.0
+
+
+_DIGITS = st.dictionaries(
+    st.sampled_from([*"0123456789", "10", "35", "100", "", " 7", "$4", "8."]),
+    st.floats(0.001, 1.0),
+    min_size=1,
+    max_size=10,
+)
+
+
+@given(st.sampled_from(["3", "10", "47", "100"]), st.lists(_DIGITS, min_size=4, max_size=4),
+       st.sampled_from([(0, 100), (1, 5), (0, 10)]))  # fmt: skip
+def test_split_numbers_are_within_bounds_and_sum_to_1(
+    number: str, listed: list[dict[str, float]], bounds: tuple[int, int]
+) -> None:
+    """However the places of a number are listed, nothing leaves the scale."""
+    lowest, highest = bounds
+    assume(lowest <= int(number) <= highest)
+    places = [(text, {**shares, text: 0.5}) for text, shares in zip(number, listed, strict=False)]
+    tokens = _tokens([*places, ("α", {**listed[-1], "": 0.5})])
+    found = number_distribution(tokens, number, 0, lowest=lowest, highest=highest)
+    assert found is not None
+    assert sum(share for _, share in found) == pytest.approx(1.0)
+    assert all(lowest <= value <= highest and share > 0 for value, share in found)
+    assert lowest <= gveval_expectation(found) <= highest
+
+
+@given(_SHARES, st.dictionaries(st.sampled_from(["", "0", "5", "00"]), st.floats(0.01, 1.0)),
+       st.floats(0.01, 1.0), st.data())  # fmt: skip
+def test_a_number_in_one_token_is_scored_as_the_released_code_does(
+    shares: dict[str, float], after: dict[str, float], end: float, data: st.DataObject
+) -> None:
+    """The listed numbers of the scale, scaled to 1, whatever is listed after the number."""
+    number = data.draw(st.sampled_from(sorted(shares)))
+    assume(int(number) <= 100)
+    if int(number) <= 10:  # It could go on, which the released code does not ask.
+        after = {}
+    tokens = _tokens([(number, shares), ("α", {**after, "": end})])
+    found = number_distribution(tokens, number, 0, lowest=0, highest=100)
+    assert found is not None
+    scale = {str(value) for value in range(101)}
+    on_scale = {text: share for text, share in shares.items() if text in scale}
+    total = sum(on_scale.values())
+    expected = sum(int(text) * share / total for text, share in on_scale.items())
+    assert gveval_expectation(found) == pytest.approx(expected)
+
+
+@given(_DIGITS, st.floats(0.01, 0.99), st.sampled_from([0, 1, 2]))
+def test_what_is_listed_of_a_place_need_not_sum_to_1(
+    shares: dict[str, float], listed: float, place: int
+) -> None:
+    """Probabilities of one place that are all smaller by one factor give the same numbers."""
+    places = [("8", {"8": 0.5, "0": 0.3, "7": 0.2}), ("5", {"5": 0.6, "0": 0.4}), _END]
+    places[place] = (places[place][0], {**shares, **places[place][1]})
+    whole = number_distribution(_tokens(places), "85", 0, lowest=0, highest=100)
+    text, alternatives = places[place]
+    places[place] = (text, {name: share * listed for name, share in alternatives.items()})
+    partly = number_distribution(_tokens(places), "85", 0, lowest=0, highest=100)
+    assert whole is not None
+    assert partly is not None
+    assert dict(partly) == pytest.approx(dict(whole))
+
+
+def _judge(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Probability of every score from 0 to 100, as judges of several kinds might have them."""
+    numbers = np.arange(101)
+    mode, left, right = rng.uniform(5, 95), *rng.uniform(2, 12, 2)
+    if kind == "skewed":
+        shares = np.exp(-np.abs(numbers - mode) / np.where(numbers < mode, left, right))
+    else:
+        shares = np.exp(-0.5 * ((numbers - mode) / (left + right)) ** 2)
+    if kind == "multiples of five":
+        shares *= np.where(numbers % 5 == 0, 1.0, 0.1) * rng.lognormal(0.0, 0.7, 101)
+    return shares / shares.sum()
+
+
+@pytest.mark.parametrize("kind", ["normal", "skewed", "multiples of five"])
+@pytest.mark.parametrize("n_listed", [5, 10])
+def test_scaling_what_is_listed_has_no_bias(kind: str, n_listed: int) -> None:
+    """Scaling is right on average; 0 for what is not listed, or all scores alike, is far off."""
+    rng = np.random.default_rng(0)
+    errors: dict[str, list[float]] = {"scaled": [], "unlisted as 0": [], "evenly filled": []}
+    for _ in range(600):
+        shares = _judge(kind, rng)
+        true = float(shares @ np.arange(101))
+        top = [int(value) for value in np.argsort(-shares)[:n_listed]]
+        listed = {str(value): float(shares[value]) for value in top}
+        number = str(top[0])
+        found = number_distribution(
+            _tokens([(number, listed), _END]), number, 0, lowest=0, highest=100
+        )
+        assert found is not None
+        errors["scaled"].append(gveval_expectation(found) - true)
+        seen = sum(int(text) * share for text, share in listed.items())
+        errors["unlisted as 0"].append(seen - true)
+        others = [value for value in range(101) if value not in top]
+        filled = seen + (1 - sum(listed.values())) * sum(others) / len(others)
+        errors["evenly filled"].append(filled - true)
+    bias = {name: float(np.mean(values)) for name, values in errors.items()}
+    size = {name: float(np.mean(np.abs(values))) for name, values in errors.items()}
+    assert abs(bias["scaled"]) < 0.3, bias
+    assert bias["unlisted as 0"] < -10, bias
+    assert size["scaled"] < 0.5 * min(size["unlisted as 0"], size["evenly filled"]), size
 
 
 @given(st.integers(0, 100), st.data())
@@ -214,6 +346,31 @@ def test_markers_split_in_the_middle_of_a_letter_do_not_matter() -> None:
     ]
     tokens = number_tokens({"content": content}, "α85")
     assert tokens == (NumberToken(1, "85", {"85": -0.1, "80": -2.4}),)
+
+
+@pytest.mark.parametrize(
+    ("shares", "after", "expected"),
+    [
+        pytest.param({"3": 0.4, "1": 0.3, "5": 0.3}, {"α": 1.0}, 3.0, id="digits-alone"),
+        pytest.param({"80": 0.5, "60": 0.5}, {"α": 0.4, "α.": 0.2, " α": 0.1}, 70.0,
+                     id="many-ways-to-end"),
+    ],
+)  # fmt: skip
+def test_scores_from_the_wire_are_the_released_codes(
+    shares: dict[str, float], after: dict[str, float], expected: float
+) -> None:
+    """What the endpoint sends for a score in one token gives the released code's expectation."""
+    number = next(iter(shares))
+    content = [
+        _entry(text, {name: log(share) for name, share in listed.items()})
+        for text, listed in [("α", {"α": 1.0}), (number, shares), ("α", after)]
+    ]
+    text = f"α{number}α"
+    tokens = number_tokens({"content": content}, text)
+    assert tokens is not None
+    found = number_distribution(tokens, number, 1, lowest=0, highest=100)
+    assert found is not None
+    assert gveval_expectation(found) == pytest.approx(expected)
 
 
 def test_what_holds_no_digit_is_counted_together() -> None:

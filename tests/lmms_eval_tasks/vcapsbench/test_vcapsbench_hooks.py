@@ -27,7 +27,12 @@ def _doc(video: str) -> dict[str, object]:
         {"category": category, "question": f"{category} of {video}?", "answer": "yes"}
         for category in CATEGORIES
     ]
-    return {"video_id": video, "questions": questions, "n_malformed": 1}
+    return {
+        "video_id": video,
+        "questions": questions,
+        "n_malformed": 1,
+        "n_malformed_in_file": 6,
+    }
 
 
 def _process(*captions: str) -> Items:
@@ -64,7 +69,7 @@ def test_the_three_rates_and_the_breakdown(
     assert server.counts.n_requests == 2 * 3 * 3
     (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
     breakdown: Any = json.loads(path.read_text())
-    assert breakdown["n_malformed"] == 2
+    assert breakdown["n_malformed"] == 6
     right = {"ar": 100.0, "ir": 0.0, "cr": 100.0, "n_questions": 2, "n_unscored": 0}
     assert breakdown["groups"]["Content & Entity"] == right
     assert breakdown["categories"] == {
@@ -183,6 +188,42 @@ def test_documents_follow_the_file(bench: pytest.MonkeyPatch, tmp_path: Path) ->
     prompt = hooks.doc_to_text(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
     assert prompt.startswith("<Describe this video in detail, in at least 200 words")
     assert prompt.endswith(">")
+
+
+@pytest.mark.parametrize("n_judged", [1, 3])
+def test_malformed_strings_of_every_video_are_counted(
+    n_judged: int,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    tmp_path: Path,
+    logged: list[str],
+) -> None:
+    """The breakdown has the log's number, with videos that hold nothing else, and under --limit."""
+    good = "color*Is it red?*yes"
+    rows = [
+        {"video_id": "only-malformed", "qa": ["nonsense", "color*Is it?*maybe", None]},
+        {"video_id": "some", "qa": [good, "nonsense", "**"]},
+        {"video_id": "none", "qa": [good]},
+        {"video_id": "nothing", "qa": []},
+        {"video_id": "twice", "qa": ["nonsense"]},
+        {"video_id": "twice", "qa": [good]},
+    ]
+    path = tmp_path / "vcapsbench" / "VCapsBench_100KQA.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    server = serve()
+    server.reply = lambda _prompt: "Yes@@@It says so."
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    assert [doc["video_id"] for doc in docs] == ["some", "none", "twice"]
+    items = [hooks.process_results(doc, ["A caption."])["ar"] for doc in list(docs)[:n_judged]]
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert hooks.aggregate_ar(items, args=arguments) == 100.0
+    assert [item["n_malformed"] for item in items] == [2, 0, 1][:n_judged]
+    (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
+    assert json.loads(path.read_text())["n_malformed"] == 6
+    assert any("6 of 9 strings are not category*question*answer" in line for line in logged)
 
 
 def test_a_fiftieth_of_the_benchmark_is_judged_in_bounded_time(

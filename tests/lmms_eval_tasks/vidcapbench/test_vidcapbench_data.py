@@ -34,11 +34,12 @@ def _pair(primary: str = "video motion", sub: str = "object motion") -> dict[str
 
 
 def test_both_subsets_are_read_at_full_size(tmp_path: Path, logged: list[str]) -> None:
-    """All pairs are there; rows without any are left out and counted."""
+    """All pairs and all videos are there; those without a pair come last and are counted."""
     write_files(tmp_path)
     for subset, n_pairs in N_PAIRS.items():
         videos = read_videos(_settings(tmp_path), subset)
-        assert len(videos) == N_VIDEOS - 9
+        assert len(videos) == N_VIDEOS
+        assert [bool(video.pairs) for video in videos] == [True] * (N_VIDEOS - 9) + [False] * 9
         assert sum(len(video.pairs) for video in videos) == n_pairs
         assert videos[0].video_id == "Clip_9.mp4"
     assert any("9494 pairs of 634 videos; 9 videos without a pair" in line for line in logged)
@@ -83,7 +84,12 @@ def test_rows_of_one_video_are_put_together(tmp_path: Path) -> None:
         {"video_dir": "c.mp4"},
         {"video_dir": "d.mp4", "QA_pairs": None},
     )
-    assert [(v.video_id, len(v.pairs)) for v in read_videos(settings, "AE")] == [("a.mp4", 3)]
+    assert [(v.video_id, len(v.pairs)) for v in read_videos(settings, "AE")] == [
+        ("a.mp4", 3),
+        ("b.mp4", 0),
+        ("c.mp4", 0),
+        ("d.mp4", 0),
+    ]
 
 
 def test_categories_are_compared_without_case_and_underscores(

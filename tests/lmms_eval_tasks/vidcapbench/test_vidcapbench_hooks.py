@@ -214,6 +214,88 @@ def test_a_caption_that_is_missing_is_unscored(
     assert 0 <= hooks.aggregate_acc(items["acc"]) <= 100
 
 
+def _judge_subset(captions: dict[str, str], subset: str) -> Items:
+    """The items of a subset's documents; a video that is not named has the caption "Hello"."""
+    items: Items = {}
+    for doc in hooks.process_docs(Dataset.from_list([{"subset": subset}])):
+        text = captions.get(doc["video_id"], "Hello")
+        for metric, item in hooks.process_results(doc, [text]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+@pytest.mark.parametrize("subset", ["AE", "HE"])
+def test_captions_of_videos_without_a_question_count_in_con_alone(
+    subset: str,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    shared_data: Path,
+    tmp_path: Path,
+) -> None:
+    """They are not sent, have no verdict and no score, and their tokens are in the mean."""
+    root = tmp_path / "data"
+    write_files(root, n_videos=5, n_pairs={subset: 6}, n_empty=2)
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
+    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
+    server.reply = lambda prompt: '{"score": 2}' if prompt.endswith("Your Result:") else "It is."
+    items = _judge_subset({"Clip_0.mp4": "Hello there", "Clip_1.mp4": "Hello there you"}, subset)
+    assert len(items["con"]) == 5
+    assert items["acc"][-1] == {}  # Nothing waits for a judge before it is asked to.
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert hooks.aggregate_acc(items["acc"], arguments) == 100.0
+    # Three captions of 2 tokens, one of 3 and one of 4.
+    assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 100 / 2.6)
+    assert hooks.aggregate_pre(items["pre"]) == hooks.aggregate_cov(items["cov"]) == 100.0
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert "|unscored:0/12|" in hooks.aggregate_signature(items["signature"])
+    assert server.counts.n_requests == 2 * 6 * 2
+    for item in items["acc"][3:]:
+        assert (item["verdicts"], item["n_questions"], item["judgements"]) == ([[], []], 0, [])
+        assert "score" not in item
+    (path,) = (tmp_path / "out").glob("*_breakdown_*.json")
+    breakdown = json.loads(path.read_text(encoding="utf-8"))
+    assert breakdown["mean_tokens"] == 2.6
+    assert breakdown["overall"]["all"]["n_questions"] == 6
+    received = pickle.loads(pickle.dumps(items["con"]))  # noqa: S301
+    assert hooks.aggregate_con(received) == pytest.approx(100 * 100 / 2.6)
+
+
+def test_an_empty_caption_has_the_token_of_its_end_and_one_not_at_hand_has_none(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, shared_data: Path, tmp_path: Path
+) -> None:
+    """A caption that says nothing shortens the mean; one whose tokens are not known leaves it."""
+    root = tmp_path / "data"
+    write_files(root, n_videos=4, n_pairs={"HE": 3}, n_empty=1)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
+    items = _judge_subset({"Clip_0.mp4": " ", "Clip_1.mp4": ""}, "HE")
+    con, acc = hooks.aggregate_con(items["con"]), hooks.aggregate_acc(items["acc"])
+    assert [item["n_tokens"] for item in items["con"]] == [1, 2, 2, 1]
+    assert con == pytest.approx(100 * acc / 1.5)
+    items["con"][0]["n_tokens"] = None
+    assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * acc / (5 / 3))
+
+
+def test_a_run_of_videos_without_questions_alone_is_nan(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """There is nothing to score: no number, no request, no error out of a hook."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = {
+        metric: [item]
+        for metric, item in hooks.process_results({**_doc(), "questions": []}, ["Hello"]).items()
+    }
+    assert all(isnan(getattr(hooks, f"aggregate_{metric}")(items[metric])) for metric in METRICS)
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert server.counts.n_requests == 0
+
+
 def test_a_setting_that_cannot_be_used_raises_out_of_no_hook(bench: pytest.MonkeyPatch) -> None:
     """After captioning, a bad setting makes scores nan and is kept as the reason."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "many")
@@ -231,7 +313,7 @@ def test_documents_videos_and_prompts(
     write_files(root, n_videos=5, n_pairs={"AE": 9, "HE": 6}, n_empty=1)
     bench.setenv("LMMS_CAPTIONS_DATA", str(root))
     docs = {s: hooks.process_docs(Dataset.from_list([{"subset": s}])) for s in ("AE", "HE")}
-    assert [len(doc["questions"]) for doc in docs["AE"]] == [3, 2, 2, 2]
+    assert [len(doc["questions"]) for doc in docs["AE"]] == [3, 2, 2, 2, 0]
     doc = docs["HE"][0]
     assert (doc["video_id"], doc["video_dir"]) == ("Clip_1.mp4", "VidCapBench_videos/Clip_1.mp4")
     assert hooks.doc_to_target(doc) == "Clip_1.mp4"
