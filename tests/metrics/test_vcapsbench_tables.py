@@ -101,11 +101,14 @@ def test_table_4_repeats_the_other_tables() -> None:
                 assert whole[model] == rates
 
 
-def test_the_best_open_model_is_another_than_section_4_says() -> None:
-    """Its InternVL2.5-8B covers 68.00%, which is less than Qwen2.5VL-72B's 72.87% in Table 4."""
-    whole = {model: rates.cr for column, model, rates in cells(TABLE_1) if column == "ALL"}
-    assert whole["InternVL2.5-8B"] == 68.00
-    assert whole["Qwen2.5VL-72B"] == 72.87
+def test_what_section_4_says_of_coverage_is_not_what_the_tables_have() -> None:
+    """InternVL2.5-8B is not the best open model, 90.12 not the most, and not all are 10% below."""
+    cr = {(column, model): rates.cr for column, model, rates in cells(TABLE_1)}
+    assert cr["ALL", "InternVL2.5-8B"] == 68.00
+    assert cr["ALL", "Qwen2.5VL-72B"] == 72.87
+    assert cr["action", "Gemini-2.5-Pro-Preview"] == 91.17
+    assert cr["lighting", "Gemini-2.5-Pro-Preview"] == 93.03
+    assert cr["lighting", "Qwen2.5VL-72B"] == 91.27
 
 
 def _printed_ar(table: Table, column: str) -> list[float]:
