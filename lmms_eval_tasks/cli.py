@@ -10,6 +10,7 @@ from pathlib import Path
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.estimate_cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.meta_eval_cli import add_meta_eval
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verdicts_cli import add_vcapsbench_verdicts
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_doctor)
     add_meta_eval(commands)
     add_estimate(commands)
+    add_vcapsbench_verdicts(commands)
     return parser
 
 

@@ -93,11 +93,20 @@ def parse_question(text: object) -> dict[str, str] | None:
         return None
     head, _, rest = text.partition("*")
     question, _, tail = rest.rpartition("*")
-    category = " ".join(head.replace("_", " ").replace("-", " ").lower().split())
+    category = category_name(head)
     answer = tail.strip(" \t\r\n.\"'").lower()
     if not category or not question.strip() or answer not in ("yes", "no"):
         return None
     return {"category": category, "question": question.strip(), "answer": answer}
+
+
+def category_name(text: str) -> str:
+    """A category as the paper's tables spell it, in lower case.
+
+    >>> category_name(" Camera_movement")
+    'camera movement'
+    """
+    return " ".join(text.replace("_", " ").replace("-", " ").lower().split())
 
 
 def video_path(settings: Settings, video_id: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
+from lmms_eval_captions.lmms_eval_tasks.breakdown import listed
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -24,16 +24,9 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAM
     aggregate_unscored,
     resolve,
 )
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
-    GROUP_OF,
-    GROUPS,
-    read_videos,
-    video_path,
-)
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import read_videos, video_path
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.records import VCapsBenchRecords
-from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
-from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
-from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
 
 if TYPE_CHECKING:
     import argparse
@@ -119,40 +112,21 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_ar(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``ar`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
-    score = _SCORES.headline("ar", records)
+    score = SCORES.headline("ar", records)
     if not isnan(score):
         # Every record has the file's number: videos without any question have no record.
-        _SCORES.report(records, args, n_malformed=records[0]["n_malformed_in_file"])
+        SCORES.report(records, args, n_malformed=records[0]["n_malformed_in_file"])
     return score
 
 
 def aggregate_ir(items: Sequence[Record]) -> float:
     """``ir`` in percent, mean over judge runs."""
-    return _SCORES.headline("ir", resolve(items))
+    return SCORES.headline("ir", resolve(items))
 
 
 def aggregate_cr(items: Sequence[Record]) -> float:
     """``cr`` in percent, mean over judge runs."""
-    return _SCORES.headline("cr", resolve(items))
-
-
-def _groups(item: Record) -> list[list[tuple[str, str]]]:
-    """Where each question of a caption counts."""
-    return [list(_groups_of(str(category))) for category in listed(item, "categories")]
-
-
-def _groups_of(category: str) -> Iterator[tuple[str, str]]:
-    yield "overall", "all"
-    if category in GROUP_OF:
-        yield "groups", GROUP_OF[category]
-    yield "categories", category
-
-
-_SCORES: Final = MicroAverages(
-    metrics={"ar": vcapsbench_ar, "ir": vcapsbench_ir, "cr": vcapsbench_cr},
-    groups=_groups,
-    order={"overall": ("all",), "groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
-)
+    return SCORES.headline("cr", resolve(items))
 
 
 def _questions(doc: Doc) -> list[Question]:

@@ -14,6 +14,7 @@ import pytest
 from official_files import write_vcapsbench
 
 from conftest import ServerFactory
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
 
@@ -155,13 +156,13 @@ def test_unreadable_replies_are_unscored_and_never_zero(
     assert hooks.aggregate_unscored(items["unscored"]) == 1
 
 
-def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+def test_a_missing_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
     """It is not sent, and leaves the denominator of the others."""
     server = serve()
     server.reply = _by_category
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    items = _process("one", " ")
+    items = _process("one", NoCaption("the clip is broken"))
     assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 3
     assert server.counts.n_requests == 9
