@@ -461,7 +461,7 @@ VIDCAPBENCH: Final[tuple[HardReply, ...]] = (
     _vcb_none("The predicted answer has 2 dogs.", "a count and no score"),
     _vcb_none("<think>Score: 2", "reasoning that never ends"),
     _vcb_none("score" + " " * 512, "blanks"),
-    _vcb_none("{" * 300 + "}" * 300, "braces alone"),
+    _vcb_none("{" * 500 + "}" * 500, "braces alone"),
     _vcb_none("", "nothing"),
 )
 
