@@ -309,6 +309,18 @@ def test_batches_hold_every_request_once(some: list[Planned], batch_size: int) -
     assert changes == max(0, len(set(runs)) - 1)
 
 
+def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
+    """Tasks that a captioner treats differently get a caption each, though they ask the same."""
+
+    class Moody(Echo):
+        def variant(self, task: str) -> str:
+            return task[0]
+
+    model = Moody()
+    caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
+    assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
+
+
 def test_random_captions_are_drawn_for_each_request() -> None:
     """Equal requests share a caption only where it is not drawn at random."""
     drawn = Generation(do_sample=True, temperature=0.7)
