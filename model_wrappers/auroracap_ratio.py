@@ -29,8 +29,8 @@ C, "the final training strategy"."""
 
 _TASKS: Final = {
     f"{prefix}{aspect}": ratio
-    for aspect, ratio in PAPER_RATIOS.items()
     for prefix in ("vdc_", "vdc_rouge_")
+    for aspect, ratio in PAPER_RATIOS.items()
 }
 
 

@@ -246,7 +246,7 @@ def test_the_command_line_captions_the_sample(checkpoint: Path, tmp_path: Path) 
     run = run_lmms_eval(
         tmp_path / "out", "--model", "caption_auroracap", "--tasks", "vdc_score",
         "--batch_size", "3", "--device", "cpu", "--gen_kwargs", "max_new_tokens=12",
-        "--model_args", f"pretrained={checkpoint},token_kept_ratio=0.5,slowfast=True",
+        "--model_args", f"pretrained={checkpoint},ratio=paper,slowfast=True",
         env=env,
     )  # fmt: skip
     assert run.returncode == 0, run.log
