@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args
 
 import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
 from lmms_eval_captions.model_wrappers.auroracap_checkpoint import Projector, load_auroracap
 from lmms_eval_captions.model_wrappers.auroracap_model import AuroraCap
+from lmms_eval_captions.model_wrappers.token_merging import SizeBias
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
 
@@ -88,7 +90,7 @@ class Bytes:
         return f"{len(token_ids)} tokens" if skip_special_tokens else str(token_ids)
 
 
-def build(shape: str, device: torch.device, dtype: torch.dtype) -> AuroraCap:
+def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeBias) -> AuroraCap:
     """Random networks of a shape, made on the device that they stay on."""
     tower_settings, llm_settings = SHAPES[shape]
     tower_config = CLIPVisionConfig(
@@ -108,7 +110,7 @@ def build(shape: str, device: torch.device, dtype: torch.dtype) -> AuroraCap:
         llm = LlamaForCausalLM(llm_config)
         projector = Projector(tower_config.hidden_size, llm_config.hidden_size)
     torch.set_default_dtype(torch.float32)
-    return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes())
+    return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes(), size_bias=size_bias)
 
 
 class Bench:
@@ -208,6 +210,7 @@ def main() -> None:
         "--new-tokens", type=int, default=0, help="a caption; 16 on a CPU, else 256"
     )
     parser.add_argument("--ratios", type=float, nargs="+", default=[1.0, 0.5, 0.1])
+    parser.add_argument("--size-bias", choices=get_args(SizeBias), default="released")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the rows there too")
     arguments = parser.parse_args()
@@ -216,12 +219,15 @@ def main() -> None:
     arguments.new_tokens = arguments.new_tokens or (16 if on_cpu else 256)
     dtype = getattr(torch, arguments.dtype or ("float32" if on_cpu else "bfloat16"))
     if arguments.pretrained:
-        model = load_auroracap(arguments.pretrained, device=device, dtype=dtype)
+        model = load_auroracap(
+            arguments.pretrained, device=device, dtype=dtype, size_bias=arguments.size_bias
+        )
     else:
-        model = build(arguments.shape, device, dtype)
+        model = build(arguments.shape, device, dtype, arguments.size_bias)
     name = "CPU" if on_cpu else torch.cuda.get_device_name(device)
     print(
-        f"{arguments.pretrained or arguments.shape}, {name}, {dtype}, torch {torch.__version__}: "
+        f"{arguments.pretrained or arguments.shape}, {name}, {dtype}, torch {torch.__version__}, "
+        f"size_bias={arguments.size_bias}: "
         f"{arguments.frames} frames of {model.tower.config.image_size} pixels, "
         f"batch of {arguments.batch_size}, {arguments.new_tokens} new tokens, "
         f"best of {arguments.repeats}",

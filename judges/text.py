@@ -6,8 +6,8 @@ import hashlib
 import re
 
 _TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
-_REASONING = re.compile(rf"<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
-_BEFORE_END = re.compile(rf"\A.*</{_TAG}>", re.DOTALL | re.IGNORECASE)
+_REASONING = re.compile(rf"<({_TAG})>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_BEFORE_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 

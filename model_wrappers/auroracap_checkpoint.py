@@ -23,6 +23,8 @@ from lmms_eval_captions.model_wrappers.auroracap_model import AuroraCap
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lmms_eval_captions.model_wrappers.token_merging import SizeBias
+
 TOWER: Final = "visual_encoder"
 PROJECTOR: Final = "projector"
 POSITIONS: Final = "embeddings.position_embedding.weight"
@@ -79,6 +81,7 @@ def load_auroracap(
     device: torch.device | str = "cpu",
     dtype: torch.dtype | str = "auto",
     attn_implementation: str = "sdpa",
+    size_bias: SizeBias = "released",
 ) -> AuroraCap:
     """AuroraCap from a folder or a hub repository in its released layout.
 
@@ -87,7 +90,8 @@ def load_auroracap(
         device: Where to put it.
         dtype: Of all three networks; ``auto`` is the language model's own.
         attn_implementation: Of the language model; the tower's is SDPA, which takes the bias that
-            merged tokens need.
+            merged tokens need in equation 1.
+        size_bias: As for :class:`AuroraCap`.
 
     Raises:
         SettingsError: If the layout is another, or a weight is missing.
@@ -109,6 +113,7 @@ def load_auroracap(
         _load_tower(folder / TOWER).to(device, llm.dtype),
         projector=Projector.from_pretrained(folder / PROJECTOR).to(device, llm.dtype),
         tokenizer=load_tokenizer(folder),
+        size_bias=size_bias,
     )
 
 

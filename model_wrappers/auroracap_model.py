@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lmms_eval_captions.model_wrappers.token_merging import TokenMerging, tokens_left
+from lmms_eval_captions.model_wrappers.token_merging import SizeBias, TokenMerging, tokens_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +45,8 @@ class AuroraCap:
         tower: A ``CLIPVisionModel``, taken over: the layers that are not read are cut off.
         projector: From the tower's width to the language model's.
         tokenizer: The language model's.
+        size_bias: How merged tokens weigh in the tower: as in the network that the released weights
+            were tuned in, or as in equation 1.
 
     Source:
         AuroraCap (arXiv 2410.03051), section 2.1 and appendix G.
@@ -57,11 +59,13 @@ class AuroraCap:
         *,
         projector: nn.Module,
         tokenizer: Tokenizer,
+        size_bias: SizeBias = "released",
     ) -> None:
         self.llm = llm.eval()
         self.tower = tower.eval()
         self.projector = projector.eval()
         self.tokenizer = tokenizer
+        self.size_bias = size_bias
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         # Equation 2 counts all layers, whether their output is read or not.
@@ -162,7 +166,9 @@ class AuroraCap:
 
     def _encode(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
         pixels = pixels.to(self.tower.device, self.tower.dtype)
-        merging = TokenMerging(self.tower, kept_ratio, n_layers=self._n_layers)
+        merging = TokenMerging(
+            self.tower, kept_ratio, n_layers=self._n_layers, size_bias=self.size_bias
+        )
         with torch.inference_mode(), merging:
             # Where the size is the tower's own, nothing is interpolated.
             seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state

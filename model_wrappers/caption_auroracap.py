@@ -8,9 +8,11 @@ import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap_checkpoint import load_auroracap, load_processor
+from lmms_eval_captions.model_wrappers.auroracap_ratio import ratio_of, read_ratio
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
 from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
 from lmms_eval_captions.model_wrappers.sampling import sampling_of
+from lmms_eval_captions.model_wrappers.token_merging import SizeBias, require_size_bias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +27,16 @@ DTYPES: Final = ("auto", "float16", "bfloat16", "float32")
 class CaptionAuroraCap(Captioner):
     """AuroraCap-7B, or any checkpoint in its layout.
 
-    A clip is looked at once for all captions that are asked of it in a row.
+    A clip is looked at once for all captions that are asked of it in a row with one kept ratio.
 
     Args:
         pretrained: Folder or hub repository in AuroraCap's (xtuner's) layout.
-        token_kept_ratio: Share of visual tokens to keep, in [0, 1]; 1.0 merges none. By default
+        token_kept_ratio: Share of visual tokens to keep, in [0, 1]; 1.0 merges none. ``paper``
+            takes the paper's own for each aspect of VDC, and refuses other tasks. By default 0.1,
             that of AuroraCap's final training stage.
+        ratio: The same by a shorter name.
+        size_bias: How merged tokens weigh in the tower: ``released``, as in the network that the
+            released weights were tuned in, or ``equation``, as the paper's equation 1 says.
         slowfast: Whether the first frame keeps all its tokens.
         max_num_frames: Most frames looked at, >= 1; so many, evenly spaced, without ``fps``.
         fps: Frames a second, at most ``max_num_frames``.
@@ -46,15 +52,18 @@ class CaptionAuroraCap(Captioner):
         SettingsError: If an argument cannot be used, or the checkpoint is of another layout.
 
     Source:
-        AuroraCap (arXiv 2410.03051), section 2.1 and appendix F (8 frames; kept ratio 0.1 in
-        setting C, "the final training strategy"; no slowfast by default).
+        AuroraCap (arXiv 2410.03051), section 2.1 and appendix F (8 frames where its speed is
+        measured; kept ratio 0.1 in setting C, "the final training strategy"; no slowfast by
+        default).
     """
 
     def __init__(  # noqa: PLR0913
         self,
         *,
         pretrained: str = "wchai/AuroraCap-7B-VID-xtuner",
-        token_kept_ratio: float = 0.1,
+        token_kept_ratio: float | str | None = None,
+        ratio: float | str | None = None,
+        size_bias: SizeBias = "released",
         slowfast: bool = False,
         max_num_frames: int = 8,
         fps: float | None = None,
@@ -64,14 +73,12 @@ class CaptionAuroraCap(Captioner):
         attn_implementation: str = "sdpa",
         **common: object,
     ) -> None:
-        _require(
-            isinstance(token_kept_ratio, int | float) and 0 <= token_kept_ratio <= 1,
-            f"token_kept_ratio as a number between 0 and 1, got {token_kept_ratio!r}",
-        )
+        kept_ratio = read_ratio(token_kept_ratio, ratio)
+        require_size_bias(size_bias)
         _require(dtype in DTYPES, f"dtype as one of {', '.join(DTYPES)}, got {dtype!r}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.sampling = sampling_of(max_num_frames, fps)
-        self.token_kept_ratio = float(token_kept_ratio)
+        self.token_kept_ratio = kept_ratio
         self.slowfast = slowfast
         self.system_prompt = system_prompt
         self.processor = load_processor(pretrained, keep_aspect=keep_aspect)
@@ -80,8 +87,13 @@ class CaptionAuroraCap(Captioner):
             device=self.device,
             dtype=_dtype(dtype, self.device),
             attn_implementation=attn_implementation,
+            size_bias=size_bias,
         )
-        self._seen: dict[Path, list[torch.Tensor]] = {}
+        self._seen: dict[tuple[Path, float], list[torch.Tensor]] = {}
+
+    def variant(self, task: str) -> float:
+        """The kept ratio of a task's captions, in [0, 1]."""
+        return ratio_of(self.token_kept_ratio, task)
 
     def prepare(
         self,
@@ -102,14 +114,15 @@ class CaptionAuroraCap(Captioner):
         pixels = batch.prepared
         if not isinstance(pixels, dict):
             raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")
+        looks = [(job.path, self.variant(job.task)) for job in batch.jobs]
         # The clips of this batch alone are kept: the next one may go on with the last of them.
         self._seen = {
-            path: self._seen[path] if path in self._seen else self._see(shown)
-            for path, shown in pixels.items()
+            look: self._seen[look] if look in self._seen else self._see(pixels[look[0]], look[1])
+            for look in dict.fromkeys(looks)
         }
         inputs = [
-            self.model.embed(job.prompt, self._seen[job.path], system_prompt=self.system_prompt)
-            for job in batch.jobs
+            self.model.embed(job.prompt, self._seen[look], system_prompt=self.system_prompt)
+            for job, look in zip(batch.jobs, looks, strict=True)
         ]
         tokenizer = self.model.tokenizer
         settings = generation_config(self.model.llm, tokenizer, batch.generation)
@@ -120,8 +133,8 @@ class CaptionAuroraCap(Captioner):
             for given, ids, n in zip(inputs, written.tolist(), n_outputs, strict=True)
         ]
 
-    def _see(self, pixels: torch.Tensor) -> list[torch.Tensor]:
-        return self.model.see(pixels, kept_ratio=self.token_kept_ratio, slowfast=self.slowfast)
+    def _see(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
+        return self.model.see(pixels, kept_ratio=kept_ratio, slowfast=self.slowfast)
 
 
 class CaptionAuroraCapChat(CaptionAuroraCap):

@@ -30,7 +30,7 @@ from lmms_eval_captions.model_wrappers.outcome import Outcome
 from lmms_eval_captions.model_wrappers.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from pathlib import Path
 
     from lmms_eval.api.instance import Instance
@@ -137,6 +137,14 @@ class Captioner(CaptionModel):
         """Where the model runs: this process's own accelerator, or what ``device=`` says."""
         return self._device or self.accelerator.device
 
+    def variant(self, task: str) -> Hashable:  # noqa: ARG002
+        """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
+
+        By default nothing. Requests that are alike share a caption only where it is equal, too. It
+        is asked about every request before the first caption: the place to refuse a task.
+        """
+        return None
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -195,19 +203,25 @@ class Captioner(CaptionModel):
         ]
 
     def _plan(self, requests: Sequence[Instance]) -> list[Planned]:
-        """What can be captioned; a video that cannot be found is reported here."""
+        """What can be captioned; a video that cannot be found is reported here.
+
+        Raises:
+            SettingsError: If the captioner's arguments do not fit a task.
+        """
         planned = []
         for position, instance in enumerate(requests):
             asked = self.read_request(instance.args)
             generation = Generation.read(asked.generation_kwargs)
+            variant = self.variant(asked.task)
             try:
                 path = asked.video_path()
             except DataError as error:
                 name = f"document {asked.doc_id} of {asked.task}"
                 self.outcome.fail(name, asked.task, asked.doc_id, str(error), (position,))
                 continue
+            task, doc_id = asked.task, asked.doc_id
             planned.append(
-                Planned(path, asked.prompt, generation, asked.task, asked.doc_id, (position,))
+                Planned(path, asked.prompt, generation, task, doc_id, (position,), variant)
             )
         return planned
 

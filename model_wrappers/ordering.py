@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.model_wrappers.generation import Generation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
     from pathlib import Path
 
 
@@ -24,6 +24,8 @@ class Planned:
     doc_id: int
     positions: tuple[int, ...]
     """Places in lmms-eval's list; more than one where the same is asked again."""
+    variant: Hashable = None
+    """What the captioner does otherwise for this task than for others; see ``Captioner``."""
 
 
 def merge_twins(planned: Iterable[Planned]) -> list[Planned]:
@@ -34,17 +36,10 @@ def merge_twins(planned: Iterable[Planned]) -> list[Planned]:
     twins: dict[object, list[Planned]] = defaultdict(list)
     for one in planned:
         drawn = one.positions if one.generation.do_sample else None
-        twins[one.path, one.prompt, one.generation, drawn].append(one)
+        twins[one.path, one.prompt, one.generation, one.variant, drawn].append(one)
     return [
-        Planned(
-            first.path,
-            first.prompt,
-            first.generation,
-            first.task,
-            first.doc_id,
-            tuple(position for one in [first, *others] for position in one.positions),
-        )
-        for first, *others in twins.values()
+        replace(same[0], positions=tuple(position for one in same for position in one.positions))
+        for same in twins.values()
     ]
 
 

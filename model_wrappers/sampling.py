@@ -41,8 +41,8 @@ class Uniform:
     ``numpy.linspace(0, n_total - 1, n)`` gives captioners that sample "uniformly"; a clip with
     fewer frames gives each of them once.
 
-    Source: CapQuiz, section 4.1 (32 frames); VDC, appendix G ("uniformly sample without
-    duplication").
+    Source: CapQuiz, section 4.2 ("uniformly sampled at 32 frames");
+    VidCapBench, section 4.1 (16 frames, where a model's makers recommend nothing else).
 
     >>> Uniform(4).indices(np.arange(217) / 25)
     [0, 72, 144, 216]
@@ -67,7 +67,7 @@ class Fps:
     and not by position. Frames that are shown at two of the moments are read once. Where more than
     ``max_frames`` moments fit in the clip, that many are spread over its whole length.
 
-    Source: VidCapBench, table 2 (Qwen2-VL at 2 fps, CogVLM2-Caption at 1 fps).
+    Source: VidCapBench, table 3 (Qwen2-VL at 2 fps, CogVLM2-Caption at 1 fps).
 
     >>> Fps(2.0, max_frames=32).indices(np.arange(50) / 25)
     [0, 12, 25, 37]
@@ -99,7 +99,7 @@ class Fps:
 class FirstMiddleLast:
     """The first, the middle and the last frame.
 
-    Source: G-VEval, figure 2 and section 3.3. The middle is position ``(n_total - 1) // 2``.
+    Source: G-VEval, figure 2 and section 3.5. The middle is position ``(n_total - 1) // 2``.
 
     >>> FirstMiddleLast().indices(np.arange(217) / 25)
     [0, 108, 216]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import torch
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 BIASABLE: Final = ("eager", "sdpa")
 """Implementations of attention that take a bias on the scores."""
+
+SizeBias = Literal["released", "equation"]
+"""How sizes weigh in attention. ``equation``: log s is added to the scores of the keys, so that a
+token weighs as the patches that it stands for. ``released``: AuroraCap's code adds the log s of a
+query to all its scores, where softmax cancels it, so that every token weighs the same."""
 
 
 def merged_per_layer(n_patches: int, kept_ratio: float, n_layers: int) -> int:
@@ -72,10 +77,10 @@ def tokens_left(
 class TokenMerging:
     """Within the context, every layer of a tower merges its most similar tokens.
 
-    Merging happens between a layer's attention and its MLP, on the attention's keys; merged tokens
-    then weigh in attention by the logarithm of their size. The tower's own modules do all else, and
-    at a ratio of 1.0 its outputs are what they are without. A tower serves one context and one
-    thread at a time.
+    Merging happens between a layer's attention and its MLP, on the attention's keys; how merged
+    tokens then weigh in attention is ``size_bias``. The tower's own modules do all else, and at a
+    ratio of 1.0 its outputs are what they are without. A tower serves one context and one thread at
+    a time.
 
     Args:
         tower: ``CLIPVisionModel``, ``SiglipVisionModel``, or a model that holds one as
@@ -83,24 +88,36 @@ class TokenMerging:
         kept_ratio: Share of tokens to keep, in [0, 1].
         n_layers: Layers that the merging is spread over, for a tower whose last ones were cut off;
             all of the tower's where it is ``None``.
+        size_bias: ``equation`` suits towers that were not trained on merged tokens, ``released``
+            is the network that AuroraCap's weights were tuned in.
 
     Raises:
-        SettingsError: If the ratio is outside [0, 1], the tower has no layers of a known kind, or
-            its attention takes no bias.
+        SettingsError: If the ratio is outside [0, 1], ``size_bias`` is neither of the two, the
+            tower has no layers of a known kind, or its attention takes no bias and needs one.
 
     Source:
-        AuroraCap (arXiv 2410.03051), section 2.1, equation 1, appendix E, equation 2.
+        AuroraCap (arXiv 2410.03051), section 2.1, equation 1, appendix E, equation 2. ``released``:
+        rese1f/aurora@27f6530, src/xtuner/xtuner/model/aurora.py, ``AuroraAttention``, in training
+        and inference.
     """
 
     sizes: list[torch.Tensor]
     """Of the last pass, aligned with the tower's hidden states: shape (batch, n_tokens) each,
     float32, patches that a token stands for, the class token included and counted as one."""
 
-    def __init__(self, tower: nn.Module, kept_ratio: float, *, n_layers: int | None = None) -> None:
+    def __init__(
+        self,
+        tower: nn.Module,
+        kept_ratio: float,
+        *,
+        n_layers: int | None = None,
+        size_bias: SizeBias = "equation",
+    ) -> None:
         if not 0.0 <= kept_ratio <= 1.0:
             raise SettingsError(
                 f"expected a kept ratio of tokens between 0 and 1, got {kept_ratio!r}"
             )
+        require_size_bias(size_bias)
         model = getattr(tower, "vision_model", tower)
         self._layers = _layers_of(model)
         self._class_token = hasattr(model.embeddings, "class_embedding")
@@ -109,9 +126,10 @@ class TokenMerging:
         self._keys = torch.empty(0)
         self._n_merged = 0
         self.kept_ratio = kept_ratio
+        self.size_bias = size_bias
         self.sizes = []
         attention = model.config._attn_implementation
-        if kept_ratio < 1.0 and attention not in BIASABLE:
+        if size_bias == "equation" and kept_ratio < 1.0 and attention not in BIASABLE:
             raise SettingsError(
                 f"merged tokens need a bias on attention, which {attention!r} does not take; "
                 f"load the vision tower with attn_implementation one of {', '.join(BIASABLE)}"
@@ -165,8 +183,9 @@ class TokenMerging:
         self.sizes = [hidden_states.new_ones((batch, n_tokens), dtype=torch.float32)]
 
     def _bias(self, mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-        """Equation 1's log s on the scores of every query, or the mask alone before any merging."""
-        if self._n_merged == 0 or len(self.sizes) == 1:
+        """Equation 1's log s on the scores of every query, or the mask alone."""
+        # Parity: the log s of a query on all its scores, as released, changes no softmax.
+        if self.size_bias == "released" or self._n_merged == 0 or len(self.sizes) == 1:
             return mask
         bias = self.sizes[-1].log().to(dtype)[:, None, None, :]
         return bias if mask is None else bias + mask
@@ -182,6 +201,18 @@ class TokenMerging:
                 hidden_states, sizes = merge(hidden_states, sizes, matching)
         self.sizes.append(sizes)
         return hidden_states
+
+
+def require_size_bias(value: object) -> None:
+    """Stop at a value that is no ``SizeBias``.
+
+    Raises:
+        SettingsError: If it is none; the text lists those that there are.
+    """
+    if value not in get_args(SizeBias):
+        raise SettingsError(
+            f"expected size_bias as one of {', '.join(get_args(SizeBias))}, got {value!r}"
+        )
 
 
 def _layers_of(model: nn.Module) -> list[nn.Module]:

@@ -12,6 +12,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     is_doubted,
     is_last,
     may_be_cut,
+    places,
     plain,
     the_one,
 )
@@ -99,7 +100,7 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
     """Letters that a sentence states as the answer."""
     for pattern in (_STATED, _CHOSEN, _IS_RIGHT):
-        for found in pattern.finditer(text):
+        for found in places(pattern, text):
             end = found.end() if pattern is _IS_RIGHT else found.end("letter")
             is_article = found["letter"] in "aA" and not _GOES_ON.match(text, end)
             if pattern is _STATED and is_article:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import islice
 from typing import Final, Literal, TypeVar
 
 from lmms_eval_captions.judges.request import Reply
@@ -24,6 +25,8 @@ UNCLEAR: Final[Unclear] = "unclear"
 
 MOST_CHARACTERS: Final = 50_000
 """Characters, reasoning left out, above which a reply says too much to be read."""
+MOST_STATEMENTS: Final = 100
+"""Statements above which a reply repeats itself rather than to answer."""
 _COMPLETE: Final = ("stop", "stop_sequence", "end_turn", "eos", "eos_token")
 """Reasons to finish that say that the judge itself ended its reply."""
 # One character for one, so that positions stay.
@@ -39,11 +42,11 @@ _LATEX: Final = re.compile(
 _DOUBT_BEFORE: Final = re.compile(
     r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|whether|either)\b|n't\b)"
     r"[^.!,;:\n{}]{0,30}\Z"
-    r"|\b(?:if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
+    r"|\b(?:(?<!ask\s)(?<!asks\s)(?<!determine\s)(?<!determines\s)if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
     r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost)\b"
     r"[^a-z0-9.!\n]{0,8}\Z"
-    r"|(?:\b(?:example|looks?\s+like|such\s+as|else|otherwise|assert|return)\b|\be\.g\.|==)"
-    r"[^.!\n{}]{0,30}\Z",
+    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
+    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
@@ -62,6 +65,7 @@ _SCALE: Final = re.compile(r"(?:/|out\s+of\b|of\b)\s{0,4}([0-9]{1,6}(?:\.[0-9]+)
 _GOES_ON: Final = re.compile(
     r"%|\?|/|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
     r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b"
+    r"|(?:indicates?|means?|would|denotes?|represents?|implies)\b"
     r"|,\s{1,2}[-+]?[0-9]|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",
     re.IGNORECASE,
 )
@@ -104,10 +108,17 @@ def the_one(statements: Collection[T | Unclear]) -> T | None:
     >>> the_one(["yes", "yes"]), the_one(["yes", "no"]), the_one(["yes", UNCLEAR]), the_one([])
     ('yes', None, None, None)
     """
+    if len(statements) > MOST_STATEMENTS:
+        return None
     different = set(statements)
     if len(different) != 1 or UNCLEAR in different:
         return None
     return different.pop()  # type: ignore[return-value]  # it is not UNCLEAR
+
+
+def places(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """Where a pattern stands in a text; no more than it takes to see that there are too many."""
+    return list(islice(pattern.finditer(text), MOST_STATEMENTS + 1))
 
 
 def is_doubted(text: str, start: int, end: int) -> bool:

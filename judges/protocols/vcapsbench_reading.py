@@ -15,6 +15,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     is_doubted,
     is_last,
     may_be_cut,
+    places,
     plain,
     the_one,
 )
@@ -29,7 +30,7 @@ _MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<$-]{0,8}"
 _WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
 _ANSWER: Final = (
     rf"(?:\b|_)answer{_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
-    rf"(?:is|would\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
+    rf"(?:\"[^\"\n]{{0,200}}\"\s)?(?:is|would\s+be|must\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
 )
 _HEAD: Final = re.compile(rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:{_ANSWER})?{_WORD}", re.IGNORECASE)
 _STATED: Final = re.compile(
@@ -49,6 +50,7 @@ _ANOTHER: Final = re.compile(
     r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n\])}])",
     re.IGNORECASE,
 )
+_NEITHER: Final = re.compile(r"\b(?:n?either|both)\s+yes\s+(?:n?or|and)\s+no\b", re.IGNORECASE)
 _NO_ANSWER: Final = re.compile(
     r"\b(?:unanswerable|no\s+(?:clear\s+|definite\s+)?answer|(?:can\s?not|can't|could\s+not|impossible\s+to)"
     r"\s+(?:be\s+)?(?:answer|determin|tell|say)\w*)",
@@ -96,7 +98,7 @@ def read_answer(reply: Reply) -> YesNo | None:
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
-    found = _HEAD.match(head) or next(iter([*_LEADING.finditer(head)][-1:]), None)
+    found = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
     if found is None:
         if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
@@ -119,14 +121,16 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
 
 def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     """Statements below an analysis: lines that name an answer."""
-    for found in _LINE_STATED.finditer(text):
+    for found in places(_LINE_STATED, text):
         yield _statement(found, text, cut=cut)
 
 
 def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
-    for found in _STATED.finditer(text):
+    if _NEITHER.search(text):
+        yield UNCLEAR
+    for found in places(_STATED, text):
         yield _statement(found, text, cut=cut)
-    for found in _LEADING.finditer(text):
+    for found in places(_LEADING, text):
         if _CLEAR.match(text, found.end()) or _ANOTHER.match(text, found.end()):
             yield _statement(found, text, cut=cut)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import Block, blocks, outside
 from lmms_eval_captions.judges.protocols.reading import (
+    MOST_STATEMENTS,
     NUMBER,
     UNCLEAR,
     Unclear,
@@ -19,6 +21,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     is_doubted,
     is_last,
     may_be_cut,
+    places,
     plain,
     the_one,
 )
@@ -67,7 +70,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     if as_asked is not None:
         return _on_scale(as_asked[1], as_asked[2])
     cut = may_be_cut(reply)
-    found = list(blocks(text))
+    found = list(islice(blocks(text), MOST_STATEMENTS + 1))
     around = outside(text, found)
     preds: list[Match | Unclear] = []
     scores: list[float | Unclear] = []
@@ -103,7 +106,7 @@ def _score(value: str) -> float | Unclear:
 
 
 def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
-    for label in _PRED.finditer(text):
+    for label in places(_PRED, text):
         end = label.end()
         clear = _LABEL_ENDS.match(text, end) and not (cut and is_last(text, end))
         if not clear or _SAYS_ANOTHER.match(text, end) or is_doubted(text, label.start(), end):
@@ -113,7 +116,7 @@ def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
-    for label in _SCORE.finditer(text):
+    for label in places(_SCORE, text):
         yield _number(label, text, cut=cut)
     if _ODD_SCORE.search(text):
         yield UNCLEAR
@@ -121,7 +124,7 @@ def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
 
 def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float | Unclear | None]]:
     """Sentences that begin with yes or no, with the bare score behind it where there is one."""
-    for label in _LEADING.finditer(text):
+    for label in places(_LEADING, text):
         end = label.end("verdict")
         bare = _BARE_SCORE.match(text, end)
         if bare is not None:

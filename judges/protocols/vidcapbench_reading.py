@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import blocks, outside
 from lmms_eval_captions.judges.protocols.reading import (
+    MOST_STATEMENTS,
     NUMBER,
     UNCLEAR,
     Unclear,
     ends_clearly,
     is_doubted,
     may_be_cut,
+    places,
     plain,
     the_one,
 )
@@ -36,6 +39,7 @@ _ODD_LABEL: Final = re.compile(
     rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
 )
 _ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
+_NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
 _VALUE: Final = re.compile(rf"\s*(?:score\s*[:=]?\s*)?{NUMBER}\s*", re.IGNORECASE)
 _FORM: Final = "score"
 """What the prompt's form has in the place of a number."""
@@ -55,7 +59,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     """
     text = plain(reply)
     cut = may_be_cut(reply)
-    found = list(blocks(text))
+    found = list(islice(blocks(text), MOST_STATEMENTS + 1))
     around = outside(text, found)
     statements: list[Correctness | Unclear] = []
     for block in found:
@@ -64,14 +68,25 @@ def read_correctness(reply: Reply) -> Correctness | None:
             statements.append(UNCLEAR)
         statements += map(_verdict, values)
     statements += _labelled(around, cut=cut)
+    statements += _number_lines(around)
     alone = _ONLY_NUMBER.fullmatch(around) if not found and not cut else None
     if alone is not None:
         statements.append(_verdict(alone["number"]))
     return the_one(statements)
 
 
+def _number_lines(text: str) -> Iterator[Correctness | Unclear]:
+    """Lines that are a number alone, where the first one is; a last line may be cut."""
+    *lines, _ = text.split("\n")
+    if lines and _NUMBER_LINE.fullmatch(lines[0]):
+        for line in lines[: MOST_STATEMENTS + 1]:
+            found = _NUMBER_LINE.fullmatch(line)
+            if found is not None:
+                yield _verdict(found["number"])
+
+
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    for label in _LABEL.finditer(text):
+    for label in places(_LABEL, text):
         end = label.end("number")
         clear = ends_clearly(text, end, top=None, cut=cut)
         if clear and not is_doubted(text, label.start(), end):

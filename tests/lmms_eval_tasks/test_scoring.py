@@ -14,6 +14,7 @@ ITEM: dict[str, object] = {
     "extras": {},
     "n_questions": 3,
     "n_unscored": 0,
+    "n_empty": 0,
     "reasons": {},
 }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from plain_merging import LogSizesOn, plain_states
 from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
 from lmms_eval_captions.model_wrappers.auroracap_checkpoint import Projector
@@ -91,7 +92,7 @@ def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     """What a whole tower gives last but one is what the cut one gives last, merged or not."""
     torch.manual_seed(0)
     tower = tiny_tower()
-    with torch.no_grad(), TokenMerging(tower, 0.3):
+    with torch.no_grad(), TokenMerging(tower, 0.3, size_bias="released"):
         expected = tower(clip(), output_hidden_states=True).hidden_states[-2][:, 1:]
     tokenizer = tiny_tokenizer()
     model = AuroraCap(
@@ -99,6 +100,26 @@ def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     )
     assert torch.equal(torch.stack(model.see(clip(), kept_ratio=0.3)), expected)
     assert len(tower.encoder.layers) == N_LAYERS - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "axis"), [({}, "queries"), ({"size_bias": "equation"}, "keys")]
+)
+def test_the_sizes_weigh_as_released_or_as_in_the_equation(
+    arguments: dict[str, str], axis: LogSizesOn
+) -> None:
+    """By default log s cancels, as in the released network; the equation's weights are a choice."""
+    torch.manual_seed(0)
+    tower, tokenizer = tiny_tower(), tiny_tokenizer()
+    expected = [plain_states(tower, frame, 0.3, axis)[-2][1:] for frame in clip()]
+    model = AuroraCap(
+        tiny_llm(len(tokenizer)),
+        tower,
+        projector=torch.nn.Identity(),
+        tokenizer=tokenizer,
+        **arguments,
+    )
+    torch.testing.assert_close(model.see(clip(), kept_ratio=0.3), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_the_prompt_is_vicunas(model: AuroraCap) -> None:

@@ -112,6 +112,73 @@ def test_a_clip_is_seen_once_for_all_its_prompts(
     assert len(seen) == len(clips)
 
 
+PAPER = {"camera": 0.6, "short": 0.5, "background": 0.4, "main_object": 0.2, "detailed": 0.2}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_each_aspect_is_captioned_at_the_paper_s_ratio(
+    checkpoint: Path, clips: list[Path], batch_size: int
+) -> None:
+    """In one run over several aspects each caption is the one of its own ratio, however batched."""
+    prompts = {f"vdc_{aspect}": "Describe the same." for aspect in PAPER}
+    paper = make(checkpoint, ratio="paper", batch_size=batch_size)
+    together = results_of(paper, clips[:3], prompts)
+    alone = [
+        result
+        for aspect, ratio in PAPER.items()
+        for result in results_of(
+            make(checkpoint, token_kept_ratio=ratio),
+            clips[:3],
+            {f"vdc_{aspect}": "Describe the same."},
+        )
+    ]
+    assert [(one.text, one.token_counts) for one in together] == [
+        (one.text, one.token_counts) for one in alone
+    ]
+    camera, detailed = together[0], together[-3]
+    # Three frames of 16 patches, of which 3 layers merge 1 or 3 each.
+    assert camera.token_counts.input_tokens - detailed.token_counts.input_tokens == 3 * 6
+
+
+def test_a_clip_is_seen_once_for_each_ratio(
+    checkpoint: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Aspects with one ratio, and the same aspect's two tasks, share the tower's work."""
+    model = make(checkpoint, ratio="paper", batch_size=64)
+    ratios: list[float] = []
+    see = model.model.see
+
+    def recording(pixels: object, *, kept_ratio: float, **settings: object) -> object:
+        ratios.append(kept_ratio)
+        return see(pixels, kept_ratio=kept_ratio, **settings)
+
+    monkeypatch.setattr(model.model, "see", recording)
+    kinds = ("vdc_", "vdc_rouge_")
+    prompts = {f"{kind}{aspect}": f"The {aspect}." for aspect in PAPER for kind in kinds}
+    caption_all(model, clips[:2], prompts)
+    assert sorted(ratios) == sorted([*{*PAPER.values()}] * 2)
+
+
+def test_a_task_without_a_ratio_of_the_paper_ends_the_run_at_once(
+    checkpoint: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No caption is written before it turns out that one task has no ratio."""
+    model = make(checkpoint, ratio="paper")
+    monkeypatch.setattr(model, "caption", None)
+    with pytest.raises(SettingsError, match="'capquiz'"):
+        caption_all(model, clips, {"vdc_camera": "Look.", "capquiz": "Look."})
+
+
+def test_the_sizes_weigh_as_released_by_default(checkpoint: Path, clips: list[Path]) -> None:
+    """The equation's weights are asked for by name, and give other captions."""
+    captions = {
+        bias: caption_all(make(checkpoint, token_kept_ratio=0.1, size_bias=bias), clips, PROMPTS)
+        for bias in ("released", "equation")
+    }
+    assert captions["released"] != captions["equation"]
+    assert captions["released"] == caption_all(make(checkpoint), clips, PROMPTS)
+
+
 def test_the_chat_form_gives_the_same(checkpoint: Path, clips: list[Path]) -> None:
     """Simple and chat interface see the same clip and prompt."""
     simple = make(checkpoint, batch_size=4)
@@ -159,6 +226,8 @@ def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path
         ({"dtype": "int8"}, "dtype"),
         ({"max_num_frames": 0}, "n_frames"),
         ({"token_merge_ratio": 0.4}, "token_kept_ratio"),
+        ({"token_kept_ratio": 0.4, "ratio": 0.4}, "by two names"),
+        ({"size_bias": "paper"}, "released, equation"),
     ],
 )
 def test_wrong_arguments_are_named(
@@ -177,7 +246,7 @@ def test_the_command_line_captions_the_sample(checkpoint: Path, tmp_path: Path) 
     run = run_lmms_eval(
         tmp_path / "out", "--model", "caption_auroracap", "--tasks", "vdc_score",
         "--batch_size", "3", "--device", "cpu", "--gen_kwargs", "max_new_tokens=12",
-        "--model_args", f"pretrained={checkpoint},token_kept_ratio=0.5,slowfast=True",
+        "--model_args", f"pretrained={checkpoint},ratio=paper,slowfast=True",
         env=env,
     )  # fmt: skip
     assert run.returncode == 0, run.log

@@ -120,7 +120,7 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
 def test_a_broken_clip_costs_its_own_caption_alone(
     clips: list[Path], tmp_path: Path, logged: list[str]
 ) -> None:
-    """It gets an empty caption and is named once, with the reason; the others are captioned."""
+    """It gets no caption and is named once, with the reason; the others are captioned."""
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no video")
     model = Echo(batch_size=4)
@@ -128,7 +128,7 @@ def test_a_broken_clip_costs_its_own_caption_alone(
     assert [bool(caption) for caption in captions] == [True, False, True] * 5
     assert sum("WARNING no caption for broken.mp4" in line for line in logged) == 1
     assert len(model.outcome.failures) == 5
-    assert any("ERROR 5 document(s) have an empty caption" in line for line in logged)
+    assert any("ERROR 5 document(s) have no caption" in line for line in logged)
 
 
 def test_a_missing_video_is_reported_by_its_document(clips: list[Path]) -> None:
@@ -307,6 +307,18 @@ def test_batches_hold_every_request_once(some: list[Planned], batch_size: int) -
     runs = [(one.generation, one.path) for batch in batches for one in batch]
     changes = sum(before != after for before, after in pairwise(runs))
     assert changes == max(0, len(set(runs)) - 1)
+
+
+def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
+    """Tasks that a captioner treats differently get a caption each, though they ask the same."""
+
+    class Moody(Echo):
+        def variant(self, task: str) -> str:
+            return task[0]
+
+    model = Moody()
+    caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
+    assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
 
 
 def test_random_captions_are_drawn_for_each_request() -> None:

@@ -8,10 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_merging import LogSizesOn, plain_states
 from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.token_merging import (
+    SizeBias,
     TokenMerging,
     merged_per_layer,
     tokens_left,
@@ -118,7 +120,7 @@ def test_equation_2_at_the_released_size(ratio: float, n_merged: int, n_left: in
     assert tokens_left(27 * 27, ratio, 32, n_run=31) == n_left == 729 - 31 * n_merged
 
 
-def strangeness_of_merged_duplicates(kind: str, attention: str, *, biased: bool) -> float:
+def strangeness_of_merged_duplicates(kind: str, attention: str, size_bias: SizeBias) -> float:
     """How far any token is from all of the plain tower's, where only equal patches are merged."""
     tower = make_tower(kind, attention)
     # Columns 0-2 are one patch and 3-5 another, so that 3 merges a layer find duplicates only.
@@ -130,9 +132,7 @@ def strangeness_of_merged_duplicates(kind: str, attention: str, *, biased: bool)
     with torch.no_grad():
         positions[int(kind == "clip") :] = 0.0
     plain = look(tower, pixels)
-    with TokenMerging(tower, 0.6) as merging:
-        if not biased:
-            merging._bias = lambda mask, _dtype: mask  # type: ignore[method-assign]
+    with TokenMerging(tower, 0.6, size_bias=size_bias) as merging:
         merged = look(tower, pixels)
     with torch.no_grad():
         positions.copy_(learned)
@@ -146,9 +146,38 @@ def strangeness_of_merged_duplicates(kind: str, attention: str, *, biased: bool)
 @kinds
 @attentions
 def test_merged_duplicates_weigh_as_much_as_apart(kind: str, attention: str) -> None:
-    """With equation 1's log s, merging equal patches changes nothing; without, it would."""
-    assert strangeness_of_merged_duplicates(kind, attention, biased=True) < 1e-4
-    assert strangeness_of_merged_duplicates(kind, attention, biased=False) > 1e-3
+    """With equation 1's log s, merging equal patches changes nothing; as released, it does."""
+    assert strangeness_of_merged_duplicates(kind, attention, "equation") < 1e-4
+    assert strangeness_of_merged_duplicates(kind, attention, "released") > 1e-3
+
+
+def distance(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
+    """The largest difference of any two numbers in like places."""
+    return max(float((one - two).abs().max()) for one, two in zip(some, others, strict=True))
+
+
+@attentions
+@pytest.mark.parametrize(("size_bias", "axis"), [("released", "queries"), ("equation", "keys")])
+@pytest.mark.parametrize("ratio", [0.1, 0.5])
+def test_every_layer_is_that_of_a_plain_one(
+    attention: str, size_bias: SizeBias, axis: LogSizesOn, ratio: float
+) -> None:
+    """Log s stands where each of the two puts it, worked out by independent, plain code."""
+    tower = make_tower("clip", attention)
+    frame = picture(batch=1)
+    with TokenMerging(tower, ratio, size_bias=size_bias):
+        seen = [states[0] for states in look(tower, frame)]
+    assert distance(seen, plain_states(tower, frame[0], ratio, axis)) < 1e-5
+
+
+def test_log_sizes_along_the_queries_cancel() -> None:
+    """What the released code adds to a query's scores changes nothing; on the keys it would."""
+    tower, frame = make_tower("clip"), picture(batch=1)[0]
+    queries, keys, nothing = (
+        plain_states(tower, frame, 0.1, axis) for axis in ("queries", "keys", "nothing")
+    )
+    assert distance(queries, nothing) < 1e-5
+    assert distance([states[:5] for states in keys], [states[:5] for states in nothing]) > 1e-3
 
 
 @kinds
@@ -203,13 +232,14 @@ def test_layers_cut_off_do_not_change_the_schedule() -> None:
 
 
 def test_attention_that_takes_no_bias_is_refused() -> None:
-    """Flash attention would silently leave out equation 1."""
+    """Flash attention would silently leave out equation 1; as released there is nothing to add."""
     tower = make_tower("clip", "eager")
     tower.config._attn_implementation = "flash_attention_2"
     try:
         with pytest.raises(SettingsError, match="flash_attention_2"):
             TokenMerging(tower, 0.5)
         TokenMerging(tower, 1.0)
+        TokenMerging(tower, 0.5, size_bias="released")
     finally:
         tower.config._attn_implementation = "eager"
 
@@ -219,6 +249,12 @@ def test_a_ratio_that_is_no_share_is_refused(ratio: float) -> None:
     """The kept ratio is a share."""
     with pytest.raises(SettingsError, match="between 0 and 1"):
         TokenMerging(make_tower("clip"), ratio)
+
+
+def test_an_unknown_place_of_the_sizes_is_refused() -> None:
+    """The message names the two that there are."""
+    with pytest.raises(SettingsError, match=r"released, equation.*'keys'"):
+        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type]
 
 
 def test_a_model_of_another_kind_is_refused() -> None:
