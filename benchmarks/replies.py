@@ -267,7 +267,7 @@ class Attack:
 
 
 _ATTACKS: Final[tuple[tuple[float, Callable[[Attack], None]], ...]] = (
-    (0.002, Attack.blow_up),
+    (0.005, Attack.blow_up),
     (0.40, Attack.cut_wild),
     (0.10, Attack.contradict),
     (0.10, Attack.blur),

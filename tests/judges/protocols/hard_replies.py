@@ -86,6 +86,41 @@ _NO0: Final = ("no", 0.0)
 _NO1: Final = ("no", 1.0)
 
 VDC: Final[tuple[HardReply, ...]] = (
+    _vdc(
+        "To evaluate this, compare the two answers.\n\n1. The correct answer is \"a red car\".\n2. The predicted answer is \"a car\".\n\nThe colour is missing.\n\n{'pred': 'yes', 'score': 3}",
+        ("yes", 3.0),
+        "numbered steps first (GPT-4o)",
+    ),
+    _vdc(
+        "### Evaluation\n\n**Pred**: Yes  \n**Score**: 5  \n\n**Reason**: both say that the dog is brown.",
+        _YES5,
+        "headings and bold",
+    ),
+    _vdc("Output: {'pred': 'no', 'score': 0}", _NO0, "a label before"),
+    _vdc('"pred": "yes", "score": 5', _YES5, "no braces"),
+    _vdc("{'pred': 'no', 'score': 2}\n\nScore: 2/5", ("no", 2.0), "the score restated out of five"),
+    HardReply(
+        "vdc",
+        '{"pred": "yes", "score": 4}\n{"pred": "yes", "score": 4}\n{"pred": "yes"',
+        _YES4,
+        "restated until it is cut (SmolLM)",
+        finish_reason="length",
+    ),
+    _vdc_none(
+        "{'pred': 'yes', 'score': 4.8}.\n{'pred': 'no', 'score': 0.2}.\n{'pred': 'yes', 'score': 4.8}.",
+        "three dictionaries (SmolLM)",
+    ),
+    _vdc_none(
+        "The predicted answer is: 'red'. The correct answer is: 'red'. The score is 5.",
+        "no verdict",
+        _YES5,
+    ),
+    _vdc_none("pred = 'yes'\nscore = 4\nprint({'pred': pred, 'score': score})", "code", _YES4),
+    _vdc_none(
+        "{'pred': 'no', 'score': 1} ({'pred': 'yes'} would need the colour.)",
+        "half of another verdict",
+        _NO1,
+    ),
     _vdc("{'pred': 'yes', 'score': 5}", _YES5, "as asked"),
     _vdc("{'pred': 'yes', 'score': 4.8}", ("yes", 4.8), "exactly the form of the example"),
     _vdc("{'pred': 'no', 'score': 5}", ("no", 5.0), "well formed, whatever its values"),
@@ -282,6 +317,29 @@ _vcb = partial(HardReply, "vidcapbench")
 _vcb_none = partial(_none, "vidcapbench")
 
 VIDCAPBENCH: Final[tuple[HardReply, ...]] = (
+    _vcb(
+        '**Analysis:**\n- Subject: the man, as in the correct answer.\n- Action: running, where the correct one is walking.\n\n**Result:**\n```json\n{"score": -1, "analysis": "The action contradicts."}\n```',
+        "wrong",
+        "analysis first, then fenced (Qwen)",
+    ),
+    _vcb(
+        "Score: 1, the predicted answer mentions the correct answer. Score: 1, the predicted answer mentions the correct answer.",
+        "partial",
+        "restated (SmolLM)",
+    ),
+    _vcb(
+        "score: 0\nanalysis: The prediction has 2 dogs where the answer has 1.",
+        "neutral",
+        "labelled lines with counts",
+    ),
+    _vcb("Result: {'score': 1}", "partial", "a label before"),
+    _vcb_none("The predicted answer deserves 1 point.", "points", "partial"),
+    _vcb_none("I'd rate it 2.", "no score named", "correct"),
+    _vcb_none(
+        '{"score": 2, "analysis": "Same."}\n\nQuestion: Who runs?\nCorrect Answer: a man\nPredicted Answer: a tree\nYour Result: {"score": 0, "analysis": "Not mentioned."}',
+        "rambles on with a question of its own",
+        "correct",
+    ),
     _vcb('{"score": 2, "analysis": "It is the same."}', "correct", "as asked"),
     _vcb('{"score": 1, "analysis": "Less precise."}', "partial", "as asked"),
     _vcb('{"score": 0, "analysis": "Not mentioned."}', "neutral", "as asked"),
@@ -469,6 +527,30 @@ _vcaps = partial(HardReply, "vcapsbench")
 _vcaps_none = partial(_none, "vcapsbench")
 
 VCAPSBENCH: Final[tuple[HardReply, ...]] = (
+    _vcaps(
+        "The caption is a description of a video. The question is about the video. The answer is yes.",
+        "yes",
+        "sentences first (SmolLM)",
+    ),
+    _vcaps(
+        "**Answer**: No\n\n**Analysis**: the caption says that it is blue.", "no", "bold labels"
+    ),
+    _vcaps(
+        "No@@@No, the caption says that the car is blue.", "no", "the label again in the analysis"
+    ),
+    _vcaps(
+        "Unanswerable@@@The answer is not in the caption.",
+        "unanswerable",
+        "the word answer in the analysis",
+    ),
+    _vcaps("Yes, no doubt.", "yes", "a no that is none"),
+    _vcaps_none(
+        "Yes@@@The car is red.\n\nQuestion: Is the dog brown?\nNo@@@The dog is black.",
+        "rambles on with a question of its own",
+        "yes",
+    ),
+    _vcaps_none("No, yes is not what the caption says.", "two labels", "no"),
+    _vcaps_none("The caption says yes.", "no answer of its own", "yes"),
     _vcaps("Yes@@@The caption says that the car is red.", "yes", "as asked"),
     _vcaps("No@@@The caption says that the car is blue.", "no", "as asked"),
     _vcaps("Unanswerable@@@The caption does not speak about the car.", "unanswerable", "as asked"),
@@ -646,6 +728,19 @@ _quiz = partial(HardReply, "capquiz")
 _quiz_none = partial(_none, "capquiz")
 
 CAPQUIZ: Final[tuple[HardReply, ...]] = (
+    _quiz(
+        "Looking at the options:\n- A. A red car: the caption says blue.\n- B. A blue car: it fits.\n\nAnswer: B",
+        "B",
+        "options weighed first",
+    ),
+    _quiz(
+        "Step 1: C is a bicycle, which is not named.\nStep 2: the car is blue.\nSo the answer is **B**.",
+        "B",
+        "steps first",
+    ),
+    _quiz("The answer is B. A blue car is what the caption describes.", "B", "an article behind"),
+    _quiz_none("C. A bicycle, not A. A red car", "two options", "C"),
+    _quiz_none("Answer is D. F is for when nothing is said.", "two letters", "D"),
     _quiz("B", "B", "the letter alone"),
     _quiz("A", "A", "the letter alone"),
     _quiz("F", "F", "the letter alone"),
@@ -797,6 +892,16 @@ _one = partial(HardReply, "gveval_overall")
 _one_none = partial(_none, "gveval_overall")
 
 GVEVAL_OVERALL: Final[tuple[HardReply, ...]] = (
+    _one(
+        "## Evaluation\n1. **Accuracy**: good.\n2. **Completeness**: it misses 1 of 2 events.\n\nThe final score is **$65$**.",
+        (65.0,),
+        "headings first (GPT-4o)",
+    ),
+    _one("The final score is $$65$$.", (65.0,), "doubled markers"),
+    _one(r"The final score is \(65\).", (65.0,), "LaTeX's other markers"),
+    _one("Final Score: $65$ / $100$", (65.0,), "both numbers in markers"),
+    _one("30 + 35 = 65. The final score is $65$.", (65.0,), "a sum first"),
+    _one_none("I would rate this caption a 65.", "no final score named", (65.0,)),
     _one("The caption is right but short. The final score is $85$.", (85.0,), "as asked"),
     _one(
         "It misses 2 of 3 dogs and all 4 cats. The final score is $40$.",
@@ -896,6 +1001,21 @@ _four_none = partial(_none, "gveval_accr")
 _ALL: Final = (85.0, 70.0, 90.0, 95.0)
 
 GVEVAL_ACCR: Final[tuple[HardReply, ...]] = (
+    _four(
+        "### Accuracy\nIt is right. The Accuracy score is α85α.\n\n### Completeness\nIt misses 2 dogs. The Completeness score is β70β.\n\n### Conciseness\nShort. The Conciseness score is ψ90ψ.\n\n### Relevance\nThe Relevance score is δ95δ.",
+        _ALL,
+        "headings (GPT-4o)",
+    ),
+    _four(
+        "The accuracy score is **α85α**, completeness is **β70β**, conciseness is **ψ90ψ** and relevance is **δ95δ**.",
+        _ALL,
+        "one sentence with bold",
+    ),
+    _four(
+        "Accuracy: 85%\nCompleteness: 70%\nConciseness: 90%\nRelevance: 95%",
+        _ALL,
+        "percent of the scale's hundred",
+    ),
     _four(
         "It is right. The Accuracy score is α85α. It misses 2 dogs. The Completeness score is β70β. Short. The Conciseness score is ψ90ψ. To the point. The Relevance score is δ95δ.",
         _ALL,
