@@ -64,7 +64,7 @@ _LINE_ENDS: Final = re.compile(
     r"(?:\s*(?:/|out\s+of)\s*[0-9]{1,6}|\s*%)?[ \t*_`'\")\]]{0,8}(?:\Z|[\n.;,(|\u2014]|\s-\s)",
     re.IGNORECASE,
 )
-_MOST_NUMBERS: Final = 300
+_MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
 

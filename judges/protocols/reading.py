@@ -25,7 +25,7 @@ UNCLEAR: Final[Unclear] = "unclear"
 
 MOST_CHARACTERS: Final = 50_000
 """Characters, reasoning left out, above which a reply says too much to be read."""
-MOST_STATEMENTS: Final = 100
+MOST_STATEMENTS: Final = 40
 """Statements above which a reply repeats itself rather than to answer."""
 _COMPLETE: Final = ("stop", "stop_sequence", "end_turn", "eos", "eos_token")
 """Reasons to finish that say that the judge itself ended its reply."""
@@ -55,7 +55,7 @@ _DOUBT_AFTER: Final = re.compile(
 _REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
 
-_REST: Final = re.compile(r"[\s*_`'\"]*\Z")
+_REST: Final = re.compile(r"[\s*_`'\".]*\Z")
 
 NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
