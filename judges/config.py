@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from math import inf
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import LEXICAL, Settings
@@ -21,12 +22,18 @@ class JudgeConfig:
     runs: int = 1
     """Independent judge runs, seeds 0..runs-1."""
     timeout_s: float = 120.0
+    extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
+    """What moves this judge's scores and is not the benchmark's own, for the signature."""
 
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
             raise SettingsError(
                 "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
                 f"got {self}"
+            )
+        if not 0.0 <= self.temperature < inf:
+            raise SettingsError(
+                f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
             )
 
     @classmethod
@@ -36,16 +43,24 @@ class JudgeConfig:
         Raises:
             SettingsError: If a key is unknown or a value cannot be used.
         """
-        known = [field.name for field in fields(cls)]
+        known = [one.name for one in fields(cls) if one.metadata.get("is_key", True)]
         unknown = sorted(set(defaults) - set(known))
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
-        values = dict(defaults)
-        if settings.judge:
-            values["model"] = settings.judge
-        if settings.runs:
-            values["runs"] = settings.runs
-        return cls(**values)  # type: ignore[arg-type]  # checked when built
+        own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
+        config = replace(
+            own,
+            model=settings.judge or own.model,
+            runs=settings.runs or own.runs,
+            timeout_s=settings.timeout_s or own.timeout_s,
+        )
+        if settings.temperature is None or settings.temperature == own.temperature:
+            return config
+        return replace(
+            config,
+            temperature=settings.temperature,
+            extras={"temperature": f"{settings.temperature:g}"},
+        )
 
     @property
     def label(self) -> str:

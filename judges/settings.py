@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -46,6 +46,10 @@ class Settings:
     """Most requests in flight, all replicas together, >= 1."""
     runs: int | None
     """Independent judge runs that replace each benchmark's own number, >= 1, or ``None``."""
+    temperature: float | None
+    """Sampling temperature that replaces each benchmark's own, >= 0, or ``None``."""
+    timeout_s: float | None
+    """Seconds until a reply must be complete, in place of each benchmark's own, or ``None``."""
     cache: Path
     """Folder of verdicts, captions and data."""
     data: str | None
@@ -118,6 +122,8 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         api_key=text("OPENAI_API_KEY"),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
+        temperature=_temperature(text("LMMS_CAPTIONS_JUDGE_TEMPERATURE")),
+        timeout_s=_seconds(text("LMMS_CAPTIONS_JUDGE_TIMEOUT")),
         cache=Path(cache).expanduser() if cache else Path.home() / ".cache" / "lmms-eval-captions",
         data=text("LMMS_CAPTIONS_DATA"),
         t5=Path(t5).expanduser() if t5 else None,
@@ -225,22 +231,47 @@ def _choice(name: str, value: str | None, known: tuple[S, ...]) -> S:
 def _dollars(name: str, value: str | None) -> float | None:
     if value is None:
         return None
-    try:
-        dollars = float(value.removeprefix("$"))
-    except ValueError:
-        dollars = 0.0
+    dollars = _number(value.removeprefix("$"))
     if not 0.0 < dollars < inf:
         raise SettingsError(f"{name}: expected US dollars above 0, such as 20, got {value!r}")
     return dollars
 
 
+def _temperature(value: str | None) -> float | None:
+    if value is None:
+        return None
+    temperature = _number(value)
+    if not 0.0 <= temperature < inf:
+        raise SettingsError(
+            "LMMS_CAPTIONS_JUDGE_TEMPERATURE: expected a sampling temperature of at least 0, such "
+            f"as 0.7, got {value!r}"
+        )
+    return temperature
+
+
+def _seconds(value: str | None) -> float | None:
+    if value is None:
+        return None
+    seconds = _number(value)
+    if not 0.0 < seconds < inf:
+        raise SettingsError(
+            f"LMMS_CAPTIONS_JUDGE_TIMEOUT: expected seconds above 0, such as 300, got {value!r}"
+        )
+    return seconds
+
+
 def _share(name: str, value: str | None, default: float) -> float:
     if value is None:
         return default
-    try:
-        share = float(value)
-    except ValueError:
-        share = -1.0
+    share = _number(value)
     if not 0.0 <= share <= 1.0:
         raise SettingsError(f"{name}: expected a share between 0 and 1, got {value!r}")
     return share
+
+
+def _number(value: str) -> float:
+    """A number, ``nan`` where it is none: no comparison with that holds."""
+    try:
+        return float(value)
+    except ValueError:
+        return nan

@@ -121,11 +121,17 @@ def submit_caption(
 
     @cache
     def records() -> C:
-        made = make(task, video_id, len(chains), wait(), extras)
+        judged = wait()
+        made = make(task, video_id, len(chains), judged, {**extras, **judging_extras(judged)})
         made.report_usage()
         return made
 
     return records
+
+
+def judging_extras(judged: Judged[J]) -> dict[str, str]:
+    """What of a caption's judging moves its score and is not the benchmark's own."""
+    return dict(judged.config.extras) if judged.config else {}
 
 
 def pending(

@@ -53,6 +53,12 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "many"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "-1"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "1.5"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "-0.1"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "warm"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "nan"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "0"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "inf"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "5 min"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),
@@ -90,6 +96,38 @@ def test_the_environment_wins_over_the_benchmark() -> None:
     settings = read_settings({"LMMS_CAPTIONS_JUDGE": "mine", "LMMS_CAPTIONS_JUDGE_RUNS": "3"})
     config = JudgeConfig.build({"model": "paper", "runs": 1, "max_tokens": 9}, settings)
     assert (config.model, config.runs, config.max_tokens) == ("mine", 3, 9)
+
+
+@pytest.mark.parametrize(
+    ("own", "value", "temperature", "extras"),
+    [
+        pytest.param(0.0, None, 0.0, {}, id="not-set"),
+        pytest.param(0.0, "1", 1.0, {"temperature": "1"}, id="replaced"),
+        pytest.param(1.0, "0", 0.0, {"temperature": "0"}, id="zero-is-a-value"),
+        pytest.param(0.0, "0.0", 0.0, {}, id="the-benchmark's-own"),
+        pytest.param(0.0, "0.25", 0.25, {"temperature": "0.25"}, id="fraction"),
+    ],
+)
+def test_a_temperature_of_ones_own_is_noted_where_it_differs(
+    own: float, value: str | None, temperature: float, extras: dict[str, str]
+) -> None:
+    """It replaces the benchmark's; the signature holds it where it is not the benchmark's."""
+    environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_TEMPERATURE": value}
+    config = JudgeConfig.build({"model": "paper", "temperature": own}, read_settings(environ))
+    assert (config.temperature, config.extras) == (temperature, extras)
+
+
+def test_a_timeout_of_ones_own_moves_no_score() -> None:
+    """It replaces the benchmark's seconds and is in no signature."""
+    settings = read_settings({"LMMS_CAPTIONS_JUDGE_TIMEOUT": "7.5"})
+    config = JudgeConfig.build({"model": "paper", "timeout_s": 120}, settings)
+    assert (config.timeout_s, config.extras) == (7.5, {})
+
+
+def test_a_yaml_names_no_extras() -> None:
+    """What goes into the signature beside the judge is computed, not configured."""
+    with pytest.raises(SettingsError, match="extras"):
+        JudgeConfig.build({"model": "paper", "extras": {"a": "b"}}, read_settings({}))
 
 
 def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
