@@ -22,8 +22,11 @@ class JudgeConfig:
     runs: int = 1
     """Independent judge runs, seeds 0..runs-1."""
     timeout_s: float = 120.0
+    asks: int | None = None
+    """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
+    (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
     extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
-    """What moves this judge's scores and is not the benchmark's own, for the signature."""
+    """What else moves this judge's scores, for the signature."""
 
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
@@ -31,6 +34,8 @@ class JudgeConfig:
                 "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
                 f"got {self}"
             )
+        if self.asks not in (None, 1, 3):
+            raise SettingsError(f"metadata.judge: expected asks of 1 or 3, got {self.asks!r}")
         if not 0.0 <= self.temperature < inf:
             raise SettingsError(
                 f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
@@ -48,18 +53,22 @@ class JudgeConfig:
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
-        config = replace(
+        extras: dict[str, str] = {}
+        asks, temperature = own.asks, own.temperature
+        if own.asks is not None:
+            asks = settings.vcapsbench_asks
+            extras["asks"] = str(asks)
+        if settings.temperature is not None and settings.temperature != own.temperature:
+            temperature = settings.temperature
+            extras["temperature"] = f"{temperature:g}"
+        return replace(
             own,
             model=settings.judge or own.model,
             runs=settings.runs or own.runs,
             timeout_s=settings.timeout_s or own.timeout_s,
-        )
-        if settings.temperature is None or settings.temperature == own.temperature:
-            return config
-        return replace(
-            config,
-            temperature=settings.temperature,
-            extras={"temperature": f"{settings.temperature:g}"},
+            temperature=temperature,
+            asks=asks,
+            extras=extras,
         )
 
     @property

@@ -26,6 +26,9 @@ SAMPLE = "sample"
 VIDCAPBENCH_FORMATS = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
 
+VCAPSBENCH_ASKS = ("3", "1")
+"""How often VCapsBench may ask each question: the paper's three times first, the script's once."""
+
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 
@@ -58,6 +61,8 @@ class Settings:
     """T5 ``spiece.model`` or tokenizer folder, or ``None``."""
     vidcapbench_format: str
     """Caption format that VidCapBench asks captioners for, one of ``VIDCAPBENCH_FORMATS``."""
+    vcapsbench_asks: int
+    """How often VCapsBench asks each question in a judge run, 1 or 3."""
     max_unscored: float
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
     mode: JudgeMode
@@ -131,6 +136,13 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
             "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT",
             text("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT"),
             VIDCAPBENCH_FORMATS,
+        ),
+        vcapsbench_asks=int(
+            _choice(
+                "LMMS_CAPTIONS_VCAPSBENCH_ASKS",
+                text("LMMS_CAPTIONS_VCAPSBENCH_ASKS"),
+                VCAPSBENCH_ASKS,
+            )
         ),
         max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
         mode=mode,

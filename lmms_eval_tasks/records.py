@@ -130,7 +130,7 @@ def submit_caption(
 
 
 def judging_extras(judged: Judged[J]) -> dict[str, str]:
-    """What of a caption's judging moves its score and is not the benchmark's own."""
+    """Fields of the signature that follow from how a caption was judged."""
     return dict(judged.config.extras) if judged.config else {}
 
 

@@ -1,4 +1,4 @@
-"""VCapsBench: a yes-no question answered from the caption alone, three times, by consensus.
+"""VCapsBench: a yes-no question answered from the caption alone, by consensus of three asks.
 
 Source: VCapsBench (arXiv 2505.23484), section 3.4 and section 4, "Experimental Setup". The judge
 prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.engine import Ask
 
 N_ASKS: Final = 3
-"""How often each question is asked; the answer that most asks give counts."""
+"""How often each question is asked where the judge's configuration does not say: the paper asks
+three times, and the answer that most asks give counts. The released script asks once."""
 
 _LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
 # Bounded, as several of these stand side by side: no reply may take long to read.
@@ -61,13 +62,14 @@ async def judge_question(
         question: Question and gold answer.
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.
-        run: Judge run, >= 0; its asks are sent with the seeds ``3 run`` to ``3 run + 2``.
+        run: Judge run, >= 0; its asks are sent with the seeds ``3 run`` to ``3 run + 2``. The first
+            ask is the same where there is only one, so that more asks buy only what is missing.
     """
     asked: list[Asked[YesNo]] = [
         await ask(
             _request(question, caption, config=config, seed=N_ASKS * run + index), read_answer
         )
-        for index in range(N_ASKS)
+        for index in range(config.asks or N_ASKS)
     ]
     answers = tuple(one.value for one in asked)
     predicted = consensus(answers)
@@ -87,7 +89,7 @@ async def judge_question(
 
 
 def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
-    """The answer that at least two of three asks give.
+    """The answer that more than half of the asks give: two of three, or the only one.
 
     Deviation: the paper does not say what counts where no two agree. Three different answers are
     ``unanswerable`` here: the caption does not settle the question. Where an ask could not be read
@@ -103,9 +105,11 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
     ('yes', 'unanswerable')
     >>> consensus(["yes", "no", None]) is None, consensus(["yes", None, None]) is None
     (True, True)
+    >>> consensus(["no"]), consensus([None]) is None
+    ('no', True)
     """
     for answer in answers:
-        if answer is not None and 2 * answers.count(answer) > N_ASKS:
+        if answer is not None and 2 * answers.count(answer) > len(answers):
             return answer
     return None if None in answers else "unanswerable"
 
@@ -179,4 +183,6 @@ def _telling_reply(asked: Sequence[Asked[YesNo]], predicted: YesNo | None) -> st
 
 def _reason(asked: Sequence[Asked[YesNo]]) -> str:
     failed = [one.reason for one in asked if one.value is None]
-    return f"{len(failed)} of {N_ASKS} asks failed and no two agree: {failed[-1]}"
+    if len(asked) == 1:
+        return str(failed[0])
+    return f"{len(failed)} of {len(asked)} asks failed and no two agree: {failed[-1]}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.vcapsbench import N_ASKS, Question, judge_question
+from lmms_eval_captions.judges.protocols.vcapsbench import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
@@ -101,7 +101,6 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(_TEMPLATE),
         chains=[partial(chain, question) for question in questions],
-        asks=str(N_ASKS),
     )
     return pending(
         records,

@@ -59,6 +59,8 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "0"),
         ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "inf"),
         ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "5 min"),
+        ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "2"),
+        ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "three"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),
@@ -115,6 +117,23 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
     environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_TEMPERATURE": value}
     config = JudgeConfig.build({"model": "paper", "temperature": own}, read_settings(environ))
     assert (config.temperature, config.extras) == (temperature, extras)
+
+
+@pytest.mark.parametrize(("value", "asks"), [(None, 3), ("3", 3), ("1", 1)])
+def test_asks_concern_the_benchmark_that_has_them(value: str | None, asks: int) -> None:
+    """VCapsBench's YAML names asks, so the setting replaces them; others know none."""
+    environ = {} if value is None else {"LMMS_CAPTIONS_VCAPSBENCH_ASKS": value}
+    settings = read_settings(environ)
+    config = JudgeConfig.build({"model": "paper", "asks": 3}, settings)
+    assert (config.asks, config.extras) == (asks, {"asks": str(asks)})
+    other = JudgeConfig.build({"model": "paper"}, settings)
+    assert (other.asks, other.extras) == (None, {})
+
+
+def test_a_number_of_asks_without_a_majority_is_an_error() -> None:
+    """A YAML that asks twice is refused: two answers that differ would decide nothing."""
+    with pytest.raises(SettingsError, match="asks of 1 or 3, got 2"):
+        JudgeConfig(model="paper", asks=2)
 
 
 def test_a_timeout_of_ones_own_moves_no_score() -> None:
