@@ -131,7 +131,10 @@ def submit_caption(
 
 def judging_extras(judged: Judged[J]) -> dict[str, str]:
     """Fields of the signature that follow from how a caption was judged."""
-    return dict(judged.config.extras) if judged.config else {}
+    extras = judged.config.extras if judged.config else {}
+    refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
+    # What was refused was not sent, whatever was set.
+    return {**extras, **dict.fromkeys(sorted(refused), "refused")}
 
 
 def pending(

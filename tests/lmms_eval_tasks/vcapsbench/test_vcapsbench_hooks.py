@@ -194,6 +194,21 @@ def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(
     assert sorted(body["seed"] for body in server.bodies) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
+def test_a_refused_seed_is_in_the_signature_also_of_a_rerun(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Three asks stay three requests without their seeds; the store remembers why."""
+    server = serve(refuses_seed=True)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    signature = hooks.aggregate_signature(_process("one")["signature"])
+    assert "|asks:3|seed:refused|unscored:0/3|" in signature
+    assert server.counts.n_answered == 9
+    n_before = server.counts.n_requests
+    BENCH.close()
+    assert hooks.aggregate_signature(_process("one")["signature"]) == signature
+    assert server.counts.n_requests == n_before
+
+
 def test_one_ask_that_cannot_be_read_is_unscored_with_its_own_reason(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
