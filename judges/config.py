@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import inf
 
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import LEXICAL, Settings
 
 
@@ -25,6 +26,8 @@ class JudgeConfig:
     asks: int | None = None
     """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
     (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
+    """What the judge is asked with."""
     extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
     """What else moves this judge's scores, for the signature."""
 
@@ -53,6 +56,8 @@ class JudgeConfig:
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
+        prompts = Prompts(settings.prompts)
+        prompts.check()
         extras: dict[str, str] = {}
         asks, temperature = own.asks, own.temperature
         if own.asks is not None:
@@ -68,6 +73,7 @@ class JudgeConfig:
             timeout_s=settings.timeout_s or own.timeout_s,
             temperature=temperature,
             asks=asks,
+            prompts=prompts,
             extras=extras,
         )
 

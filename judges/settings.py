@@ -61,6 +61,8 @@ class Settings:
     """T5 ``spiece.model`` or tokenizer folder, or ``None``."""
     vidcapbench_format: str
     """Caption format that VidCapBench asks captioners for, one of ``VIDCAPBENCH_FORMATS``."""
+    prompts: Path | None
+    """Folder of prompts that replace packaged ones, or ``None``."""
     vcapsbench_asks: int
     """How often VCapsBench asks each question in a judge run, 1 or 3."""
     max_unscored: float
@@ -137,6 +139,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
             text("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT"),
             VIDCAPBENCH_FORMATS,
         ),
+        prompts=prompt_folder(env),
         vcapsbench_asks=int(
             _choice(
                 "LMMS_CAPTIONS_VCAPSBENCH_ASKS",
@@ -151,6 +154,19 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rank=int(env.get("RANK", "0") or 0),
         world_size=int(env.get("WORLD_SIZE", "1") or 1),
     )
+
+
+def prompt_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Folder of prompts that replace packaged ones, ``None`` for none.
+
+    By itself, as captioners are asked before the settings of the judge are looked at.
+
+    Args:
+        environ: Variables to read, by default the process's own.
+    """
+    env = os.environ if environ is None else environ
+    folder = env.get("LMMS_CAPTIONS_PROMPTS", "").strip()
+    return Path(folder).expanduser() if folder else None
 
 
 def is_loopback(url: str) -> bool:

@@ -161,9 +161,9 @@ def _submit(
     """Ask the judge about every candidate; the result waits for it."""
     task = f"msvd_meta_eval_{setting}"
     waits = [_ask(item, setting, sampling, task) for item in items]
-    extras = signature_extras(setting, sampling)
+    extras, prompts = signature_extras(setting, sampling), (GVeval(setting).prompt_name,)
     return lambda: [
-        GVevalRecords(task, item.video_id, 1, judged, {**extras, **judging_extras(judged)})
+        GVevalRecords(task, item.video_id, 1, judged, {**extras, **judging_extras(judged, prompts)})
         for item, judged in zip(items, (wait() for wait in waits), strict=True)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from operator import add
@@ -90,6 +90,7 @@ def submit_caption(
     video_id: str,
     defaults: Mapping[str, object],
     chains: Sequence[Callable[[JudgeConfig, int], Chain[J]]],
+    prompts: Sequence[str],
     aspect: str | None = None,
     **extras: str,
 ) -> Callable[[], C]:
@@ -102,6 +103,7 @@ def submit_caption(
         video_id: The video.
         defaults: The benchmark's ``metadata.judge``.
         chains: For each question, makes the chain of one run from the judge and the run's number.
+        prompts: What captioner and judge are asked with, as :meth:`Prompts.extras` takes it.
         aspect: Aspect of the caption where a benchmark has several.
         extras: Further fields of the signature.
 
@@ -122,16 +124,24 @@ def submit_caption(
     @cache
     def records() -> C:
         judged = wait()
-        made = make(task, video_id, len(chains), judged, {**extras, **judging_extras(judged)})
+        made = make(
+            task, video_id, len(chains), judged, {**extras, **judging_extras(judged, prompts)}
+        )
         made.report_usage()
         return made
 
     return records
 
 
-def judging_extras(judged: Judged[J]) -> dict[str, str]:
-    """Fields of the signature that follow from how a caption was judged."""
-    extras = judged.config.extras if judged.config else {}
+def judging_extras(judged: Judged[J], prompts: Iterable[str]) -> dict[str, str]:
+    """Fields of the signature that follow from how a caption was judged.
+
+    Args:
+        judged: The caption's judgements.
+        prompts: What was asked with, as :meth:`Prompts.extras` takes it.
+    """
+    config = judged.config
+    extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
     refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
     # What was refused was not sent, whatever was set.
     return {**extras, **dict.fromkeys(sorted(refused), "refused")}

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, Asked, YesNo
@@ -161,7 +160,9 @@ def _may_be_cut(reply: Reply, text: str, label: re.Match[str]) -> bool:
 def _request(question: Question, caption: str, *, config: JudgeConfig, seed: int) -> Request:
     return request_of(
         "vcapsbench_answer",
-        load_prompt("vcapsbench_answer").render(caption=caption, question=question.question),
+        config.prompts.load("vcapsbench_answer").render(
+            caption=caption, question=question.question
+        ),
         config=config,
         seed=seed,
         stand_in=partial(_lexical_answer, question.question, caption),

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Asked, Match, MatchJudgement
@@ -151,7 +150,7 @@ def _checked(verdict: str, score: str) -> tuple[Match, float] | None:
 def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
     return request_of(
         "vdc_answer",
-        load_prompt("vdc_answer").render(caption=caption, question=question.question),
+        config.prompts.load("vdc_answer").render(caption=caption, question=question.question),
         config=config,
         seed=run,
         stand_in=partial(lexical.best_sentence, caption, question.question),
@@ -159,7 +158,7 @@ def _answer_request(question: Question, caption: str, *, config: JudgeConfig, ru
 
 
 def _match_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = load_prompt("vdc_match").render(
+    messages = config.prompts.load("vdc_match").render(
         question=question.question, answer=question.answer, predicted_answer=predicted
     )
     return request_of(

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -62,9 +62,7 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The aspect's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("vdc_caption")[str(doc["aspect"])]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt("vdc_caption", str(doc["aspect"]), lmms_eval_specific_kwargs)
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -129,6 +127,7 @@ def _submit(
             matcher=matcher,
         )
 
+    steps = ("vdc_answer", "vdc_match") if matcher is None else ("vdc_answer",)
     return submit_caption(
         VdcRecords,
         caption,
@@ -137,6 +136,7 @@ def _submit(
         aspect=str(doc["aspect"]),
         defaults=judge_defaults(_TEMPLATE),
         chains=[partial(chain, Question(pair["question"], pair["answer"])) for pair in _pairs(doc)],
+        prompts=(*steps, f"vdc_caption.{doc['aspect']}"),
         **extras,
     )
 

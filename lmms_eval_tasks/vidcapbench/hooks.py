@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -79,9 +79,9 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The prompt of the caption format, between a model's ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("vidcapbench_caption")[str(doc["caption_format"])]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt(
+        "vidcapbench_caption", str(doc["caption_format"]), lmms_eval_specific_kwargs
+    )
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -103,6 +103,11 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(_TEMPLATE),
         chains=[partial(chain, question) for question in questions],
+        prompts=(
+            "vidcapbench_answer",
+            "vidcapbench_judge",
+            f"vidcapbench_caption.{doc['caption_format']}",
+        ),
         format=str(doc["caption_format"]),
     )
     return pending(
