@@ -23,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAM
     resolve,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos, video_path
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import keep_for_group
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.records import VidCapBenchRecords
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report
 
@@ -124,6 +125,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_acc(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``acc`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
+    keep_for_group(records)
     acc = _headline("acc", records)
     if not isnan(acc):
         subset = str(records[0]["task"])[-2:].upper()
