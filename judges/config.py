@@ -61,7 +61,7 @@ class JudgeConfig:
         extras: dict[str, str] = {}
         asks, temperature = own.asks, own.temperature
         if own.asks is not None:
-            asks = settings.vcapsbench_asks
+            asks = settings.vcapsbench_asks or own.asks
             extras["asks"] = str(asks)
         if settings.temperature is not None and settings.temperature != own.temperature:
             temperature = settings.temperature

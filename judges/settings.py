@@ -26,8 +26,8 @@ SAMPLE = "sample"
 VIDCAPBENCH_FORMATS = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
 
-VCAPSBENCH_ASKS = ("3", "1")
-"""How often VCapsBench may ask each question: the paper's three times first, the script's once."""
+VCAPSBENCH_ASKS = ("1", "3")
+"""How often VCapsBench may ask: the released script asks once, the paper three times."""
 
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
@@ -63,8 +63,8 @@ class Settings:
     """Caption format that VidCapBench asks captioners for, one of ``VIDCAPBENCH_FORMATS``."""
     prompts: Path | None
     """Folder of prompts that replace packaged ones, or ``None``."""
-    vcapsbench_asks: int
-    """How often VCapsBench asks each question in a judge run, 1 or 3."""
+    vcapsbench_asks: int | None
+    """How often VCapsBench asks each question in a judge run, 1 or 3; ``None`` for its own."""
     max_unscored: float
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
     mode: JudgeMode
@@ -140,13 +140,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
             VIDCAPBENCH_FORMATS,
         ),
         prompts=prompt_folder(env),
-        vcapsbench_asks=int(
-            _choice(
-                "LMMS_CAPTIONS_VCAPSBENCH_ASKS",
-                text("LMMS_CAPTIONS_VCAPSBENCH_ASKS"),
-                VCAPSBENCH_ASKS,
-            )
-        ),
+        vcapsbench_asks=_asks(text("LMMS_CAPTIONS_VCAPSBENCH_ASKS")),
         max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
         mode=mode,
         max_cost_usd=_dollars("LMMS_CAPTIONS_MAX_COST", text("LMMS_CAPTIONS_MAX_COST")),
@@ -254,6 +248,12 @@ def _choice(name: str, value: str | None, known: tuple[S, ...]) -> S:
         if choice == value:
             return choice
     raise SettingsError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def _asks(value: str | None) -> int | None:
+    if value is None:
+        return None
+    return int(_choice("LMMS_CAPTIONS_VCAPSBENCH_ASKS", value, VCAPSBENCH_ASKS))
 
 
 def _dollars(name: str, value: str | None) -> float | None:

@@ -119,12 +119,14 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
     assert (config.temperature, config.extras) == (temperature, extras)
 
 
-@pytest.mark.parametrize(("value", "asks"), [(None, 3), ("3", 3), ("1", 1)])
-def test_asks_concern_the_benchmark_that_has_them(value: str | None, asks: int) -> None:
+@pytest.mark.parametrize(
+    ("own", "value", "asks"), [(3, None, 3), (1, None, 1), (1, "3", 3), (3, "1", 1)]
+)
+def test_asks_concern_the_benchmark_that_has_them(own: int, value: str | None, asks: int) -> None:
     """VCapsBench's YAML names asks, so the setting replaces them; others know none."""
     environ = {} if value is None else {"LMMS_CAPTIONS_VCAPSBENCH_ASKS": value}
     settings = read_settings(environ)
-    config = JudgeConfig.build({"model": "paper", "asks": 3}, settings)
+    config = JudgeConfig.build({"model": "paper", "asks": own}, settings)
     assert (config.asks, config.extras) == (asks, {"asks": str(asks)})
     other = JudgeConfig.build({"model": "paper"}, settings)
     assert (other.asks, other.extras) == (None, {})
