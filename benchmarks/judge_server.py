@@ -51,6 +51,8 @@ class Behaviour:
     """Words of that answer, before the status."""
     refuses_parameters: bool = False
     """Whether ``max_tokens`` and ``temperature`` are refused, as reasoning models do."""
+    refuses_seed: bool = False
+    """Whether ``seed`` is refused, as Gemini's OpenAI-compatible endpoint does."""
     connect_status: int = 404
     """Status for those who take the server for a proxy and want a tunnel."""
     key: str | None = None
@@ -272,6 +274,8 @@ class JudgeServer:
             return "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
         if behaviour.refuses_parameters and b'"temperature":' in body:
             return "Unsupported value: 'temperature' does not support 0 with this model."
+        if behaviour.refuses_seed and b'"seed":' in body:
+            return 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
         return None
 
     def _answer(self, connection: _Connection, body: bytes, digest: bytes) -> None:

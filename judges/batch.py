@@ -96,19 +96,30 @@ class BatchClient:
         self._accepted: set[str] = set()
         """Names of batches that the provider is at work on."""
 
-    async def complete(self, body: bytes, *, timeout_s: float) -> Reply:  # noqa: ARG002 - of clients that answer at once
+    async def complete(
+        self,
+        body: bytes,
+        *,
+        timeout_s: float,  # noqa: ARG002 - of clients that answer at once
+        asked: bytes = b"",
+    ) -> Reply:
         """The reply to one chat completion, hours later.
 
         Args:
             body: JSON of the request.
             timeout_s: Not used: a batch takes up to a day.
+            asked: What the body was before parameters that the model refuses were left out of it:
+                requests that differ there are different ones, and get a reply each.
 
         Raises:
             JudgeUnavailableError: What can pass: a batch that expired, a line that failed so.
             JudgeRequestError: This request is refused.
             JudgeStoppedError: The endpoint refuses them all, or the batch was cancelled.
         """
-        custom_id = hashlib.blake2b(body, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(body, digest_size=16)
+        if asked and asked != body:
+            digest.update(asked)
+        custom_id = digest.hexdigest()
         future = self._waiting.get(custom_id)
         if future is None:
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()

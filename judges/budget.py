@@ -26,8 +26,8 @@ _DEFAULT_MAX_TOKENS: Final = 16_384
 class Client(Protocol):
     """What the engine sends requests through."""
 
-    async def complete(self, body: bytes, *, timeout_s: float) -> Reply:
-        """The reply to one chat completion, see :class:`ChatClient`."""
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+        """The reply to one chat completion, see :class:`ChatClient` and :class:`BatchClient`."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -140,7 +140,7 @@ class CappedClient:
         self._client = client
         self._budget = budget
 
-    async def complete(self, body: bytes, *, timeout_s: float) -> Reply:
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
         """As the client's, once its worst case is within the budget.
 
         Raises:
@@ -151,7 +151,7 @@ class CappedClient:
         # What is cancelled or fails out of sight may have been billed.
         billed_usd = worst_usd
         try:
-            reply = await self._client.complete(body, timeout_s=timeout_s)
+            reply = await self._client.complete(body, timeout_s=timeout_s, asked=asked)
             billed_usd = self._budget.billed_usd(body, reply, worst_usd)
         except JudgeUnavailableError as error:
             billed_usd = worst_usd if error.may_be_billed else 0.0

@@ -25,6 +25,7 @@ from lmms_eval_captions.judges.errors import (
     ParameterRefusedError,
 )
 from lmms_eval_captions.judges.logprobs import number_tokens
+from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import proxy_of, redact_url
 
@@ -84,12 +85,19 @@ class ChatClient:
             for url in urls
         ]
 
-    async def complete(self, body: bytes, *, timeout_s: float) -> Reply:
+    async def complete(
+        self,
+        body: bytes,
+        *,
+        timeout_s: float,
+        asked: bytes = b"",  # noqa: ARG002 - of clients that gather requests
+    ) -> Reply:
         """Send one chat completion to the replica that is least busy.
 
         Args:
             body: JSON of the request.
             timeout_s: Seconds until the reply must be complete.
+            asked: Not used: every call is a request of its own.
 
         Raises:
             JudgeUnavailableError: What can pass: 429, 5xx, time-out, dropped or garbled response.
@@ -215,7 +223,7 @@ def failure(
     """
     words = _server_words(raw, api_key)
     message = f"{redact_url(url)} answered {status}: {words}"
-    parameter = _refused_parameter(words.lower()) if status in _REFUSING else None
+    parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
         return ParameterRefusedError(message, parameter)
     if status in _HINTS:
@@ -230,18 +238,6 @@ def failure(
             may_be_billed=status in _MAYBE_ANSWERED,
         )
     return JudgeRequestError(message)
-
-
-def _refused_parameter(words: str) -> str | None:
-    """The parameter that a 4xx is about, if a request can do without it."""
-    if "logprob" in words:
-        return "logprobs"
-    # Reasoning models of OpenAI take neither of these.
-    if "max_tokens" in words and "max_completion_tokens" in words:
-        return "max_tokens"
-    if "temperature" in words and ("unsupported" in words or "not support" in words):
-        return "temperature"
-    return None
 
 
 def scrub(text: str, api_key: str | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from math import inf
 
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import LEXICAL, Settings
 
 
@@ -21,12 +23,25 @@ class JudgeConfig:
     runs: int = 1
     """Independent judge runs, seeds 0..runs-1."""
     timeout_s: float = 120.0
+    asks: int | None = None
+    """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
+    (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
+    """What the judge is asked with."""
+    extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
+    """What else moves this judge's scores, for the signature."""
 
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
             raise SettingsError(
                 "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
                 f"got {self}"
+            )
+        if self.asks not in (None, 1, 3):
+            raise SettingsError(f"metadata.judge: expected asks of 1 or 3, got {self.asks!r}")
+        if not 0.0 <= self.temperature < inf:
+            raise SettingsError(
+                f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
             )
 
     @classmethod
@@ -36,16 +51,31 @@ class JudgeConfig:
         Raises:
             SettingsError: If a key is unknown or a value cannot be used.
         """
-        known = [field.name for field in fields(cls)]
+        known = [one.name for one in fields(cls) if one.metadata.get("is_key", True)]
         unknown = sorted(set(defaults) - set(known))
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
-        values = dict(defaults)
-        if settings.judge:
-            values["model"] = settings.judge
-        if settings.runs:
-            values["runs"] = settings.runs
-        return cls(**values)  # type: ignore[arg-type]  # checked when built
+        own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
+        prompts = Prompts(settings.prompts)
+        prompts.check()
+        extras: dict[str, str] = {}
+        asks, temperature = own.asks, own.temperature
+        if own.asks is not None:
+            asks = settings.vcapsbench_asks or own.asks
+            extras["asks"] = str(asks)
+        if settings.temperature is not None and settings.temperature != own.temperature:
+            temperature = settings.temperature
+            extras["temperature"] = f"{temperature:g}"
+        return replace(
+            own,
+            model=settings.judge or own.model,
+            runs=settings.runs or own.runs,
+            timeout_s=settings.timeout_s or own.timeout_s,
+            temperature=temperature,
+            asks=asks,
+            prompts=prompts,
+            extras=extras,
+        )
 
     @property
     def label(self) -> str:

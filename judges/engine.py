@@ -146,6 +146,8 @@ class Engine:
                 if not from_store:
                     cached = False
                     usage += Usage(1, reply.input_tokens, reply.output_tokens)
+                if reply.refused:
+                    usage += Usage(refused=reply.refused)
                 value = read(reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)

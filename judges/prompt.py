@@ -13,6 +13,8 @@ from typing import Final
 import yaml
 
 Message = dict[str, object]
+Content = Mapping[str, list[dict[str, str]]]
+"""What a file of prompts holds: ``messages``, or texts under keys of their own."""
 
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
 
@@ -26,7 +28,7 @@ class Prompt:
 
     def __init__(self, messages: list[tuple[str, str]]) -> None:
         self._messages = [(role, _SLOT.split(content)) for role, content in messages]
-        self.slots = {name for _, parts in self._messages for name in parts[1::2]}
+        self.slots = {name for _, content in messages for name in slots_of(content)}
 
     def render(self, **values: str) -> list[Message]:
         """The messages with every slot filled.
@@ -48,14 +50,28 @@ class Prompt:
 @cache
 def load_prompt(name: str) -> Prompt:
     """The packaged prompt ``prompts/<name>.yaml``; its source is cited in the file."""
-    return Prompt([(m["role"], m["content"]) for m in read_yaml(name)["messages"]])
+    return prompt_of(read_yaml(name))
+
+
+def prompt_of(content: Content) -> Prompt:
+    """The prompt of a file that holds messages."""
+    return Prompt([(message["role"], message["content"]) for message in content["messages"]])
+
+
+def slots_of(text: str) -> set[str]:
+    """Names of the slots in a text.
+
+    >>> slots_of("Caption: {{caption}}, {not} {{ one }}")
+    {'caption'}
+    """
+    return set(_SLOT.findall(text))
 
 
 @cache
-def read_yaml(name: str) -> Mapping[str, list[dict[str, str]]]:
+def read_yaml(name: str) -> Content:
     """The packaged data file ``prompts/<name>.yaml`` as it is."""
     path = resources.files("lmms_eval_captions.judges").joinpath("prompts", f"{name}.yaml")
-    loaded: Mapping[str, list[dict[str, str]]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    loaded: Content = yaml.safe_load(path.read_text(encoding="utf-8"))
     return loaded
 
 

@@ -113,6 +113,8 @@ class Reply:
     output_tokens: int = 0
     logprobs: Sequence[NumberToken] | None = None
     """The tokens that write numbers, where the request asked for ``logprobs`` and got them."""
+    refused: tuple[str, ...] = ()
+    """Parameters that were to be sent and that the model does not take: it was asked without."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""
@@ -124,6 +126,8 @@ class Reply:
         }
         if self.logprobs is not None:
             record["logprobs"] = self.logprobs
+        if self.refused:
+            record["refused"] = self.refused
         return _ENCODE(record).encode("ascii")
 
     @classmethod
@@ -137,6 +141,7 @@ class Reply:
             record = json.loads(line.decode("ascii"))
             if "logprobs" in record:
                 record["logprobs"] = tuple(NumberToken(*token) for token in record["logprobs"])
+            record["refused"] = tuple(record.get("refused", ()))
             return cls(**record)
         except TypeError as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}") from error

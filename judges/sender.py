@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ _WITHOUT: Final = {
     "logprobs": "scores will be plain numbers, not expectations",
     "max_tokens": "max_completion_tokens is sent in its place, which also counts reasoning",
     "temperature": "the judge chooses its temperature, so verdicts vary more between runs",
+    "seed": "requests are sent without, so that nobody can draw the same verdicts again",
 }
 
 
@@ -172,24 +173,28 @@ class Sender:
     async def _complete(self, request: Request, body: bytes) -> Reply:
         """One completion, without the parameters that the model is known to refuse.
 
-        The store's key stays that of the asking, so that a rerun finds the reply at once.
+        The store's key stays that of the asking, so that a rerun finds the reply at once, and that
+        requests which differ in what is refused alone (their seeds) have a reply each.
         """
         if self._client is None:
             self._client = self._open_client()
         refused = self._refused.setdefault(request.model, [])
+        plain, left_out = body, list[str]()
         for parameter in refused:
-            body = without(body, parameter)
+            plain = _leave_out(plain, parameter, left_out)
         while True:
             try:
-                return await self._client.complete(body, timeout_s=request.timeout_s)
+                reply = await self._client.complete(plain, timeout_s=request.timeout_s, asked=body)
             except ParameterRefusedError as error:
-                plain = without(body, error.parameter)
-                if plain == body:
+                n_left_out = len(left_out)
+                plain = _leave_out(plain, error.parameter, left_out)
+                if len(left_out) == n_left_out:
                     raise
-                body = plain
                 if error.parameter not in refused:
                     refused.append(error.parameter)
                     logger.warning("{}: {}", _WITHOUT[error.parameter], error)
+            else:
+                return replace(reply, refused=tuple(left_out)) if left_out else reply
 
     def _give_up_or_go_on(
         self, request: Request, error: JudgeUnavailableError, trouble: _Trouble
@@ -218,6 +223,14 @@ class Sender:
         # A wild header must not hang the run: patience is the bound.
         asked_s = min(error.retry_after_s or 0.0, self._config.patience_s)
         await asyncio.sleep(max(wait_s, asked_s))
+
+
+def _leave_out(body: bytes, parameter: str, left_out: list[str]) -> bytes:
+    """The body without a parameter, which is then added to the list if it was in it."""
+    plain = without(body, parameter)
+    if plain != body:
+        left_out.append(parameter)
+    return plain
 
 
 @dataclass(slots=True)

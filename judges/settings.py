@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -25,6 +25,9 @@ SAMPLE = "sample"
 
 VIDCAPBENCH_FORMATS = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
+
+VCAPSBENCH_ASKS = ("1", "3")
+"""How often VCapsBench may ask: the released script asks once, the paper three times."""
 
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
@@ -46,6 +49,10 @@ class Settings:
     """Most requests in flight, all replicas together, >= 1."""
     runs: int | None
     """Independent judge runs that replace each benchmark's own number, >= 1, or ``None``."""
+    temperature: float | None
+    """Sampling temperature that replaces each benchmark's own, >= 0, or ``None``."""
+    timeout_s: float | None
+    """Seconds until a reply must be complete, in place of each benchmark's own, or ``None``."""
     cache: Path
     """Folder of verdicts, captions and data."""
     data: str | None
@@ -54,6 +61,10 @@ class Settings:
     """T5 ``spiece.model`` or tokenizer folder, or ``None``."""
     vidcapbench_format: str
     """Caption format that VidCapBench asks captioners for, one of ``VIDCAPBENCH_FORMATS``."""
+    prompts: Path | None
+    """Folder of prompts that replace packaged ones, or ``None``."""
+    vcapsbench_asks: int | None
+    """How often VCapsBench asks each question in a judge run, 1 or 3; ``None`` for its own."""
     max_unscored: float
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
     mode: JudgeMode
@@ -118,6 +129,8 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         api_key=text("OPENAI_API_KEY"),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
+        temperature=_temperature(text("LMMS_CAPTIONS_JUDGE_TEMPERATURE")),
+        timeout_s=_seconds(text("LMMS_CAPTIONS_JUDGE_TIMEOUT")),
         cache=Path(cache).expanduser() if cache else Path.home() / ".cache" / "lmms-eval-captions",
         data=text("LMMS_CAPTIONS_DATA"),
         t5=Path(t5).expanduser() if t5 else None,
@@ -126,6 +139,8 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
             text("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT"),
             VIDCAPBENCH_FORMATS,
         ),
+        prompts=prompt_folder(env),
+        vcapsbench_asks=_asks(text("LMMS_CAPTIONS_VCAPSBENCH_ASKS")),
         max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
         mode=mode,
         max_cost_usd=_dollars("LMMS_CAPTIONS_MAX_COST", text("LMMS_CAPTIONS_MAX_COST")),
@@ -133,6 +148,19 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rank=int(env.get("RANK", "0") or 0),
         world_size=int(env.get("WORLD_SIZE", "1") or 1),
     )
+
+
+def prompt_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Folder of prompts that replace packaged ones, ``None`` for none.
+
+    By itself, as captioners are asked before the settings of the judge are looked at.
+
+    Args:
+        environ: Variables to read, by default the process's own.
+    """
+    env = os.environ if environ is None else environ
+    folder = env.get("LMMS_CAPTIONS_PROMPTS", "").strip()
+    return Path(folder).expanduser() if folder else None
 
 
 def is_loopback(url: str) -> bool:
@@ -222,25 +250,56 @@ def _choice(name: str, value: str | None, known: tuple[S, ...]) -> S:
     raise SettingsError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
 
 
+def _asks(value: str | None) -> int | None:
+    if value is None:
+        return None
+    return int(_choice("LMMS_CAPTIONS_VCAPSBENCH_ASKS", value, VCAPSBENCH_ASKS))
+
+
 def _dollars(name: str, value: str | None) -> float | None:
     if value is None:
         return None
-    try:
-        dollars = float(value.removeprefix("$"))
-    except ValueError:
-        dollars = 0.0
+    dollars = _number(value.removeprefix("$"))
     if not 0.0 < dollars < inf:
         raise SettingsError(f"{name}: expected US dollars above 0, such as 20, got {value!r}")
     return dollars
 
 
+def _temperature(value: str | None) -> float | None:
+    if value is None:
+        return None
+    temperature = _number(value)
+    if not 0.0 <= temperature < inf:
+        raise SettingsError(
+            "LMMS_CAPTIONS_JUDGE_TEMPERATURE: expected a sampling temperature of at least 0, such "
+            f"as 0.7, got {value!r}"
+        )
+    return temperature
+
+
+def _seconds(value: str | None) -> float | None:
+    if value is None:
+        return None
+    seconds = _number(value)
+    if not 0.0 < seconds < inf:
+        raise SettingsError(
+            f"LMMS_CAPTIONS_JUDGE_TIMEOUT: expected seconds above 0, such as 300, got {value!r}"
+        )
+    return seconds
+
+
 def _share(name: str, value: str | None, default: float) -> float:
     if value is None:
         return default
-    try:
-        share = float(value)
-    except ValueError:
-        share = -1.0
+    share = _number(value)
     if not 0.0 <= share <= 1.0:
         raise SettingsError(f"{name}: expected a share between 0 and 1, got {value!r}")
     return share
+
+
+def _number(value: str) -> float:
+    """A number, ``nan`` where it is none: no comparison with that holds."""
+    try:
+        return float(value)
+    except ValueError:
+        return nan

@@ -16,17 +16,22 @@ Correctness = Literal["correct", "partial", "neutral", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that one or more calls were billed for in this run; calls from the store cost none."""
+    """What one or more calls took; those that the store answered were billed for nothing."""
 
     n_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    refused: tuple[str, ...] = ()
+    """Parameters that the model does not take, such as ``seed``, also of replies in the store."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
+            tuple(dict.fromkeys((*self.refused, *other.refused)))
+            if other.refused
+            else self.refused,
         )
 
 

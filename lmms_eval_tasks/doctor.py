@@ -10,7 +10,8 @@ import shutil
 from dataclasses import dataclass, replace
 
 from lmms_eval_captions.judges.client import ChatClient
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import LEXICAL, Settings, redact_url
 from lmms_eval_captions.lmms_eval_tasks.data import find_file
 from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
@@ -55,7 +56,13 @@ class Finding:
 
 def examine(settings: Settings) -> list[Finding]:
     """Look at everything a run depends on; asks the judge one question where there is one."""
-    return [*_software(), *_cache(settings), *_judge(settings), *_data(settings)]
+    return [
+        *_software(),
+        *_cache(settings),
+        *_judge(settings),
+        *_prompts(settings),
+        *_data(settings),
+    ]
 
 
 def _software() -> list[Finding]:
@@ -115,6 +122,18 @@ async def _say_hello(settings: Settings, model: str) -> str:
         return (await client.complete(body, timeout_s=30.0)).text[:40]
     finally:
         await client.close()
+
+
+def _prompts(settings: Settings) -> list[Finding]:
+    if settings.prompts is None:
+        return []
+    prompts = Prompts(settings.prompts)
+    try:
+        prompts.check()
+    except SettingsError as error:
+        return [Finding("prompts", ok=False, text=str(error))]
+    names = ", ".join(prompts.replaced)
+    return [Finding("prompts", ok=True, text=f"{settings.prompts} replaces {names}")]
 
 
 def _data(settings: Settings) -> list[Finding]:

@@ -180,16 +180,17 @@ PLANS: Final[Mapping[str, Plan]] = {
 """Task to what it asks. A new benchmark joins with a line here."""
 
 _VDC_GROUP: Final = tuple(f"vdc_{aspect}" for aspect in ASPECTS)
+_VIDCAPBENCH_GROUP: Final = ("vidcapbench_ae", "vidcapbench_he")
 _MSVD_GROUP: Final = ("msvd_eval_ref_only", "msvd_eval_ref_free", "msvd_eval_combined")
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "vdc_score": _VDC_GROUP,
     "vdc_rouge": tuple(f"vdc_rouge_{aspect}" for aspect in ASPECTS),
+    "vidcapbench": _VIDCAPBENCH_GROUP,
     "msvd_eval": _MSVD_GROUP,
     "video_captions": (
         *_VDC_GROUP,
-        "vidcapbench_ae",
-        "vidcapbench_he",
+        *_VIDCAPBENCH_GROUP,
         "vcapsbench",
         "capquiz",
         *_MSVD_GROUP,

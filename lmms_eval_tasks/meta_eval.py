@@ -26,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.hooks import TEMPLATE, chain, signature_extras
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
+from lmms_eval_captions.lmms_eval_tasks.records import judging_extras
 from lmms_eval_captions.lmms_eval_tasks.score_file import align, read_scores
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_or_nan, signature_of
 from lmms_eval_captions.metrics.kendall_interval import kendall_interval
@@ -165,9 +166,10 @@ def _submit(
     """Ask the judge about every candidate; the result waits for it."""
     task = f"msvd_meta_eval_{setting}"
     waits = [_ask(item, setting, sampling, task) for item in items]
+    extras, prompts = signature_extras(setting, sampling), (GVeval(setting).prompt_name,)
     return lambda: [
-        GVevalRecords(task, item.video_id, 1, wait(), signature_extras(setting, sampling))
-        for item, wait in zip(items, waits, strict=True)
+        GVevalRecords(task, item.video_id, 1, judged, {**extras, **judging_extras(judged, prompts)})
+        for item, judged in zip(items, (wait() for wait in waits), strict=True)
     ]
 
 

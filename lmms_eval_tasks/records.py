@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from operator import add
@@ -82,6 +82,17 @@ class CaptionRecords(Generic[J]):
             report_usage(self.task, self.judged.config.model, usage)
 
 
+@dataclass(frozen=True, slots=True)
+class Inquiry(Generic[J]):
+    """What is asked about a caption for one question."""
+
+    chain: Callable[[JudgeConfig, int], Chain[J]]
+    """Makes the chain of one run from the judge and the run's number."""
+    silent: Callable[[int], J] | None
+    """Makes the judgement of one run where the caption says nothing; ``None`` where the benchmark
+    has no such verdict."""
+
+
 def submit_caption(
     make: Callable[[str, str, int, Judged[J], Mapping[str, str]], C],
     caption: str,
@@ -89,8 +100,8 @@ def submit_caption(
     task: str,
     video_id: str,
     defaults: Mapping[str, object],
-    chains: Sequence[Callable[[JudgeConfig, int], Chain[J]]],
-    silent: Sequence[Callable[[int], J]] = (),
+    inquiries: Sequence[Inquiry[J]],
+    prompts: Sequence[str],
     aspect: str | None = None,
     **extras: str,
 ) -> Callable[[], C]:
@@ -102,9 +113,8 @@ def submit_caption(
         task: Name of the lmms-eval task.
         video_id: The video.
         defaults: The benchmark's ``metadata.judge``.
-        chains: For each question, makes the chain of one run from the judge and the run's number.
-        silent: For each question, makes the judgement of one run where the caption says nothing;
-            empty where the benchmark has no such verdict.
+        inquiries: One for each question.
+        prompts: What captioner and judge are asked with, as :meth:`Prompts.extras` takes it.
         aspect: Aspect of the caption where a benchmark has several.
         extras: Further fields of the signature.
 
@@ -118,18 +128,37 @@ def submit_caption(
         aspect=aspect,
         defaults=defaults,
         chains=lambda config: [
-            chain(config, run) for run in range(config.runs) for chain in chains
+            one.chain(config, run) for run in range(config.runs) for one in inquiries
         ],
-        silent=lambda config: [judge(run) for run in range(config.runs) for judge in silent],
+        silent=lambda config: [
+            one.silent(run) for run in range(config.runs) for one in inquiries if one.silent
+        ],
     )
 
     @cache
     def records() -> C:
-        made = make(task, video_id, len(chains), wait(), extras)
+        judged = wait()
+        made = make(
+            task, video_id, len(inquiries), judged, {**extras, **judging_extras(judged, prompts)}
+        )
         made.report_usage()
         return made
 
     return records
+
+
+def judging_extras(judged: Judged[J], prompts: Iterable[str]) -> dict[str, str]:
+    """Fields of the signature that follow from how a caption was judged.
+
+    Args:
+        judged: The caption's judgements.
+        prompts: What was asked with, as :meth:`Prompts.extras` takes it.
+    """
+    config = judged.config
+    extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
+    refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
+    # What was refused was not sent, whatever was set.
+    return {**extras, **dict.fromkeys(sorted(refused), "refused")}
 
 
 def pending(

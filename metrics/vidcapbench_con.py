@@ -9,7 +9,7 @@ from lmms_eval_captions.judges.verdict import Correctness
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
 
 
-def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[int]) -> float:
+def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[float]) -> float:
     """What each token of the captions contributes to their accuracy, as the paper prints it.
 
     Args:

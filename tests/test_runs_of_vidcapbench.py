@@ -24,11 +24,15 @@ def _verdicts(run: Run, task: str) -> list[list[dict[str, Any]]]:
     return [[j for j in judgements if j["run"] == number] for number in range(3)]
 
 
-def _recomputed(run: Run, task: str) -> dict[str, list[float]]:
+def _recomputed(run: Run, *tasks: str) -> dict[str, list[float]]:
     """The numbers of each judge run again, from the verdicts in the samples alone."""
     numbers: dict[str, list[float]] = {"acc": [], "pre": [], "cov": [], "con": []}
-    tokens = fmean(sample["con"]["n_tokens"] for sample in run.samples(task))
-    for judgements in _verdicts(run, task):
+    videos: dict[str, list[int]] = {}
+    for sample in (sample for task in tasks for sample in run.samples(task)):
+        videos.setdefault(sample["con"]["video_id"], []).append(sample["con"]["n_tokens"])
+    tokens = fmean(fmean(counts) for counts in videos.values())
+    for runs in zip(*(_verdicts(run, task) for task in tasks), strict=True):
+        judgements = [judgement for one in runs for judgement in one]
         n = {v: sum(j["verdict"] == v for j in judgements) for v in ("correct", "partial", "wrong")}
         mentioned = sum(n.values())
         acc = 100 * n["correct"] / len(judgements)
@@ -53,7 +57,7 @@ def test_numbers_follow_from_the_samples(
         )
         run = run_lmms_eval(
             tmp_path / "out",
-            *("--model", "caption_baseline", "--tasks", ",".join(TASKS)),
+            *("--model", "caption_baseline", "--tasks", "vidcapbench"),
             env=env,
             n_processes=n_processes,
         )
@@ -71,5 +75,13 @@ def test_numbers_follow_from_the_samples(
         assert overall["con_std"] == pytest.approx(pstdev(numbers["con"]))
         n_pairs += overall["n_questions"]
     assert n_requests == 2 * 3 * n_pairs
+    group = run.results["vidcapbench"]
+    pooled = {metric: fmean(runs) for metric, runs in _recomputed(run, *TASKS).items()}
+    assert {metric: group[f"{metric},none"] for metric in pooled} == pytest.approx(pooled)
+    # A mean of the two tasks would be something else.
+    means = {m: fmean(run.results[task][f"{m},none"] for task in TASKS) for m in pooled}
+    assert means["cov"] != pytest.approx(pooled["cov"])
+    assert group["unscored,none"] == 0
+    assert group["signature,none"].startswith("judge:a-judge|runs:3|")
     assert "it is meant to be judged by people" in run.log.replace("\n", " ")
     assert main(["check", str(tmp_path / "out")]) == 0

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
 from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome, Usage
@@ -105,7 +104,7 @@ def outcome(choice: str, answer: str) -> QuizOutcome:
 def _request(
     question: Question, options: Sequence[str], caption: str, *, config: JudgeConfig, run: int
 ) -> Request:
-    messages = load_prompt("capquiz_answer").render(
+    messages = config.prompts.load("capquiz_answer").render(
         caption=caption,
         question=question.question,
         options="\n".join(

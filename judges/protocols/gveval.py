@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.number_distribution import number_distribution
-from lmms_eval_captions.judges.prompt import Message, Picture, Prompt, attach_picture, read_yaml
+from lmms_eval_captions.judges.prompt import Message, Picture, Prompt, attach_picture
+from lmms_eval_captions.judges.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
 from lmms_eval_captions.judges.request import Reply, request_of
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
@@ -44,6 +45,7 @@ _LITERAL: Final = {f"{name}_score": f"{{{{{name}_score}}}}" for name in ACCR} | 
     "score": "{{score}}"
 }
 """What looks like a slot and goes to the judge as it is."""
+_AS_PRINTED: Final = Prompts()
 _MARKS: Final = dict(zip((*ACCR, *OVERALL), "αβψδ$", strict=True))
 
 
@@ -105,7 +107,7 @@ class GVeval:
             SettingsError: If the setting needs references or a picture and there are none.
             DataError: If the picture cannot be made.
         """
-        messages = self.messages(caption, references)
+        messages = self.messages(caption, references, prompts=config.prompts)
         if self.sees:
             if picture is None:
                 raise SettingsError(f"G-VEval: setting {self.setting!r} needs a picture, got none")
@@ -132,8 +134,16 @@ class GVeval:
             scoring=None if asked.value is None else "plain" if plain else "logprobs",
         )
 
-    def messages(self, caption: str, references: Sequence[str]) -> list[Message]:
-        """The prompt as printed, without a picture.
+    @property
+    def prompt_name(self) -> str:
+        """Name of the prompt that the judge is asked with."""
+        name = self.visual if self.criteria == "overall" else "accr"
+        return f"gveval_{name}_{self.setting}"
+
+    def messages(
+        self, caption: str, references: Sequence[str], *, prompts: Prompts = _AS_PRINTED
+    ) -> list[Message]:
+        """The prompt as printed, or as replaced, without a picture.
 
         References are joined as in the released code (the paper does not say), with the closing
         quotation mark that it forgets. The 1-5 scale is not printed: its bounds in the same words.
@@ -143,12 +153,11 @@ class GVeval:
         """
         if self.setting != "ref_free" and not references:
             raise SettingsError(f"G-VEval: setting {self.setting!r} needs reference captions")
-        name = self.visual if self.criteria == "overall" else "accr"
         lowest, highest = self.bounds
         prompt = Prompt(
             [
                 (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
-                for part in read_yaml(f"gveval_{name}_{self.setting}")["messages"]
+                for part in prompts.read(self.prompt_name)["messages"]
             ]
         )
         joined = "; ".join(f"'{reference}'" for reference in references)

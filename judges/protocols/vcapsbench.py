@@ -1,4 +1,4 @@
-"""VCapsBench: a yes-no question answered from the caption alone, three times, by consensus.
+"""VCapsBench: a yes-no question answered from the caption alone, by consensus of three asks.
 
 Source: VCapsBench (arXiv 2505.23484), section 3.4 and section 4, "Experimental Setup". The judge
 prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import (
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.engine import Ask
 
 N_ASKS: Final = 3
-"""How often each question is asked; the answer that most asks give counts."""
+"""How often each question is asked where the judge's configuration does not say: the paper asks
+three times, and the answer that most asks give counts. The released script asks once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,14 @@ async def judge_question(
         question: Question and gold answer.
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.
-        run: Judge run, >= 0; its asks are sent with the seeds ``3 run`` to ``3 run + 2``.
+        run: Judge run, >= 0; its asks are sent with the seeds ``3 run`` to ``3 run + 2``. The first
+            ask is the same where there is only one, so that more asks buy only what is missing.
     """
     asked: list[Asked[YesNo]] = [
         await ask(
             _request(question, caption, config=config, seed=N_ASKS * run + index), read_answer
         )
-        for index in range(N_ASKS)
+        for index in range(config.asks or N_ASKS)
     ]
     answers = tuple(one.value for one in asked)
     predicted = consensus(answers)
@@ -97,7 +98,7 @@ def silent_judgement(question: Question, run: int) -> AgreementJudgement:
 
 
 def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
-    """The answer that at least two of three asks give.
+    """The answer that more than half of the asks give: two of three, or the only one.
 
     Deviation: the paper does not say what counts where no two agree. Three different answers are
     ``unanswerable`` here: the caption does not settle the question. Where an ask could not be read
@@ -113,9 +114,11 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
     ('yes', 'unanswerable')
     >>> consensus(["yes", "no", None]) is None, consensus(["yes", None, None]) is None
     (True, True)
+    >>> consensus(["no"]), consensus([None]) is None
+    ('no', True)
     """
     for answer in answers:
-        if answer is not None and 2 * answers.count(answer) > N_ASKS:
+        if answer is not None and 2 * answers.count(answer) > len(answers):
             return answer
     return None if None in answers else "unanswerable"
 
@@ -134,7 +137,9 @@ def agreement(predicted: YesNo, gold: YesNo) -> Agreement:
 def _request(question: Question, caption: str, *, config: JudgeConfig, seed: int) -> Request:
     return request_of(
         "vcapsbench_answer",
-        load_prompt("vcapsbench_answer").render(caption=caption, question=question.question),
+        config.prompts.load("vcapsbench_answer").render(
+            caption=caption, question=question.question
+        ),
         config=config,
         seed=seed,
         stand_in=partial(_lexical_answer, question.question, caption),
@@ -156,4 +161,6 @@ def _telling_reply(asked: Sequence[Asked[YesNo]], predicted: YesNo | None) -> st
 
 def _reason(asked: Sequence[Asked[YesNo]]) -> str:
     failed = [one.reason for one in asked if one.value is None]
-    return f"{len(failed)} of {N_ASKS} asks failed and no two agree: {failed[-1]}"
+    if len(asked) == 1:
+        return str(failed[0])
+    return f"{len(failed)} of {len(asked)} asks failed and no two agree: {failed[-1]}"

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
@@ -109,7 +108,7 @@ def read_answer(reply: Reply) -> str | None:
 def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
     return request_of(
         "vdc_answer",
-        load_prompt("vdc_answer").render(caption=caption, question=question.question),
+        config.prompts.load("vdc_answer").render(caption=caption, question=question.question),
         config=config,
         seed=run,
         stand_in=partial(lexical.best_sentence, caption, question.question),
@@ -117,7 +116,7 @@ def _answer_request(question: Question, caption: str, *, config: JudgeConfig, ru
 
 
 def _match_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = load_prompt("vdc_match").render(
+    messages = config.prompts.load("vdc_match").render(
         question=question.question, answer=question.answer, predicted_answer=predicted
     )
     return request_of(

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges import lexical
-from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.judges.request import Reply, Request, request_of
 from lmms_eval_captions.judges.text import strip_reasoning
@@ -105,7 +104,7 @@ def read_answer(reply: Reply) -> str | None:
 
 
 def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
-    prompt = load_prompt("vidcapbench_answer")
+    prompt = config.prompts.load("vidcapbench_answer")
     return request_of(
         "vidcapbench_answer",
         prompt.render(caption=caption, question=question.question),
@@ -116,7 +115,7 @@ def _answer_request(question: Question, caption: str, *, config: JudgeConfig, ru
 
 
 def _grade_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = load_prompt("vidcapbench_judge").render(
+    messages = config.prompts.load("vidcapbench_judge").render(
         question=question.question, answer=question.answer, prediction=predicted
     )
     return request_of(

@@ -8,7 +8,6 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
@@ -21,8 +20,9 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     video_path,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.records import CapQuizRecords
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
-from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
@@ -69,9 +69,7 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The task's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("capquiz_caption")[str(doc["caption_prompt"])]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt("capquiz_caption", str(doc["caption_prompt"]), lmms_eval_specific_kwargs)
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -96,8 +94,11 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         task=_TASKS[str(doc["caption_prompt"])],
         video_id=str(doc["video"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=[partial(chain, question) for question in questions],
-        silent=[partial(silent_judgement, question) for question in questions],
+        inquiries=[
+            Inquiry(partial(chain, question), partial(silent_judgement, question))
+            for question in questions
+        ],
+        prompts=("capquiz_answer", f"capquiz_caption.{doc['caption_prompt']}"),
         prompt=str(doc["caption_prompt"]),
     )
     return pending(

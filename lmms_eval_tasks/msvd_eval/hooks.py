@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling, frame_strip
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items, video_path
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
-from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
@@ -71,9 +71,7 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The paper's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("gveval_caption")["msvd_eval"]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt("gveval_caption", "msvd_eval", lmms_eval_specific_kwargs)
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -92,8 +90,13 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         task=f"msvd_eval_{setting}",
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(TEMPLATE),
-        chains=[partial(chain, GVeval(setting), caption, references, str(doc["vname"]))],
-        silent=(),  # G-VEval has no verdict for a caption that says nothing
+        inquiries=[
+            Inquiry(
+                partial(chain, GVeval(setting), caption, references, str(doc["vname"])),
+                silent=None,
+            )
+        ],
+        prompts=(GVeval(setting).prompt_name, "gveval_caption.msvd_eval"),
         **signature_extras(setting, "first_middle_last"),
     )
     return pending(

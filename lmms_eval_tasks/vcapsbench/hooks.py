@@ -8,7 +8,6 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vcapsbench import (
     N_ASKS,
     Question,
@@ -17,8 +16,9 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
 )
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
-from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
@@ -71,9 +71,7 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("vcapsbench_caption")["caption"]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt("vcapsbench_caption", "caption", lmms_eval_specific_kwargs)
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -99,9 +97,12 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         task=_TASK,
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=[partial(chain, question) for question in questions],
-        silent=[partial(silent_judgement, question) for question in questions],
+        inquiries=[
+            Inquiry(partial(chain, question), partial(silent_judgement, question))
+            for question in questions
+        ],
         asks=str(N_ASKS),
+        prompts=("vcapsbench_answer", "vcapsbench_caption.caption"),
     )
     return pending(
         records,

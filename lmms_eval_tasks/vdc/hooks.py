@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
-from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
@@ -62,9 +62,7 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The aspect's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("vdc_caption")[str(doc["aspect"])]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt("vdc_caption", str(doc["aspect"]), lmms_eval_specific_kwargs)
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -130,6 +128,7 @@ def _submit(
         )
 
     questions = [Question(pair["question"], pair["answer"]) for pair in _pairs(doc)]
+    steps = ("vdc_answer", "vdc_match") if matcher is None else ("vdc_answer",)
     return submit_caption(
         VdcRecords,
         caption,
@@ -137,8 +136,11 @@ def _submit(
         video_id=str(doc["video_id"]),
         aspect=str(doc["aspect"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=[partial(chain, question) for question in questions],
-        silent=[partial(silent_judgement, one, matcher=matcher) for one in questions],
+        inquiries=[
+            Inquiry(partial(chain, one), partial(silent_judgement, one, matcher=matcher))
+            for one in questions
+        ],
+        prompts=(*steps, f"vdc_caption.{doc['aspect']}"),
         **extras,
     )
 

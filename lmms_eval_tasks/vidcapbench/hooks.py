@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.vidcapbench import (
     Question,
     judge_question,
@@ -18,8 +17,9 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
 )
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
+from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
-from lmms_eval_captions.lmms_eval_tasks.records import pending, submit_caption
+from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
     aggregate_unscored,
@@ -27,6 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAM
     resolve,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos, video_path
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import keep_for_group
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.records import VidCapBenchRecords
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report
 
@@ -85,9 +86,9 @@ def doc_to_visual(doc: Doc) -> list[str]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The prompt of the caption format, between a model's ``pre_prompt`` and ``post_prompt``."""
-    kwargs = lmms_eval_specific_kwargs or {}
-    prompt = read_yaml("vidcapbench_caption")[str(doc["caption_format"])]
-    return f"{kwargs.get('pre_prompt', '')}{prompt}{kwargs.get('post_prompt', '')}"
+    return caption_prompt(
+        "vidcapbench_caption", str(doc["caption_format"]), lmms_eval_specific_kwargs
+    )
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -108,8 +109,15 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
         task=f"vidcapbench_{str(doc['subset']).lower()}",
         video_id=str(doc["video_id"]),
         defaults=judge_defaults(_TEMPLATE),
-        chains=[partial(chain, question) for question in questions],
-        silent=[partial(silent_judgement, question) for question in questions],
+        inquiries=[
+            Inquiry(partial(chain, question), partial(silent_judgement, question))
+            for question in questions
+        ],
+        prompts=(
+            "vidcapbench_answer",
+            "vidcapbench_judge",
+            f"vidcapbench_caption.{doc['caption_format']}",
+        ),
         format=str(doc["caption_format"]),
     )
     return pending(
@@ -126,6 +134,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_acc(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``acc`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
+    keep_for_group(records)
     acc = _headline("acc", records)
     if not isnan(acc):
         subset = str(records[0]["task"])[-2:].upper()

@@ -45,13 +45,13 @@ def batch_engine(server: BatchServer, make_engine: EngineFactory) -> MakeEngine:
     return make
 
 
-def _chain(text: str, *, model: str = "judge") -> Chain[Asked[str]]:
+def _chain(text: str, *, model: str = "judge", seed: int = 0) -> Chain[Asked[str]]:
     request = Request(
         protocol="test:1",
         model=model,
         messages=[{"role": "user", "content": text}],
         params={"temperature": 0.0, "max_tokens": 8},
-        seed=0,
+        seed=seed,
         timeout_s=0.001,
         stand_in=lambda: "",
     )
@@ -88,6 +88,23 @@ def test_a_benchmark_of_two_steps_takes_two_batches(
     assert len({one.predicted_answer for one in judged}) == 300
     assert set(server.paid.values()) == {1}
     assert engine.meter.n_calls == 600
+
+
+def test_three_seeds_that_are_refused_are_three_requests_of_a_batch(
+    server: BatchServer, batch_engine: MakeEngine
+) -> None:
+    """Bodies that differ in a refused seed alone get a reply each."""
+    message = 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
+
+    def fate(_number: int, body: dict[str, object]) -> object:
+        return (400, {"error": {"message": message}}) if "seed" in body else None
+
+    server.fate = fate  # type: ignore[assignment]
+    chains = [_chain("prompt", seed=seed) for seed in range(3)]
+    asked = batch_engine().submit(chains).result(timeout=30)
+    assert [one.usage.refused for one in asked] == [("seed",)] * 3
+    assert server.sizes == [3, 3]
+    assert server.paid == {"prompt None": 3}
 
 
 def test_batch_and_now_give_the_same(

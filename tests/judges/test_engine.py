@@ -265,6 +265,51 @@ def test_a_model_that_refuses_parameters_is_asked_without_them(
     assert server.counts.n_requests == n_before
 
 
+def _seeded(text: str, seed: int) -> Chain[Asked[str]]:
+    request = Request(
+        protocol="test:1",
+        model="judge",
+        messages=[{"role": "user", "content": text}],
+        params={"temperature": 1.0, "max_tokens": 8},
+        seed=seed,
+        timeout_s=5.0,
+        stand_in=lambda: "",
+    )
+    return lambda ask: ask(request, lambda reply: reply.text or None)
+
+
+def test_a_model_that_refuses_seeds_is_asked_as_often_as_with_them(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """Three seeds are three requests and three stored replies, and each says what was refused."""
+    server = serve(refuses_seed=True)
+    server.keep_bodies = True
+    chains = [_seeded("prompt", seed) for seed in range(3)]
+    with make_engine(server.url, concurrency=1) as engine:
+        asked = engine.submit(chains).result()
+    assert server.counts.n_answered == 3
+    assert not any("seed" in body for body in server.bodies)
+    assert {one.usage.refused for one in asked} == {("seed",)}
+    assert sum("requests are sent without" in line for line in logged) == 1
+    with make_engine(server.url) as engine:
+        again = engine.submit(chains).result()
+        assert engine.submit([_seeded("prompt", 3)]).result()[0].cached is False
+    assert all(one.cached and one.usage.refused == ("seed",) for one in again)
+
+
+def test_what_is_refused_is_said_of_replies_that_did_without_alone(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Replies that came before a model refused its parameters do not claim that."""
+    server = serve()
+    engine = make_engine(server.url)
+    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
+    server.behaviour.refuses_parameters = True
+    asked = engine.submit([_chain("prompt 1")]).result()[0]
+    assert asked.usage.refused == ("max_tokens", "temperature")
+    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
+
+
 def test_a_server_that_is_not_there_stops_judging(make_engine: EngineFactory) -> None:
     """An unreachable endpoint ends in a stop that says so, not in an endless loop."""
     with socket.socket() as free:

@@ -53,6 +53,14 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "many"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "-1"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "1.5"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "-0.1"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "warm"),
+        ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "nan"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "0"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "inf"),
+        ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "5 min"),
+        ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "2"),
+        ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "three"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),
@@ -90,6 +98,57 @@ def test_the_environment_wins_over_the_benchmark() -> None:
     settings = read_settings({"LMMS_CAPTIONS_JUDGE": "mine", "LMMS_CAPTIONS_JUDGE_RUNS": "3"})
     config = JudgeConfig.build({"model": "paper", "runs": 1, "max_tokens": 9}, settings)
     assert (config.model, config.runs, config.max_tokens) == ("mine", 3, 9)
+
+
+@pytest.mark.parametrize(
+    ("own", "value", "temperature", "extras"),
+    [
+        pytest.param(0.0, None, 0.0, {}, id="not-set"),
+        pytest.param(0.0, "1", 1.0, {"temperature": "1"}, id="replaced"),
+        pytest.param(1.0, "0", 0.0, {"temperature": "0"}, id="zero-is-a-value"),
+        pytest.param(0.0, "0.0", 0.0, {}, id="the-benchmark's-own"),
+        pytest.param(0.0, "0.25", 0.25, {"temperature": "0.25"}, id="fraction"),
+    ],
+)
+def test_a_temperature_of_ones_own_is_noted_where_it_differs(
+    own: float, value: str | None, temperature: float, extras: dict[str, str]
+) -> None:
+    """It replaces the benchmark's; the signature holds it where it is not the benchmark's."""
+    environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_TEMPERATURE": value}
+    config = JudgeConfig.build({"model": "paper", "temperature": own}, read_settings(environ))
+    assert (config.temperature, config.extras) == (temperature, extras)
+
+
+@pytest.mark.parametrize(
+    ("own", "value", "asks"), [(3, None, 3), (1, None, 1), (1, "3", 3), (3, "1", 1)]
+)
+def test_asks_concern_the_benchmark_that_has_them(own: int, value: str | None, asks: int) -> None:
+    """VCapsBench's YAML names asks, so the setting replaces them; others know none."""
+    environ = {} if value is None else {"LMMS_CAPTIONS_VCAPSBENCH_ASKS": value}
+    settings = read_settings(environ)
+    config = JudgeConfig.build({"model": "paper", "asks": own}, settings)
+    assert (config.asks, config.extras) == (asks, {"asks": str(asks)})
+    other = JudgeConfig.build({"model": "paper"}, settings)
+    assert (other.asks, other.extras) == (None, {})
+
+
+def test_a_number_of_asks_without_a_majority_is_an_error() -> None:
+    """A YAML that asks twice is refused: two answers that differ would decide nothing."""
+    with pytest.raises(SettingsError, match="asks of 1 or 3, got 2"):
+        JudgeConfig(model="paper", asks=2)
+
+
+def test_a_timeout_of_ones_own_moves_no_score() -> None:
+    """It replaces the benchmark's seconds and is in no signature."""
+    settings = read_settings({"LMMS_CAPTIONS_JUDGE_TIMEOUT": "7.5"})
+    config = JudgeConfig.build({"model": "paper", "timeout_s": 120}, settings)
+    assert (config.timeout_s, config.extras) == (7.5, {})
+
+
+def test_a_yaml_names_no_extras() -> None:
+    """What goes into the signature beside the judge is computed, not configured."""
+    with pytest.raises(SettingsError, match="extras"):
+        JudgeConfig.build({"model": "paper", "extras": {"a": "b"}}, read_settings({}))
 
 
 def test_an_unknown_key_of_the_yaml_is_an_error() -> None:

@@ -48,6 +48,15 @@ def test_what_is_put_is_got_now_and_after_opening_again(replies: dict[bytes, str
             store.close()
 
 
+def test_a_reply_says_what_was_refused_and_older_ones_are_read() -> None:
+    """The parameters come back in their order; a line of an earlier version has none."""
+    reply = Reply("yes", "stop", 1, 2, refused=("seed", "temperature"))
+    assert Reply.from_json(reply.to_json()) == reply
+    old = b'{"text":"yes","finish_reason":"stop","input_tokens":1,"output_tokens":2}'
+    assert Reply.from_json(old) == Reply("yes", "stop", 1, 2)
+    assert Reply("yes", "stop", 1, 2).to_json() == old
+
+
 def test_an_unknown_key_gives_nothing(tmp_path: Path) -> None:
     """A store that was never written to makes no folder and holds nothing."""
     store = ReplyStore(tmp_path / "none")

@@ -201,6 +201,15 @@ def test_every_plan_counts_on_the_sample(task: str, sample_cache: Path) -> None:
     assert row.n_pictures == (row.n_calls if task.endswith(("ref_free", "combined")) else 0)
 
 
+def test_one_ask_of_vcapsbench_is_estimated_as_a_third(sample_cache: Path) -> None:
+    """The count follows ``LMMS_CAPTIONS_VCAPSBENCH_ASKS``."""
+    environ = {"LMMS_CAPTIONS_DATA": "sample", "LMMS_CAPTIONS_CACHE": str(sample_cache)}
+    once = read_settings({**environ, "LMMS_CAPTIONS_VCAPSBENCH_ASKS": "1"})
+    thrice = _rows(read_settings(environ), None, "vcapsbench")["vcapsbench"]
+    row = _rows(once, None, "vcapsbench")["vcapsbench"]
+    assert (3 * row.n_calls, row.n_questions) == (thrice.n_calls, thrice.n_questions)
+
+
 def test_the_command_prints_a_table_and_what_it_rests_on(
     settings: Settings, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

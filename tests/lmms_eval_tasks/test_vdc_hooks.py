@@ -84,6 +84,26 @@ def test_several_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFacto
     assert "runs:3" in hooks.aggregate_signature(items["signature"])
 
 
+def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Both steps go out with it, its replies are stored apart, and the timeout moves nothing."""
+    server = serve()
+    server.keep_bodies = True
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    plain = hooks.aggregate_signature(_process("one")["signature"])
+    assert "temperature" not in plain
+    bench.setenv("LMMS_CAPTIONS_JUDGE_TIMEOUT", "33")
+    BENCH.close()
+    assert hooks.aggregate_signature(_process("one")["signature"]) == plain
+    n_before = len(server.bodies)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "1")
+    BENCH.close()
+    warm = hooks.aggregate_signature(_process("one")["signature"])
+    assert "|protocol:1|temperature:1|unscored:0/3|" in warm
+    assert [body["temperature"] for body in server.bodies[n_before:]] == [1.0] * n_before
+
+
 def test_a_missing_caption_is_unscored_and_never_zero(
     bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:

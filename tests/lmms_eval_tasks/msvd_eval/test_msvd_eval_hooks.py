@@ -74,8 +74,10 @@ def test_captions_are_scored_in_every_setting(
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     scoring = "logprobs" if logprobs in ("whole", "digits") else "plain"
     frames = "" if setting == "ref_only" else "frames:first_middle_last|"
+    refused = "logprobs:refused|" if logprobs == "refuse" else ""
     assert hooks.aggregate_signature(items["signature"]).startswith(
-        f"msvd_eval_{setting}|judge:judge|runs:1|protocol:1|{frames}scoring:{scoring}|unscored:0/4|"
+        f"msvd_eval_{setting}|judge:judge|runs:1|protocol:1|{frames}{refused}scoring:{scoring}|"
+        "unscored:0/4|"
     )
     assert server.counts.n_answered == 4
 

@@ -179,6 +179,54 @@ def test_a_rerun_asks_nothing(bench: pytest.MonkeyPatch, serve: ServerFactory) -
     assert server.counts.n_requests == 18
 
 
+def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """One ask decides alone, the signature says so, and its replies serve a run of three asks."""
+    server = serve()
+    server.keep_bodies = True
+    server.reply = _by_category
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "1")
+    items = _process("one")
+    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
+    assert "|protocol:1|asks:1|unscored:0/3|" in hooks.aggregate_signature(items["signature"])
+    assert [(body["seed"], body["temperature"]) for body in server.bodies] == [(0, 1.0)] * 3
+    bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "3")
+    BENCH.close()
+    items = _process("one")
+    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
+    assert "|asks:3|" in hooks.aggregate_signature(items["signature"])
+    assert sorted(body["seed"] for body in server.bodies) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_refused_seed_is_in_the_signature_also_of_a_rerun(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Three asks stay three requests without their seeds; the store remembers why."""
+    server = serve(refuses_seed=True)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    signature = hooks.aggregate_signature(_process("one")["signature"])
+    assert "|asks:3|seed:refused|unscored:0/3|" in signature
+    assert server.counts.n_answered == 9
+    n_before = server.counts.n_requests
+    BENCH.close()
+    assert hooks.aggregate_signature(_process("one")["signature"]) == signature
+    assert server.counts.n_requests == n_before
+
+
+def test_one_ask_that_cannot_be_read_is_unscored_with_its_own_reason(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Nothing is said of asks that agree or not: there is one."""
+    server = serve()
+    server.reply = lambda _prompt: "?"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "1")
+    record = _process("one")["ar"][0].wait()
+    assert record["reasons"] == {"unreadable reply, asked 4 times": 3}
+
+
 def test_documents_follow_the_file(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The stub becomes one document a video, with its prompt and its target."""
     ids = write_vcapsbench(tmp_path, n_videos=3, n_pairs=10)
