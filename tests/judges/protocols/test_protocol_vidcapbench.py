@@ -273,7 +273,7 @@ def test_a_reply_that_stays_unreadable_leaves_the_pair_unscored(
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        pytest.param("", "unreadable reply, asked 4 times", id="empty"),
+        pytest.param("", "unreadable reply, asked 4 times; the last one was empty", id="empty"),
         pytest.param("<think>A ball, so", "unreadable reply, asked 4 times", id="cut-reasoning"),
     ],
 )
