@@ -280,7 +280,7 @@ class JudgeServer:
             counts.n_repeated += digest in counts.answered
             if self.keep_bodies:
                 self.bodies.append(json.loads(body))
-            say = Say(self.reply(_last_text(json.loads(body)))) if played is None else played
+            say = Say(self.reply(last_text(json.loads(body)))) if played is None else played
             self._later(connection, lambda: self._answer(connection, body, digest, say))
 
     def _refusal(self, body: bytes) -> str | None:
@@ -459,7 +459,8 @@ def _token(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
 
 
-def _last_text(payload: dict[str, Any]) -> str:
+def last_text(payload: dict[str, Any]) -> str:
+    """Words of a request's last message."""
     content = payload["messages"][-1]["content"]
     if isinstance(content, str):
         return content
