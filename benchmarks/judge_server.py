@@ -74,6 +74,8 @@ class Counts:
     most_in_flight: int = 0
     n_late: int = 0
     """Replies whose asker was gone by then."""
+    n_hung: int = 0
+    """Requests that were never answered."""
     n_repeated: int = 0
     """Requests for a body that had been answered well before."""
     first_s: float = 0.0
@@ -353,7 +355,7 @@ class JudgeServer:
             error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
             connection.send(400, json.dumps({"error": error}))
         elif fault == "hang":
-            pass
+            self.counts.n_hung += 1
         elif fault == "drop":
             connection.drop()
         elif fault == "cut":

@@ -365,14 +365,21 @@ KEPT: Final = {
     "withheld": UNREAD + "; the last one was withheld by the provider's content filter",
 }
 """Replies that came, are stored and are not asked for again, and the reason they lead to."""
-REFUSED: Final = "answered 400: The prompt triggered our content filter"
+SERVER: Final = r"http://127\.0\.0\.1:\d+/v1/chat/completions answered "
 STOPS: Final = {
-    "wrong key": "answered 401: told to fail (check OPENAI_API_KEY)",
-    "cost limit": "LMMS_CAPTIONS_MAX_COST: ",
-    "outage": "the judge gave no reply to any request for ",
+    "wrong key": SERVER + re.escape("401: told to fail (check OPENAI_API_KEY)"),
+    "cost limit": r"LMMS_CAPTIONS_MAX_COST: \$.* are spent and the next request may cost .*",
+    "outage": r"the judge gave no reply to any request for \d+ s, judging stopped: "
+    + SERVER
+    + "503: told to fail",
 }
 """What ends judging, and the reason of all that was not answered by then."""
-KINDS: Final = (*KEPT, "refused", *STOPS, "outage that passes", "kill")
+REASONS: Final = {
+    **{kind: re.escape(reason) for kind, reason in KEPT.items()},
+    **STOPS,
+    "refused": SERVER + "400: The prompt triggered our content filter",
+}
+KINDS: Final = (*REASONS, "outage that passes", "kill")
 
 CELLS: Final = [
     pytest.param(benchmark, benchmark.target(step, ask), kind, id=f"{benchmark.name}-{at}-{kind}")
@@ -536,8 +543,8 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
     else:
         lost = benchmark.lost(failed)
         reasons = _check(benchmark, _judge(benchmark), lost)
-        for unit, reason in reasons.items():
-            _check_reason(reason, kind, is_second=unit == benchmark.unit_of(target))
+        for reason in reasons.values():
+            _check_reason(reason, kind)
     answered = set(judge.answered)
 
     BENCH.close()
@@ -550,16 +557,10 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
     assert not [line for line in logged if "internal error" in line or "Traceback" in line]
 
 
-def _check_reason(reason: str, kind: str, *, is_second: bool) -> None:
-    """A reason ends with, or for what names a time or a sum holds, the words of its failure."""
-    where = r"(no answer from the caption: |[123] of 3 asks failed and no two agree: )?"
-    if kind in KEPT:
-        assert re.fullmatch(where + re.escape(KEPT[kind]), reason)
-    elif kind == "refused":
-        assert re.fullmatch(rf"{where}http://127\.0\.0\.1:\d+/v1\S* {re.escape(REFUSED)}", reason)
-    else:
-        assert re.match(where, reason)
-        assert STOPS[kind] in reason
+def _check_reason(reason: str, kind: str) -> None:
+    """A reason says which step failed, and why, in full."""
+    step = r"(no answer from the caption: |[123] of 3 asks failed and no two agree: )?"
+    assert re.fullmatch(step + REASONS[kind], reason)
 
 
 def _limit_cost(
