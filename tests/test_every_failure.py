@@ -14,6 +14,7 @@ they go: nothing is lost.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import signal
@@ -42,7 +43,6 @@ from told_judge import (
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say, last_text
-from lmms_eval_captions.judges.engine import EngineConfig
 from lmms_eval_captions.lmms_eval_tasks import judging
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
@@ -451,18 +451,18 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bench(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
     """The shared one, with the sample's data, short waits and a tokenizer made of blanks."""
-
-    def brief(settings: Any, make: Callable[..., EngineConfig] = judging._engine_config) -> Any:
-        waits = {"backoff_s": 0.01, "max_backoff_s": 0.02, "n_attempts": 3}
-        return replace(make(settings), **waits, outage_patience_s=0.1)
-
-    bench.setattr(judging, "_engine_config", brief)
+    _change_engine(bench, backoff_s=0.01, max_backoff_s=0.02, n_attempts=3, outage_patience_s=0.1)
     counter = (lambda text: len(text.split()), None)
     bench.setattr(vidcapbench_records, "_tokenizer", lambda: counter)
     bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     bench.setenv("OPENAI_API_KEY", "sk-test")
     return bench
+
+
+def _change_engine(bench: pytest.MonkeyPatch, **changes: Any) -> None:
+    make = judging._engine_config
+    bench.setattr(judging, "_engine_config", lambda settings: replace(make(settings), **changes))
 
 
 def _judge(benchmark: Benchmark) -> Items:
@@ -532,9 +532,7 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
     if passes or (kind == "cut" and target.step in FREE_TEXT):
         failed = set()
     if passes:
-        make = judging._engine_config
-        patient = lambda settings: replace(make(settings), outage_patience_s=30.0)  # noqa: E731
-        bench.setattr(judging, "_engine_config", patient)
+        _change_engine(bench, outage_patience_s=30.0)
     if kind == "cost limit":
         _limit_cost(benchmark, before, bench, tmp_path)
 
@@ -545,6 +543,8 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
         reasons = _check(benchmark, _judge(benchmark), lost)
         for reason in reasons.values():
             _check_reason(reason, kind)
+    if kind in ("wrong key", "cost limit"):
+        assert judge.sent == [*before, target][: len(before) + (kind == "wrong key")]
     answered = set(judge.answered)
 
     BENCH.close()
@@ -570,8 +570,7 @@ def _limit_cost(
     prices = folder / "prices.yaml"
     prices.write_text("models: {judge: {input: 0, output: 1000000}}")
     spent = sum(len(TOLD.text(key)) // 4 + 1 for key in before)
-    module = {"vdc": vdc, "vid": vidcapbench, "vca": vcapsbench, "cap": capquiz}
-    template = getattr(module.get(benchmark.name[:3]), "_TEMPLATE", msvd_eval.TEMPLATE)
+    template = Path(inspect.getfile(benchmark.process)).with_name("_default_template_yaml")
     worst = int(str(judging.judge_defaults(template)["max_tokens"]))
     bench.setenv("LMMS_CAPTIONS_PRICES", str(prices))
     bench.setenv("LMMS_CAPTIONS_MAX_COST", f"{spent + worst - 0.5}")
