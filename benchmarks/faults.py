@@ -33,6 +33,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from loguru import logger
+
+from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
+from lmms_eval_captions.judges.config import JudgeConfig
+from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.errors import JudgeUnavailableError
+from lmms_eval_captions.judges.prompt import Picture
+from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
+from lmms_eval_captions.judges.protocols.gveval import GVeval
+from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.store import ReplyStore
+from lmms_eval_captions.judges.text import slug
+from lmms_eval_captions.judges.verdict import (
+    AgreementJudgement,
+    CorrectnessJudgement,
+    Judgement,
+    MatchJudgement,
+    QuizJudgement,
+    ScoresJudgement,
+)
 from told_judge import (
     FREE_TEXT,
     N_ASKS,
@@ -44,24 +63,6 @@ from told_judge import (
     key_of,
     majority,
     mark,
-)
-
-from judge_server import Behaviour, JudgeServer, Say, last_text
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
-from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.prompt import Picture
-from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
-from lmms_eval_captions.judges.protocols.gveval import GVeval
-from lmms_eval_captions.judges.store import ReplyStore
-from lmms_eval_captions.judges.text import slug
-from lmms_eval_captions.judges.verdict import (
-    AgreementJudgement,
-    CorrectnessJudgement,
-    Judgement,
-    MatchJudgement,
-    QuizJudgement,
-    ScoresJudgement,
 )
 
 MODEL: Final = "judge"
@@ -255,7 +256,7 @@ class _Play:
         if verdicts != expected:
             outcome.failures.append("verdicts differ from those that the judge was told to give")
         # A reply that came after its time-out was answered, and is asked for again.
-        outcome.n_excused += max(0, _n_timeouts(self.folder) - server.counts.n_hung)
+        outcome.n_excused += (_timeouts(self.folder) - server.counts.hung).total()
         if outcome.n_repeated > outcome.n_excused:
             outcome.failures.append(
                 f"{outcome.n_repeated} answered requests were sent again, "
@@ -377,21 +378,26 @@ def _judge(
 
 
 def _log_timeouts(engine: Engine, folder: Path) -> None:
-    """Have a byte written for each time-out at once, so that a kill leaves it."""
-    note = engine._sender._note
+    """Have each time-out written down at once, so that a kill leaves it."""
+    complete = engine._sender._complete
 
-    def noted(error: JudgeUnavailableError) -> None:
-        if " within " in str(error):
-            with (folder / "timeouts").open("ab", buffering=0) as log:
-                log.write(b".")
-        note(error)
+    async def noted(request: Request, body: bytes) -> Reply:
+        try:
+            return await complete(request, body)
+        except JudgeUnavailableError as error:
+            if " within " in str(error):
+                with (folder / "timeouts").open("ab", buffering=0) as log:
+                    log.write(identity_of(body))
+            raise
 
-    engine._sender._note = noted  # type: ignore[method-assign]
+    engine._sender._complete = noted  # type: ignore[method-assign]
 
 
-def _n_timeouts(folder: Path) -> int:
+def _timeouts(folder: Path) -> Counter[bytes]:
+    """Time-outs by what was asked."""
     log = folder / "timeouts"
-    return log.stat().st_size if log.exists() else 0
+    data = log.read_bytes() if log.exists() else b""
+    return Counter(data[start : start + 16] for start in range(0, len(data), 16))
 
 
 def _settle(server: JudgeServer) -> None:

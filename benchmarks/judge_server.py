@@ -74,18 +74,18 @@ class Counts:
     most_in_flight: int = 0
     n_late: int = 0
     """Replies whose asker was gone by then."""
-    n_hung: int = 0
-    """Requests that were never answered."""
     n_repeated: int = 0
     """Requests for a body that had been answered well before."""
     first_s: float = 0.0
     last_s: float = 0.0
     answered: set[bytes] = field(default_factory=set)
+    hung: Counter[bytes] = field(default_factory=Counter)
+    """Requests that were never answered, by :func:`identity_of`."""
 
     def as_json(self) -> dict[str, float]:
-        """Everything but the set."""
-        counts = asdict(replace(self, answered=set()))
-        del counts["answered"]
+        """Everything but the sets."""
+        counts = asdict(replace(self, answered=set(), hung=Counter()))
+        del counts["answered"], counts["hung"]
         return {**counts, "n_distinct": len(self.answered)}
 
 
@@ -355,7 +355,7 @@ class JudgeServer:
             error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
             connection.send(400, json.dumps({"error": error}))
         elif fault == "hang":
-            self.counts.n_hung += 1
+            self.counts.hung[identity_of(body)] += 1
         elif fault == "drop":
             connection.drop()
         elif fault == "cut":
@@ -459,6 +459,13 @@ def logprobs_of(text: str, tokenizer: str) -> list[dict[str, Any]]:
 
 def _token(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
+
+
+def identity_of(body: bytes) -> bytes:
+    """What tells a request from others, whichever parameters it was sent without."""
+    payload = json.loads(body)
+    asked = json.dumps([payload["messages"], payload.get("seed")])
+    return hashlib.blake2b(asked.encode(), digest_size=16).digest()
 
 
 def last_text(payload: dict[str, Any]) -> str:

@@ -238,9 +238,13 @@ class Engine:
         self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
         future.add_done_callback(self._futures.discard)
         self.meter.n_submitted += len(chains)
-        for index in range(len(chains)):
-            self._places.add(partial(run, index))
-        self._places.fill()
+        try:
+            for index in range(len(chains)):
+                self._places.add(partial(run, index))
+            self._places.fill()
+        except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
+            if not future.done():
+                future.set_exception(error)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,19 @@ import pytest
 from faults import N_CALLS, PASSING_FAULTS, SPOILT_REPLIES, Scenario, run_scenario
 
 N_SCENARIOS = 200
+CALM = Scenario(
+    seed=0,
+    benchmark="capquiz",
+    n_processes=1,
+    n_questions=12,
+    concurrency=4,
+    latency_s=0.0,
+    faults=(),
+    fault_rate=0.0,
+    kills=(),
+    disk_bytes=None,
+    outage=None,
+)
 
 
 def test_the_campaign_passes() -> None:
@@ -43,7 +57,7 @@ def test_the_campaign_plays_every_benchmark_and_every_fault() -> None:
 @pytest.mark.parametrize("benchmark", N_CALLS)
 def test_the_campaign_can_fail(benchmark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that says something else than expected is found out, on every benchmark."""
-    calm = Scenario(0, benchmark, 1, 12, 4, 0.0, (), 0.0, (), None, None)
+    calm = replace(CALM, benchmark=benchmark)
     assert not run_scenario(calm).failures
     monkeypatch.setattr("faults._expected", lambda *_: "another verdict")
     words = "verdicts differ from those that the judge was told to give"
@@ -54,9 +68,7 @@ def test_a_question_that_is_lost_for_no_reason_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Refused requests lose their questions; a loss that the server did not cause is a failure."""
-    spoilt = Scenario(
-        0, "capquiz", 1, 40, 4, 0.0, (), 0.0, (), None, None, spoilt=("filter",), spoilt_rate=0.3
-    )
+    spoilt = replace(CALM, n_questions=40, spoilt=("filter",), spoilt_rate=0.3)
     outcome = run_scenario(spoilt)
     assert not outcome.failures
     assert outcome.n_starts > 1

@@ -553,6 +553,67 @@ def test_a_forked_child_is_told_that_nothing_serves_it(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for-good"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "_shelf.get",
+        "_shelf.save",
+        "_shelf.refresh",
+        "_sender.send",
+        "_sender.copy_stragglers",
+        "_sender._watched",
+        "_sender._check",
+        "_sender._take_turn",
+        "_sender._complete",
+        "_sender._open_client",
+        "_sender._give_up_or_go_on",
+        "_sender._back_off",
+        "_sender._note",
+        "_sender._pacing.take",
+        "_sender._pacing.on_success",
+        "_sender._pacing.on_rate_limit",
+        "_sender._meter.count_call",
+        "_sender._stragglers.on_reply",
+        "_places.add",
+        "_places.without_place",
+        "_bar.refresh",
+    ],
+)
+def test_whatever_is_raised_where_nobody_waits_for_ever(
+    where: str,
+    lasting: bool,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A defect of ours, once or for good, ends in results or errors, and the engine can close."""
+    server = serve(latency_s=0.01, faults=("429", "500"), fault_rate=0.3)
+    engine = make_engine(server.url, concurrency=4)
+    *owners, name = where.split(".")
+    owner: Any = engine
+    for part in owners:
+        owner = getattr(owner, part)
+    on = type(owner) if hasattr(type(owner), name) else owner
+    real, n_calls = getattr(on, name), 0
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 or (lasting and n_calls > 3):
+            raise RuntimeError("a defect")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(on, name, broken)
+    futures = [
+        engine.submit([_chain(f"prompt {k % 9}") for k in range(i, i + 4)]) for i in range(12)
+    ]
+    waiting = wait(futures, timeout=10).not_done
+    monkeypatch.undo()
+    engine.close()
+    assert not waiting
+
+
 @pytest.mark.parametrize("where", ["send", "save"])
 def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
     where: str,
