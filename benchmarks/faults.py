@@ -27,8 +27,10 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,7 +115,7 @@ class Scenario:
     @property
     def config(self) -> JudgeConfig:
         """The judge; only what hangs should run into the time-out, also on a loaded machine."""
-        return JudgeConfig(model=MODEL, timeout_s=0.7 if "hang" in self.faults else 15.0)
+        return JudgeConfig(model=MODEL, timeout_s=1.5 if "hang" in self.faults else 15.0)
 
     @classmethod
     def draw(cls, seed: int) -> Scenario:
@@ -256,7 +258,7 @@ class _Play:
         if verdicts != expected:
             outcome.failures.append("verdicts differ from those that the judge was told to give")
         # A reply that came after its time-out was answered, and is asked for again.
-        outcome.n_excused += (_timeouts(self.folder) - server.counts.hung).total()
+        outcome.n_excused += (_resent(self.folder) - server.counts.hung).total()
         if outcome.n_repeated > outcome.n_excused:
             outcome.failures.append(
                 f"{outcome.n_repeated} answered requests were sent again, "
@@ -367,7 +369,7 @@ def _judge(
         outage_patience_s=0.05,
     )
     with Engine(config) as engine:
-        _log_timeouts(engine, folder)
+        _log_resent(engine, folder)
         chains = [_chain(scenario, process, index) for index in range(scenario.n_questions)]
         judgements = engine.submit(chains).result()
     draft = result.with_suffix(".draft")
@@ -377,25 +379,38 @@ def _judge(
     draft.rename(result)
 
 
-def _log_timeouts(engine: Engine, folder: Path) -> None:
-    """Have each time-out written down at once, so that a kill leaves it."""
+def _log_resent(engine: Engine, folder: Path) -> None:
+    """Have each time-out, and each second copy of a straggler, written down at once.
+
+    Either may lead to a second answer to one request. A kill leaves what was written.
+    """
     complete = engine._sender._complete
+    under_way: set[bytes] = set()
+
+    def log(identity: bytes) -> None:
+        with (folder / "resent").open("ab", buffering=0) as stream:
+            stream.write(identity)
 
     async def noted(request: Request, body: bytes) -> Reply:
+        identity = identity_of(body)
+        if identity in under_way:
+            log(identity)
+        under_way.add(identity)
         try:
             return await complete(request, body)
         except JudgeUnavailableError as error:
             if " within " in str(error):
-                with (folder / "timeouts").open("ab", buffering=0) as log:
-                    log.write(identity_of(body))
+                log(identity)
             raise
+        finally:
+            under_way.discard(identity)
 
     engine._sender._complete = noted  # type: ignore[method-assign]
 
 
-def _timeouts(folder: Path) -> Counter[bytes]:
-    """Time-outs by what was asked."""
-    log = folder / "timeouts"
+def _resent(folder: Path) -> Counter[bytes]:
+    """Time-outs and second copies by what was asked."""
+    log = folder / "resent"
     data = log.read_bytes() if log.exists() else b""
     return Counter(data[start : start + 16] for start in range(0, len(data), 16))
 
@@ -509,14 +524,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Faults against the judge engine.")
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first scenario")
+    parser.add_argument("--jobs", type=int, default=4, help="scenarios played at the same time")
     arguments = parser.parse_args()
     logger.remove()
     started_s = time.monotonic()
+    scenarios = map(Scenario.draw, range(arguments.seed, arguments.seed + arguments.scenarios))
     outcomes = []
-    for seed in range(arguments.seed, arguments.seed + arguments.scenarios):
-        outcomes.append(run_scenario(Scenario.draw(seed)))
-        for failure in outcomes[-1].failures:
-            print(f"FAILED {failure}: {outcomes[-1]}", flush=True)
+    # Most of a scenario is waiting.
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("fork")) as pool:
+        for outcome in pool.map(run_scenario, scenarios):
+            outcomes.append(outcome)
+            for failure in outcome.failures:
+                print(f"FAILED {failure}: {outcome}", flush=True)
+            if len(outcomes) % 50 == 0:
+                print(f"{len(outcomes)} played in {time.monotonic() - started_s:.0f} s", flush=True)
     n_passed = sum(not outcome.failures for outcome in outcomes)
     print(
         f"{n_passed} of {len(outcomes)} scenarios passed in {time.monotonic() - started_s:.0f} s: "
