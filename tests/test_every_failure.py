@@ -252,7 +252,8 @@ def _vcapsbench_doc(video: int) -> Doc:
         }
         for number in range(N_QUESTIONS)
     ]
-    return {"video_id": f"clip{video}.mp4", "questions": questions, "n_malformed": 0}
+    counts = {"n_malformed": 0, "n_malformed_in_file": 0}
+    return {"video_id": f"clip{video}.mp4", "questions": questions, **counts}
 
 
 def _capquiz_doc(video: int) -> Doc:
