@@ -1,12 +1,15 @@
 """A seeded campaign of faults against the judge engine: kills, server faults, full disks, restarts.
 
-Each scenario judges some hundred questions in one to three processes that share a store, while the
-server misbehaves and the processes are killed, and starts them again until they finish. Then it
-checks:
+Each scenario judges some hundred questions of one of the five benchmarks in one to three processes
+that share a store, while the server misbehaves, its judge says nothing or nonsense, and the
+processes are killed, and starts them again until they finish. Then it checks:
 
-- the verdicts are those of a run without faults, every one of them;
+- the verdicts are those that the judge was told to give, every one of them, worked out without
+  reading a reply;
+- in every start that ended by itself, what is lost is what failed, each with the true reason;
 - nothing that was answered is asked again, beyond what was in flight at a kill or not saved;
-- one more start sends nothing.
+- one more start sends nothing (but the asks of VCapsBench that a content filter refused and that
+  the others outvoted).
 
     python benchmarks/faults.py --scenarios 200 --seed 0
 """
@@ -14,6 +17,7 @@ checks:
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -22,23 +26,64 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, Final
 
 from loguru import logger
 
-from judge_server import Behaviour, JudgeServer, vdc_reply
+from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
-from lmms_eval_captions.judges.prompt import load_prompt
-from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, read_match
-from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.errors import JudgeUnavailableError
+from lmms_eval_captions.judges.prompt import Picture
+from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
+from lmms_eval_captions.judges.protocols.gveval import GVeval
+from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.judges.text import slug
+from lmms_eval_captions.judges.verdict import (
+    AgreementJudgement,
+    CorrectnessJudgement,
+    Judgement,
+    MatchJudgement,
+    QuizJudgement,
+    ScoresJudgement,
+)
+from told_judge import (
+    FREE_TEXT,
+    N_ASKS,
+    OPTIONS,
+    Key,
+    Told,
+    cut_reply,
+    gold,
+    key_of,
+    majority,
+    mark,
+)
 
-CONFIG = JudgeConfig(model="judge", timeout_s=0.5)
+MODEL: Final = "judge"
 PASSING_FAULTS = ("500", "503", "drop", "cut", "garbage", "hang")
+SPOILT_REPLIES = ("empty", "nonsense", "length", "reasoning", "withheld", "filter")
+"""What a judge may say in the place of a verdict: nothing, something else, a start that is cut
+before the verdict or in the reasoning, and what a content filter leaves of it (200 or 400)."""
+N_CALLS: Final = {"vdc": 2, "vidcapbench": 2, "vcapsbench": N_ASKS, "capquiz": 1, "msvd_eval": 1}
+"""Benchmark to requests of one question."""
+REASONS: Final = (
+    "content filter",
+    "no reply from",
+    "told to answer",
+    "gave no reply to any request",
+    "could not be saved",
+    "cannot write",
+)
+"""Words of every reason that a question may be lost for; the first two wherever nothing else is
+going on (a loaded machine lets requests run into their time-out)."""
 MOST_STARTS = 30
 
 
@@ -47,6 +92,7 @@ class Scenario:
     """What is going to happen."""
 
     seed: int
+    benchmark: str
     n_processes: int
     n_questions: int
     """Questions of each process."""
@@ -60,25 +106,42 @@ class Scenario:
     """Size at which files stop growing in the first start, or ``None``."""
     outage: int | None
     """Status that the server answers for a while in the first start, or ``None``."""
+    spoilt: tuple[str, ...] = ()
+    """Replies to mix in, of ``SPOILT_REPLIES``, at most two for a request."""
+    spoilt_rate: float = 0.0
+    logprobs: str = "none"
+    """What the server gives a request for log-probabilities: see :class:`Behaviour`."""
+
+    @property
+    def config(self) -> JudgeConfig:
+        """The judge; only what hangs should run into the time-out, also on a loaded machine."""
+        return JudgeConfig(model=MODEL, timeout_s=1.5 if "hang" in self.faults else 15.0)
 
     @classmethod
     def draw(cls, seed: int) -> Scenario:
         """The scenario of a seed."""
         rng = random.Random(seed)
+        benchmark = rng.choice(list(N_CALLS))
         storm = rng.random() < 0.05
+        faults = ("429",) if storm else tuple(rng.sample(PASSING_FAULTS, rng.randint(0, 3)))
         latency_s = rng.choice([0.0, 0.002, 0.01])
         kills = sorted(rng.uniform(0.05, 0.9) for _ in range(rng.choice([0, 1, 1, 2, 3])))
         return cls(
             seed=seed,
+            benchmark=benchmark,
             n_processes=rng.choice([1, 1, 2, 3]),
-            n_questions=10 if storm else rng.randint(20, 80),
-            concurrency=rng.choice([1, 4, 16, 64]),
+            n_questions=(20 if storm else rng.randint(30, 110)) // N_CALLS[benchmark],
+            # One by one, time-outs would take most of the campaign's time.
+            concurrency=rng.choice([4, 16, 64] if "hang" in faults else [1, 4, 16, 64]),
             latency_s=latency_s,
-            faults=("429",) if storm else tuple(rng.sample(PASSING_FAULTS, rng.randint(0, 3))),
+            faults=faults,
             fault_rate=rng.choice([0.02, 0.1, 0.2]),
             kills=tuple(kills),
             disk_bytes=rng.randint(200, 6000) if rng.random() < 0.2 else None,
             outage=rng.choice([401, 404, 500, 503]) if rng.random() < 0.15 else None,
+            spoilt=tuple(rng.sample(SPOILT_REPLIES, rng.choice([0, 0, 1, 2, 6]))),
+            spoilt_rate=rng.choice([0.02, 0.1, 0.3]),
+            logprobs=rng.choice(["whole", "whole", "none", "refuse"]),
         )
 
 
@@ -90,9 +153,62 @@ class Outcome:
     n_starts: int = 0
     n_calls: int = 0
     n_repeated: int = 0
+    n_spoilt: int = 0
+    """Replies without a verdict."""
     n_excused: int = 0
-    """Requests that may have been repeated: in flight at a kill, or answered and not saved."""
+    """Requests that may have been repeated: in flight at a kill, answered and not saved, or
+    answered when their time-out was over."""
     failures: list[str] = field(default_factory=list)
+
+
+class Judge:
+    """The server's script: what it is told, with replies spoilt at random.
+
+    Args:
+        scenario: Says what is spoilt, and how often.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.told = Told(scenario.seed)
+        self.is_calm = False
+        """Whether nothing is spoilt any more."""
+        self.refused: set[Key] = set()
+        """Requests that the content filter refused and that were not answered since."""
+        self.refused_now: set[Key] = set()
+        """Those that it refused since the latest start."""
+        self.n_spoilt: Counter[Key] = Counter()
+        self._scenario = scenario
+        self._random = random.Random(scenario.seed)
+
+    def __call__(self, payload: dict[str, Any]) -> Say | str:
+        """What a request gets."""
+        key = key_of(payload)
+        spoilt = self._spoilt(key)
+        if spoilt == "filter":
+            self.refused.add(key)
+            self.refused_now.add(key)
+            return "filter"
+        self.refused.discard(key)
+        # A refusal that came after its time-out was not seen, and the request sent again.
+        self.refused_now.discard(key)
+        if not self.told.is_consistent(key, last_text(payload)):
+            return Say("This is not what the first step said.")
+        return {
+            "empty": Say(" \n"),
+            "nonsense": Say("<think>Hm.</think>" if key.step in FREE_TEXT else "What weather!"),
+            "length": Say("" if key.step in FREE_TEXT else cut_reply(key.step), "length"),
+            "reasoning": Say("<think>It could be 2, yes, or", "length"),
+            "withheld": Say("", "content_filter"),
+        }.get(spoilt, Say(self.told.text(key)))
+
+    def _spoilt(self, key: Key) -> str:
+        scenario = self._scenario
+        if self.is_calm or not scenario.spoilt or self.n_spoilt[key] >= 2:
+            return ""
+        if self._random.random() >= scenario.spoilt_rate:
+            return ""
+        self.n_spoilt[key] += 1
+        return self._random.choice(scenario.spoilt)
 
 
 def run_scenario(scenario: Scenario) -> Outcome:
@@ -103,90 +219,136 @@ def run_scenario(scenario: Scenario) -> Outcome:
         faults=scenario.faults,
         fault_rate=scenario.fault_rate,
         max_faults=2,
+        logprobs=scenario.logprobs,
     )
     with tempfile.TemporaryDirectory() as folder, JudgeServer(behaviour) as server:
+        server.script = judge = Judge(scenario)
+        play = _Play(scenario, server, judge, Path(folder), outcome)
         kills = list(scenario.kills)
         verdicts = None
         while verdicts is None and outcome.n_starts < MOST_STARTS:
-            verdicts = _start(scenario, server, Path(folder), outcome, kills)
+            verdicts = play.start(kills)
         outcome.n_calls = server.counts.n_requests
         outcome.n_repeated = server.counts.n_repeated
-        _check(scenario, server, Path(folder), outcome, verdicts)
+        outcome.n_spoilt = judge.n_spoilt.total()
+        play.check(verdicts)
     return outcome
 
 
-def _check(
-    scenario: Scenario,
-    server: JudgeServer,
-    folder: Path,
-    outcome: Outcome,
-    verdicts: list[list[str]] | None,
-) -> None:
-    if verdicts is None:
-        outcome.failures.append(f"not finished after {outcome.n_starts} starts")
-        return
-    expected = [
-        [_expected(_question(p, i)) for i in range(scenario.n_questions)]
-        for p in range(scenario.n_processes)
-    ]
-    if verdicts != expected:
-        outcome.failures.append("verdicts differ from those of a run without faults")
-    if outcome.n_repeated > outcome.n_excused:
-        outcome.failures.append(
-            f"{outcome.n_repeated} answered requests were sent again, {outcome.n_excused} may be"
-        )
-    n_before = server.counts.n_requests
-    server.behaviour = Behaviour()
-    again = _start(scenario, server, folder, Outcome(scenario, n_starts=1), [])
-    if again != expected or server.counts.n_requests != n_before:
-        outcome.failures.append("a finished run started again sent requests")
+@dataclass
+class _Play:
+    """A scenario that is being played."""
 
+    scenario: Scenario
+    server: JudgeServer
+    judge: Judge
+    folder: Path
+    outcome: Outcome
 
-def _start(
-    scenario: Scenario, server: JudgeServer, folder: Path, outcome: Outcome, kills: list[float]
-) -> list[list[str]] | None:
-    """Start all processes once; their verdicts, or ``None`` where one was killed or failed."""
-    first = outcome.n_starts == 0
-    outcome.n_starts += 1
-    disk_bytes = scenario.disk_bytes if first else None
-    outage = scenario.outage if first else None
-    in_flight = scenario.n_processes * scenario.concurrency
-    n_all_calls = 2 * scenario.n_processes * scenario.n_questions
-    results = [folder / f"result-{p}" for p in range(scenario.n_processes)]
-    for path in results:
-        path.unlink(missing_ok=True)
-    children = [
-        _fork(partial(_judge, scenario, p, server.url, folder, results[p], disk_bytes))
-        for p in range(scenario.n_processes)
-    ]
-    running = set(children)
-    outage_s = time.monotonic() + 0.05
-    disturbed = disk_bytes is not None
-    while running:
-        for child in list(running):
-            if os.waitpid(child, os.WNOHANG)[0]:
-                running.discard(child)
-        if kills and len(server.counts.answered) >= kills[0] * n_all_calls:
-            kills.pop(0)
-            for child in running:
-                os.kill(child, signal.SIGKILL)
-            disturbed = True
-        if outage is not None and time.monotonic() > outage_s:
-            server.behaviour.status, outage = outage, None
-        time.sleep(0.001)
-    server.behaviour.status = 200
-    if disturbed:
-        _settle(server)
-        # Answered while on the way back, or not saved; never more than were on their way.
-        n_unsaved = len(server.counts.answered) - _n_stored(folder)
-        outcome.n_excused += min(in_flight, max(0, n_unsaved))
-    # A reply that came after its time-out was answered, and is asked for again.
-    outcome.n_excused += server.counts.n_late
-    server.counts.n_late = 0
-    if not all(path.exists() for path in results):
-        return None
-    verdicts = [path.read_text().split() for path in results]
-    return None if any("None" in process for process in verdicts) else verdicts
+    def check(self, verdicts: list[list[str]] | None) -> None:
+        """Check what the scenario ended with, and that it is finished."""
+        outcome, server, scenario = self.outcome, self.server, self.scenario
+        if verdicts is None:
+            outcome.failures.append(f"not finished after {outcome.n_starts} starts")
+            return
+        expected = [
+            [_expected(scenario, p, i) for i in range(scenario.n_questions)]
+            for p in range(scenario.n_processes)
+        ]
+        if verdicts != expected:
+            outcome.failures.append("verdicts differ from those that the judge was told to give")
+        # A reply that came after its time-out was answered, and is asked for again.
+        outcome.n_excused += (_resent(self.folder) - server.counts.hung).total()
+        if outcome.n_repeated > outcome.n_excused:
+            outcome.failures.append(
+                f"{outcome.n_repeated} answered requests were sent again, "
+                f"{outcome.n_excused} may be"
+            )
+        server.behaviour = Behaviour(logprobs=_calm_logprobs(scenario))
+        self.judge.is_calm = True
+        # An outvoted ask that was refused is asked once more, and then no more.
+        for n_missing in (len(self.judge.refused), 0) if self.judge.refused else (0,):
+            n_before = server.counts.n_requests
+            again = self.start([])
+            if again != expected or server.counts.n_requests - n_before != n_missing:
+                outcome.failures.append("a finished run started again sent requests")
+
+    def start(self, kills: list[float]) -> list[list[str]] | None:
+        """Start all processes once; their verdicts, ``None`` where one was killed or failed."""
+        scenario, server, outcome = self.scenario, self.server, self.outcome
+        is_first = outcome.n_starts == 0
+        outcome.n_starts += 1
+        self.judge.refused_now.clear()
+        disk_bytes = scenario.disk_bytes if is_first else None
+        outage = scenario.outage if is_first else None
+        results = [self.folder / f"result-{p}" for p in range(scenario.n_processes)]
+        for path in results:
+            path.unlink(missing_ok=True)
+        children = [
+            _fork(partial(_judge, scenario, p, server.url, self.folder, results[p], disk_bytes))
+            for p in range(scenario.n_processes)
+        ]
+        was_killed = self._wait(set(children), kills, outage)
+        server.behaviour.status = 200
+        if was_killed or disk_bytes is not None:
+            _settle(server)
+            # Answered while on the way back, or not saved; never more than were on their way.
+            n_unsaved = len(server.counts.answered) - _n_stored(self.folder)
+            in_flight = scenario.n_processes * scenario.concurrency
+            outcome.n_excused += min(in_flight, max(0, n_unsaved))
+        if not all(path.exists() for path in results):
+            return None
+        judged: list[list[tuple[str | None, str | None]]] = [
+            json.loads(path.read_text()) for path in results
+        ]
+        self._check_lost(judged, disturbed=bool(was_killed or disk_bytes or outage))
+        verdicts = [[str(verdict) for verdict, _ in process] for process in judged]
+        return None if any("None" in process for process in verdicts) else verdicts
+
+    def _wait(self, running: set[int], kills: list[float], outage: int | None) -> bool:
+        """Wait for the processes while they are killed and the server is out; if any was killed."""
+        server, scenario = self.server, self.scenario
+        n_all_calls = N_CALLS[scenario.benchmark] * scenario.n_processes * scenario.n_questions
+        outage_s = time.monotonic() + 0.05
+        was_killed = False
+        while running:
+            for child in list(running):
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    running.discard(child)
+            if kills and len(server.counts.answered) >= kills[0] * n_all_calls:
+                kills.pop(0)
+                for child in running:
+                    os.kill(child, signal.SIGKILL)
+                was_killed = True
+            if outage is not None and time.monotonic() > outage_s:
+                server.behaviour.status, outage = outage, None
+            time.sleep(0.001)
+        return was_killed
+
+    def _check_lost(
+        self, judged: list[list[tuple[str | None, str | None]]], *, disturbed: bool
+    ) -> None:
+        """What is lost must be what was refused, and every reason a true one."""
+        known = REASONS if disturbed else REASONS[:2]
+        for p, process in enumerate(judged):
+            for i, (verdict, reason) in enumerate(process):
+                if (verdict is None) != (reason is not None):
+                    self.outcome.failures.append(f"verdict {verdict!r} with reason {reason!r}")
+                elif reason is not None and not any(words in reason for words in known):
+                    self.outcome.failures.append(f"question {p}-{i} is lost for: {reason}")
+                elif not disturbed and self._must_be_lost(p, i) and verdict is not None:
+                    self.outcome.failures.append(f"question {p}-{i} was refused and has a verdict")
+                elif "content filter" in str(reason) and not self._must_be_lost(p, i):
+                    self.outcome.failures.append(f"question {p}-{i} was not refused: {reason}")
+
+    def _must_be_lost(self, p: int, i: int) -> bool:
+        """Whether the requests that were refused in this start cost the question its verdict."""
+        refused = {key for key in self.judge.refused_now if key[:2] == (p, i)}
+        if self.scenario.benchmark != "vcapsbench" or not refused:
+            return bool(refused)
+        asks = [Key(p, i, seed, "vcapsbench_answer") for seed in range(N_ASKS)]
+        told = self.judge.told
+        return majority([None if ask in refused else told.ask(*ask[:3]) for ask in asks]) is None
 
 
 def _judge(
@@ -207,22 +369,50 @@ def _judge(
         outage_patience_s=0.05,
     )
     with Engine(config) as engine:
-        chains = [
-            partial(
-                judge_question,
-                question=_question(process, index),
-                caption=_caption(process, index),
-                config=CONFIG,
-                run=0,
-            )
-            for index in range(scenario.n_questions)
-        ]
+        _log_resent(engine, folder)
+        chains = [_chain(scenario, process, index) for index in range(scenario.n_questions)]
         judgements = engine.submit(chains).result()
     draft = result.with_suffix(".draft")
     draft.write_text(
-        " ".join(f"{j.verdict}:{j.score}" if j.verdict else "None" for j in judgements)
+        json.dumps([(_shown(judgement), judgement.reason) for judgement in judgements])
     )
     draft.rename(result)
+
+
+def _log_resent(engine: Engine, folder: Path) -> None:
+    """Have each time-out, and each second copy of a straggler, written down at once.
+
+    Either may lead to a second answer to one request. A kill leaves what was written.
+    """
+    complete = engine._sender._complete
+    under_way: set[bytes] = set()
+
+    def log(identity: bytes) -> None:
+        with (folder / "resent").open("ab", buffering=0) as stream:
+            stream.write(identity)
+
+    async def noted(request: Request, body: bytes) -> Reply:
+        identity = identity_of(body)
+        if identity in under_way:
+            log(identity)
+        under_way.add(identity)
+        try:
+            return await complete(request, body)
+        except JudgeUnavailableError as error:
+            if " within " in str(error):
+                log(identity)
+            raise
+        finally:
+            under_way.discard(identity)
+
+    engine._sender._complete = noted  # type: ignore[method-assign]
+
+
+def _resent(folder: Path) -> Counter[bytes]:
+    """Time-outs and second copies by what was asked."""
+    log = folder / "resent"
+    data = log.read_bytes() if log.exists() else b""
+    return Counter(data[start : start + 16] for start in range(0, len(data), 16))
 
 
 def _settle(server: JudgeServer) -> None:
@@ -235,7 +425,7 @@ def _settle(server: JudgeServer) -> None:
 
 def _n_stored(folder: Path) -> int:
     """Replies on disk, those of all processes together."""
-    store = ReplyStore(folder / "replies" / slug(CONFIG.model))
+    store = ReplyStore(folder / "replies" / slug(MODEL))
     n_stored = len(store)
     store.close()
     return n_stored
@@ -256,29 +446,77 @@ def _fork(act: partial[None]) -> int:
         os._exit(0)
 
 
-def _question(process: int, index: int) -> Question:
-    return Question(f"What is number {index} of {process}?", f"gold {index}")
-
-
-def _caption(process: int, index: int) -> str:
-    return f"Caption {index // 8} of process {process}. " * 5
-
-
-def _expected(question: Question) -> str:
-    """The verdict that the server's replies, pure functions of the prompt, lead to."""
-    process = int(question.question.split()[-1].rstrip("?"))
-    index = int(question.question.split()[3])
-    prompt = load_prompt("vdc_answer").render(
-        caption=_caption(process, index), question=question.question
+def _chain(scenario: Scenario, process: int, index: int) -> Chain[Any]:
+    """The requests of one question, by the benchmark's own protocol."""
+    caption = f"Caption {index // 8} of process {process}. " * 5
+    text = f"What is {mark(process, index)}?"
+    common = {"caption": caption, "config": scenario.config, "run": 0}
+    if scenario.benchmark == "vdc":
+        question = vdc.Question(text, gold(process, index))
+        return partial(vdc.judge_question, question=question, **common)
+    if scenario.benchmark == "vidcapbench":
+        pair = vidcapbench.Question(text, gold(process, index), "video motion", "object motion")
+        return partial(vidcapbench.judge_question, question=pair, **common)
+    if scenario.benchmark == "vcapsbench":
+        fact = vcapsbench.Question("action", text, "yes" if _is_true(index) else "no")
+        return partial(vcapsbench.judge_question, question=fact, **common)
+    if scenario.benchmark == "capquiz":
+        quiz = capquiz.Question("Entity", text, OPTIONS, OPTIONS[index % len(OPTIONS)])
+        return partial(capquiz.judge_question, question=quiz, **common)
+    scorer = GVeval("combined" if scenario.seed % 2 else "ref_only")
+    return partial(
+        scorer.judge,
+        caption=f"A caption of {mark(process, index)}.",
+        references=["A reference.", "Another one."],
+        picture=lambda: Picture(b"a picture", "image/png"),
+        config=scenario.config,
+        run=0,
     )
-    answer = vdc_reply(str(prompt[-1]["content"]))
-    prompt = load_prompt("vdc_match").render(
-        question=question.question, answer=question.answer, predicted_answer=answer
-    )
-    verdict = read_match(Reply(vdc_reply(str(prompt[-1]["content"]))))
-    if verdict is None:
-        raise AssertionError("the server's reply must be readable")
-    return f"{verdict[0]}:{verdict[1]}"
+
+
+def _shown(judgement: Judgement) -> str | None:
+    """A verdict in one line, ``None`` where there is none."""
+    match judgement:
+        case MatchJudgement(verdict=str() as verdict, score=score):
+            return f"{verdict} {score:g}"
+        case ScoresJudgement(distributions=dict() as found) if found:
+            means = (sum(n * share for n, share in one) for one in found.values())
+            return " ".join(f"{mean:.2f}" for mean in means)
+        case CorrectnessJudgement() | AgreementJudgement() | QuizJudgement():
+            return judgement.verdict
+        case _:
+            return None
+
+
+def _expected(scenario: Scenario, process: int, index: int) -> str:
+    """The verdict that what the judge is told to say comes to."""
+    told, asked = Told(scenario.seed), (process, index, 0)
+    if scenario.benchmark == "vdc":
+        verdict, score = told.match(*asked)
+        return f"{verdict} {score}"
+    if scenario.benchmark == "vidcapbench":
+        return told.grade(*asked)
+    if scenario.benchmark == "vcapsbench":
+        answer = majority([told.ask(process, index, seed) for seed in range(N_ASKS)])
+        is_right = answer == ("yes" if _is_true(index) else "no")
+        return "unanswerable" if answer == "unanswerable" else ("negative", "positive")[is_right]
+    if scenario.benchmark == "capquiz":
+        letter, right = told.letter(*asked), index % len(OPTIONS)
+        if letter == len(OPTIONS):
+            return "false_negative"
+        return "true_positive" if letter == right else "false_positive"
+    # The server's log-probabilities: a quarter for the number below.
+    less = 0.25 if scenario.logprobs == "whole" else 0.0
+    return " ".join(f"{max(0.0, number - less):.2f}" for number in told.scores(*asked))
+
+
+def _is_true(index: int) -> bool:
+    return index % 2 == 0
+
+
+def _calm_logprobs(scenario: Scenario) -> str:
+    """Of a server that refuses nothing: where log-probabilities were refused, none are given."""
+    return "none" if scenario.logprobs == "refuse" else scenario.logprobs
 
 
 def main() -> int:
@@ -286,22 +524,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Faults against the judge engine.")
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first scenario")
+    parser.add_argument("--jobs", type=int, default=4, help="scenarios played at the same time")
     arguments = parser.parse_args()
     logger.remove()
     started_s = time.monotonic()
+    scenarios = map(Scenario.draw, range(arguments.seed, arguments.seed + arguments.scenarios))
     outcomes = []
-    for seed in range(arguments.seed, arguments.seed + arguments.scenarios):
-        outcomes.append(run_scenario(Scenario.draw(seed)))
-        for failure in outcomes[-1].failures:
-            print(f"FAILED {failure}: {outcomes[-1]}", flush=True)
+    # Most of a scenario is waiting.
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("fork")) as pool:
+        for outcome in pool.map(run_scenario, scenarios):
+            outcomes.append(outcome)
+            for failure in outcome.failures:
+                print(f"FAILED {failure}: {outcome}", flush=True)
+            if len(outcomes) % 50 == 0:
+                print(f"{len(outcomes)} played in {time.monotonic() - started_s:.0f} s", flush=True)
     n_passed = sum(not outcome.failures for outcome in outcomes)
     print(
         f"{n_passed} of {len(outcomes)} scenarios passed in {time.monotonic() - started_s:.0f} s: "
         f"{sum(o.n_starts for o in outcomes)} starts, {sum(o.n_calls for o in outcomes):,} calls, "
         f"{sum(len(o.scenario.kills) for o in outcomes)} kills, "
+        f"{sum(o.n_spoilt for o in outcomes):,} replies without a verdict, "
         f"{sum(o.n_repeated for o in outcomes)} answered requests sent again of "
         f"{sum(o.n_excused for o in outcomes):,} that were in flight at a kill or unsaved"
     )
+    played = Counter(outcome.scenario.benchmark for outcome in outcomes)
+    print(", ".join(f"{name} {played[name]}" for name in N_CALLS))
     return 0 if n_passed == len(outcomes) else 1
 
 

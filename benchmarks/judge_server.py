@@ -23,7 +23,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-FAULTS = ("500", "503", "429", "hang", "drop", "cut", "garbage", "nonsense", "empty", "length")
+FAULTS = (
+    "500", "503", "429", "hang", "drop", "cut", "garbage", "nonsense", "empty", "length", "filter",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -79,12 +81,26 @@ class Counts:
     first_s: float = 0.0
     last_s: float = 0.0
     answered: set[bytes] = field(default_factory=set)
+    hung: Counter[bytes] = field(default_factory=Counter)
+    """Requests that were never answered, by :func:`identity_of`."""
 
     def as_json(self) -> dict[str, float]:
-        """Everything but the set."""
-        counts = asdict(replace(self, answered=set()))
-        del counts["answered"]
+        """Everything but the sets."""
+        counts = asdict(replace(self, answered=set(), hung=Counter()))
+        del counts["answered"], counts["hung"]
         return {**counts, "n_distinct": len(self.answered)}
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An answer as it is to be given."""
+
+    text: str
+    finish_reason: str = "stop"
+
+
+Script = Callable[[dict[str, Any]], "Say | str"]
+"""What a request gets, from its payload: an answer, the name of a fault, or a status."""
 
 
 def scripted_reply(prompt: str) -> str:
@@ -175,6 +191,8 @@ class JudgeServer:
         self.port = port
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
+        self.script: Script | None = None
+        """Decides request by request, in the place of ``reply``."""
         self._failed: Counter[bytes] = Counter()
         self._random = random.Random(0)
         self._tokens = 0.0
@@ -259,11 +277,15 @@ class JudgeServer:
         elif self._faulty(digest):
             counts.n_faults += 1
             self._fail(connection, body, self._random.choice(behaviour.faults))
+        elif isinstance(played := self.script and self.script(json.loads(body)), str):
+            counts.n_faults += 1
+            self._fail(connection, body, played)
         else:
             counts.n_repeated += digest in counts.answered
             if self.keep_bodies:
                 self.bodies.append(json.loads(body))
-            self._later(connection, lambda: self._answer(connection, body, digest))
+            say = Say(self.reply(last_text(json.loads(body)))) if played is None else played
+            self._later(connection, lambda: self._answer(connection, body, digest, say))
 
     def _refusal(self, body: bytes) -> str | None:
         """What is said of a parameter that is not taken, if there is one."""
@@ -278,14 +300,12 @@ class JudgeServer:
             return 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
         return None
 
-    def _answer(self, connection: _Connection, body: bytes, digest: bytes) -> None:
+    def _answer(self, connection: _Connection, body: bytes, digest: bytes, say: Say) -> None:
         self.counts.n_answered += 1
         self.counts.answered.add(digest)
-        connection.send(200, self._completion(body, None))
+        connection.send(200, self._completion(body, say.text, say.finish_reason))
 
-    def _completion(self, body: bytes, text: str | None, reason: str = "stop") -> str:
-        if text is None:
-            text = self.reply(_last_text(json.loads(body)))
+    def _completion(self, body: bytes, text: str, reason: str = "stop") -> str:
         choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
         if self.behaviour.logprobs in ("whole", "digits") and b'"logprobs":true' in body:
             choice["logprobs"] = {"content": logprobs_of(text, self.behaviour.logprobs)}
@@ -333,10 +353,13 @@ class JudgeServer:
     def _fail(self, connection: _Connection, body: bytes, fault: str) -> None:
         if fault == "429":
             self._send_429(connection)
-        elif fault in ("500", "503"):
+        elif fault.isdecimal():
             connection.send(int(fault), json.dumps({"error": {"message": "told to fail"}}))
+        elif fault == "filter":
+            error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
+            connection.send(400, json.dumps({"error": error}))
         elif fault == "hang":
-            pass
+            self.counts.hung[identity_of(body)] += 1
         elif fault == "drop":
             connection.drop()
         elif fault == "cut":
@@ -442,7 +465,15 @@ def _token(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode("utf-8", "replace"))}
 
 
-def _last_text(payload: dict[str, Any]) -> str:
+def identity_of(body: bytes) -> bytes:
+    """What tells a request from others, whichever parameters it was sent without."""
+    payload = json.loads(body)
+    asked = json.dumps([payload["messages"], payload.get("seed")])
+    return hashlib.blake2b(asked.encode(), digest_size=16).digest()
+
+
+def last_text(payload: dict[str, Any]) -> str:
+    """Words of a request's last message."""
     content = payload["messages"][-1]["content"]
     if isinstance(content, str):
         return content

@@ -44,6 +44,10 @@ CONNECT_TIMEOUT_S: Final = 20.0
 """Seconds until a connection must be there."""
 _DOWN_FOR_S: Final = 10.0
 _WORDS: Final = 300
+_NOT_READABLE: Final = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What a body of another shape raises; the last two an infinite count and JSON of great depth."""
 
 
 @dataclass(slots=True)
@@ -170,7 +174,7 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
             output_tokens=int(usage.get("completion_tokens") or 0),
             logprobs=number_tokens(logprobs, words) if logprobs else None,
         )
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except _NOT_READABLE as error:
         words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
         raise JudgeUnavailableError(
             f"expected a chat completion from {redact_url(url)}, got {words!r}"
@@ -252,7 +256,7 @@ def _server_words(raw: bytes, api_key: str | None) -> str:
         payload = json.loads(text)
         error = payload.get("error", payload) if isinstance(payload, dict) else payload
         text = error.get("message") or text if isinstance(error, dict) else str(error)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     # Shortened last: half a key must not stay.
     return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
@@ -269,5 +273,5 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

@@ -30,12 +30,14 @@ from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
+from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Asked, Usage
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _TICK_S: Final = 0.25
+_ENDED: Final = "judging was ended before this caption's turn"
 
 
 class Ask(Protocol):
@@ -105,6 +107,8 @@ class Engine:
         self._asked: dict[bytes, asyncio.Future[Reply]] = {}
         self._futures: set[Future[list[object]]] = set()
         self._has_company = False
+        self._submitting = threading.Lock()
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="judge", daemon=True)
         self._thread.start()
@@ -122,19 +126,29 @@ class Engine:
             chains: Coroutine functions that are handed the engine's ``ask``.
 
         Returns:
-            Future of the chains' results, in order.
+            Future of the chains' results, in order; it is always settled, with
+            :class:`JudgeStoppedError` where the engine is closed before the caption's turn, and
+            in a forked child, where no thread serves it.
         """
         future: Future[list[R]] = Future()
-        if chains:
-            self._loop.call_soon_threadsafe(self._enqueue, list(chains), future)
-        else:
+        if not chains:
             future.set_result([])
+            return future
+        with self._submitting:
+            if self._closed or not self._thread.is_alive():
+                future.set_exception(JudgeStoppedError(_ENDED))
+            else:
+                self._loop.call_soon_threadsafe(self._enqueue, list(chains), future)
         return future
 
     def close(self) -> None:
         """Stop: requests in flight are dropped, everything answered is on disk."""
+        with self._submitting:
+            # What was submitted before stands before the stop in the loop's queue.
+            if not self._closed and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._closed = True
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
 
     async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
@@ -158,9 +172,7 @@ class Engine:
         except JudgeError as error:
             reason = str(error)
         else:
-            reason = f"unreadable reply, asked {attempt + 1} times"
-            if reply.finish_reason == "length":
-                reason += "; the last one was cut at max_tokens"
+            reason = f"unreadable reply, asked {attempt + 1} times{_hint(reply)}"
         self.meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage)
 
@@ -190,12 +202,14 @@ class Engine:
         except JudgeError as error:
             if isinstance(error, UnsavedReplyError):
                 self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
-            twin.set_exception(error)
-            twin.exception()  # seen: nobody may be waiting
+            _fail(twin, error)
             raise
-        except BaseException:
-            # Closed, or a defect of ours: who waits for this one must not wait for ever.
-            twin.cancel()
+        except asyncio.CancelledError:
+            twin.cancel()  # closed
+            raise
+        except Exception as error:
+            # A defect of ours: who waits for this one must not wait for ever.
+            _fail(twin, error)
             raise
         finally:
             del self._asked[key]
@@ -210,6 +224,10 @@ class Engine:
             nonlocal n_left
             try:
                 results[index] = await chains[index](self.ask)
+            except asyncio.CancelledError:
+                if not self._places.closing and not future.done():
+                    future.set_exception(JudgeStoppedError("a question was cancelled"))
+                raise
             except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
                 if not future.done():
                     future.set_exception(error)
@@ -222,9 +240,13 @@ class Engine:
         self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
         future.add_done_callback(self._futures.discard)
         self.meter.n_submitted += len(chains)
-        for index in range(len(chains)):
-            self._places.add(partial(run, index))
-        self._places.fill()
+        try:
+            for index in range(len(chains)):
+                self._places.add(partial(run, index))
+            self._places.fill()
+        except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
+            if not future.done():
+                future.set_exception(error)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -244,9 +266,7 @@ class Engine:
         finally:
             for future in list(self._futures):
                 if not future.done():
-                    future.set_exception(
-                        JudgeStoppedError("judging was ended before this caption's turn")
-                    )
+                    future.set_exception(JudgeStoppedError(_ENDED))
 
     def _tick(self) -> None:
         """What is done a few times a second."""
@@ -258,6 +278,24 @@ class Engine:
             self._has_company = True
             self._places.rotate(place)
         self._bar.refresh(self.meter)
+
+
+def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:
+    """Hand an error to those that wait for the same request."""
+    twin.set_exception(error)
+    twin.exception()  # seen: nobody may be waiting
+
+
+def _hint(reply: Reply) -> str:
+    """Why a reply cannot be read, where its look tells."""
+    if reply.finish_reason == "content_filter":
+        return "; the last one was withheld by the provider's content filter"
+    is_cut, is_reasoning = reply.finish_reason == "length", "<think" in reply.text.lower()
+    if is_cut and is_reasoning and not strip_reasoning(reply.text):
+        return "; the last one was cut at max_tokens within its reasoning"
+    if is_cut:
+        return "; the last one was cut at max_tokens"
+    return "" if reply.text.strip() else "; the last one was empty"
 
 
 def _open_client(config: EngineConfig) -> Client:

@@ -47,8 +47,10 @@ async def judge_question(
         run: Judge run, sent as the seed, >= 0.
     """
     answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
+    graded: Asked[Correctness]
     if answered.value is None:
-        graded = Asked[Correctness](
+        # Not Asked[Correctness](...): before Python 3.13 that raises TypeError for frozen slots.
+        graded = Asked(
             None,
             answered.reply,
             f"no answer from the caption: {answered.reason}",

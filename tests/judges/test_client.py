@@ -11,7 +11,7 @@ import pytest
 
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.batch_api import BatchApi
-from lmms_eval_captions.judges.client import ChatClient
+from lmms_eval_captions.judges.client import ChatClient, failure, read_completion
 from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     JudgeUnavailableError,
@@ -137,6 +137,38 @@ def test_half_a_key_is_not_told_either(serve: Callable[..., JudgeServer]) -> Non
     with pytest.raises(JudgeUnavailableError, match=r"\[key") as error:
         _with(lambda: ChatClient((server.url,), key), _ask)
     assert "sk-a" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param('{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1e999}}',
+                     id="infinite-tokens"),
+        pytest.param("[" * 100_000 + "]" * 100_000, id="deep"),
+        pytest.param('{"choices":[{"message":{"content":"a"},"logprobs":{"content":'
+                     + "[" * 100_000, id="deep-and-cut"),
+    ],
+)  # fmt: skip
+def test_a_body_of_another_shape_can_pass(raw: str) -> None:
+    """Whatever a body does to its reader, it is one more garbled answer, which is asked again."""
+    with pytest.raises(JudgeUnavailableError, match="expected a chat completion"):
+        read_completion(raw.encode(), "http://127.0.0.1/v1", None)
+
+
+@pytest.mark.parametrize(
+    "header", ["Wed, 21 Oct 99999999999999999999 07:28:00 GMT", "nan", "-1", "soon", "inf"]
+)
+def test_a_wild_retry_after_is_no_error_of_ours(header: str) -> None:
+    """A refusal stays one that can pass, whatever date or number comes with it."""
+    error = failure(
+        429,
+        ("[" * 100_000).encode(),
+        "http://127.0.0.1/v1",
+        headers={"Retry-After": header},
+        api_key=None,
+    )
+    assert isinstance(error, JudgeUnavailableError)
+    assert error.retry_after_s is None or error.retry_after_s >= 0.0
 
 
 async def _ask(client: ChatClient) -> Reply:

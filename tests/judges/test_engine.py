@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import resource
@@ -9,14 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import EngineFactory, ServerFactory
-from judge_server import Behaviour, JudgeServer
+from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.engine import Ask, Chain, Engine
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.request import Reply, Request
@@ -550,6 +554,158 @@ def test_closing_ends_what_is_waiting(serve: ServerFactory, make_engine: EngineF
     for future in futures:
         with pytest.raises(JudgeStoppedError):
             future.result(timeout=5)
+
+
+def test_what_is_submitted_while_it_closes_is_settled(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Captions handed in from other threads beside a close end with a result or an error."""
+    server = serve()
+    for _ in range(10):
+        engine = make_engine(server.url)
+        futures: list[Future[list[Asked[str]]]] = []
+        started = threading.Barrier(5)
+
+        def submit(engine: Engine, futures: list[Any], started: threading.Barrier) -> None:
+            started.wait()
+            futures += [engine.submit([_chain("same")]) for _ in range(200)]
+
+        threads = [
+            threading.Thread(target=submit, args=(engine, futures, started)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        engine.close()
+        for thread in threads:
+            thread.join()
+        assert len(futures) == 800
+        assert not wait(futures, timeout=5).not_done
+        with pytest.raises(JudgeStoppedError, match="judging was ended"):
+            engine.submit([_chain("late")]).result(timeout=5)
+
+
+def test_a_forked_child_is_told_that_nothing_serves_it(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """The engine's thread stays in the parent: the child gets an error and does not wait."""
+    engine = make_engine(serve().url)
+    engine.submit([_chain("same")]).result(timeout=5)
+    child = os.fork()
+    if not child:
+        error = engine.submit([_chain("other")]).exception(timeout=5)
+        os._exit(0 if isinstance(error, JudgeStoppedError) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for-good"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "_shelf.get",
+        "_shelf.save",
+        "_shelf.refresh",
+        "_sender.send",
+        "_sender.copy_stragglers",
+        "_sender._watched",
+        "_sender._check",
+        "_sender._take_turn",
+        "_sender._complete",
+        "_sender._open_client",
+        "_sender._give_up_or_go_on",
+        "_sender._back_off",
+        "_sender._note",
+        "_sender._pacing.take",
+        "_sender._pacing.on_success",
+        "_sender._pacing.on_rate_limit",
+        "_sender._meter.count_call",
+        "_sender._stragglers.on_reply",
+        "_places.add",
+        "_places.without_place",
+        "_bar.refresh",
+    ],
+)
+def test_whatever_is_raised_where_nobody_waits_for_ever(
+    where: str,
+    lasting: bool,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A defect of ours, once or for good, ends in results or errors, and the engine can close."""
+    server = serve(latency_s=0.01, faults=("429", "500"), fault_rate=0.3)
+    engine = make_engine(server.url, concurrency=4)
+    *owners, name = where.split(".")
+    owner: Any = engine
+    for part in owners:
+        owner = getattr(owner, part)
+    on = type(owner) if hasattr(type(owner), name) else owner
+    real, n_calls = getattr(on, name), 0
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 or (lasting and n_calls > 3):
+            raise RuntimeError("a defect")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(on, name, broken)
+    futures = [
+        engine.submit([_chain(f"prompt {k % 9}") for k in range(i, i + 4)]) for i in range(12)
+    ]
+    waiting = wait(futures, timeout=10).not_done
+    monkeypatch.undo()
+    engine.close()
+    assert not waiting
+
+
+@pytest.mark.parametrize("where", ["send", "save"])
+def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
+    where: str,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is raised in one request, its twins are settled with it and nobody hangs."""
+    engine = make_engine(serve(latency_s=0.05).url)
+
+    async def fail(*_: object) -> Reply:
+        await asyncio.sleep(0.05)
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(engine._sender if where == "send" else engine._shelf, where, fail)
+    futures = [engine.submit([_chain("same"), _chain("same")]) for _ in range(3)]
+    for future in futures:
+        with pytest.raises(OverflowError):
+            future.result(timeout=5)
+    monkeypatch.undo()
+    assert engine.submit([_chain("same")]).result(timeout=5)[0].reason is None
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "hint"),
+    [
+        ("nonsense", "stop", ""),
+        (" \n", "stop", "; the last one was empty"),
+        ("{'pred'", "length", "; the last one was cut at max_tokens"),
+        ("<think>So", "length", "; the last one was cut at max_tokens within its reasoning"),
+        ("", "content_filter", "; the last one was withheld by the provider's content filter"),
+    ],
+)
+def test_the_reason_says_what_was_the_matter_with_a_reply(
+    text: str,
+    finish_reason: str,
+    hint: str,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+) -> None:
+    """Empty, cut, cut while reasoning and withheld are told apart from what is just unreadable."""
+    server = serve()
+    server.script = lambda _: Say(text, finish_reason)
+    chain = _chain("prompt", read=lambda _: None)
+    one = make_engine(server.url).submit([chain]).result(timeout=20)[0]
+    assert one.reason == f"unreadable reply, asked 4 times{hint}"
+    assert one.reply == text
 
 
 def test_an_error_of_ours_reaches_the_caller(make_engine: EngineFactory) -> None:

@@ -270,6 +270,26 @@ def test_a_reply_that_stays_unreadable_leaves_the_pair_unscored(
     assert "unreadable" in judgement.reason
 
 
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        pytest.param("", "unreadable reply, asked 4 times; the last one was empty", id="empty"),
+        pytest.param("<think>A ball, so", "unreadable reply, asked 4 times", id="cut-reasoning"),
+    ],
+)
+def test_a_first_step_without_an_answer_leaves_the_pair_unscored(
+    reply: str, words: str, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Only the pair whose first step has no answer is lost, and the reason says which step."""
+    server = serve()
+    server.reply = lambda prompt: reply if "cube" in prompt else vidcapbench_reply(prompt)
+    lost, kept = make_engine(server.url).submit([_chain("A cube."), _chain("A ball.")]).result()
+    assert (lost.verdict, lost.predicted_answer, lost.reply) == (None, None, reply)
+    assert lost.reason == f"no answer from the caption: {words}"
+    assert lost.usage.n_calls == 4
+    assert kept.verdict is not None
+
+
 def test_the_offline_stand_in_needs_no_server(make_engine: EngineFactory, tmp_path: Path) -> None:
     """``lexical`` answers and grades from the caption's words and stores nothing."""
     engine = make_engine("http://127.0.0.1:9/v1")
