@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from loguru import logger
+
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
 from lmms_eval_captions.judges.client import ChatClient
@@ -162,7 +164,7 @@ class Engine:
                     usage += Usage(1, reply.input_tokens, reply.output_tokens)
                 if reply.refused:
                     usage += Usage(refused=reply.refused)
-                value = read(reply)
+                value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
                 if request.model == LEXICAL:
@@ -278,6 +280,15 @@ class Engine:
             self._has_company = True
             self._places.rotate(place)
         self._bar.refresh(self.meter)
+
+
+def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
+    """What a reader makes of a reply; one that it cannot cope with is unreadable, nothing more."""
+    try:
+        return read(reply)
+    except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
+        logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
+        return None
 
 
 def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:

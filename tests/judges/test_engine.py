@@ -734,3 +734,18 @@ def test_cycles_are_looked_for_less_often_while_it_runs(
         assert gc.get_threshold() == (before, *older)
     finally:
         gc.set_threshold(young, *older)
+
+
+def test_a_reader_that_raises_leaves_its_own_question_unscored(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """A reply that a reader cannot cope with is unreadable; the caption's other questions stand."""
+
+    def raises(_: Reply) -> str | None:
+        raise RecursionError("too deep")
+
+    chains = [_chain(f"prompt {n}", read=raises if n == 1 else _text) for n in range(3)]
+    asked = make_engine(serve().url).submit(chains).result(timeout=60)
+    assert [one.value is None for one in asked] == [False, True, False]
+    assert asked[1].reason == "unreadable reply, asked 4 times"
+    assert any("reading a reply failed" in line for line in logged)
