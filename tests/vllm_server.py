@@ -16,8 +16,8 @@ from typing import Final
 from small_model import NAME, Installed
 
 _HOST: Final = "127.0.0.1"
-_START_S: Final = 300.0
-"""How long a server may take to start; 45 s on two cores."""
+_START_S: Final = 600.0
+"""How long a server may take to start: 45 s on two idle cores, minutes on busy ones."""
 _END_S: Final = 30.0
 _REQUESTS: Final = re.compile(
     r'^http_requests_total\{[^}]*handler="/v1/chat/completions"[^}]*\} (\S+)$', re.MULTILINE
