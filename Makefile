@@ -7,7 +7,7 @@ SOURCES := judges metrics lmms_eval_tasks model_wrappers
 TYPED := $(addprefix .typing/lmms_eval_captions/,$(SOURCES))
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup demo check test test-full clean
+.PHONY: setup demo check test test-full test-real clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -34,6 +34,11 @@ test: setup
 # The same with all 96,825 questions of VDC in one run, which takes some minutes more.
 test-full: setup
 	FULL_SIZE=1 $(MAKE) test
+
+# A real small model behind a real vLLM server judges the sample: 4 GB in ~/.cache at the first time (see
+# tests/small_model.py), then some ten minutes on two cores. SMALL_MODEL_VIDEOS=12 plays the whole sample.
+test-real: setup
+	$(BIN)/python -m pytest -q -m real
 
 clean:
 	rm -rf $(VENV) demo-results build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -19,6 +19,15 @@ ServerFactory = Callable[..., JudgeServer]
 EngineFactory = Callable[..., Engine]
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a real model, which must be installed first, unless it is asked for."""
+    if "real" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("real")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """Folder of the real data; tests that need it skip without."""
