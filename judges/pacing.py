@@ -272,10 +272,10 @@ class Pacing:
         if self.rate == inf:
             # At first all go out at once.
             return (1 + self._n_sent) / max(_SETTLE_S, elapsed_s)
-        # The rate may have grown since.
-        if self._n_sent + 1 > 0.7 * self.rate * elapsed_s:
+        # Where the rate holds requests back, they go out at it; its mean since then may be less.
+        if self._n_free <= 1 + self.rate / 10 or elapsed_s <= 0.0:
             return self.rate
-        return self._n_sent / elapsed_s
+        return min(self.rate, self._n_sent / elapsed_s)
 
 
 def _variance(share: float) -> float:
