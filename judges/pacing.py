@@ -1,38 +1,76 @@
 """How fast requests may go out: as many in flight as allowed, as fast as the endpoint takes them.
 
 The number in flight starts small and doubles each round trip (*slow start*), so that an endpoint
-with a low limit is not hit by hundreds of requests at once. Once more than a few of a hundred are
-refused (429), requests are spaced out at the rate that the endpoint was seen to take; that rate
-creeps up, is cut when refusals come again, and is lifted when none comes for long. The odd 429 of
-an endpoint that is short of something for a moment slows nothing down.
+with a low limit is not hit by hundreds of requests at once. Where more than a few of a hundred are
+refused (429), there is a limit or there is noise:
+
+- A *limit* refuses what goes beyond it. Requests are spaced out; their rate creeps up, and is cut a
+  little whenever refusals come.
+- *Noise* refuses a share of the requests whatever their rate. To slow down would gain nothing.
+
+Which of them it is shows in a *trial*: for a moment, requests go out clearly more slowly than the
+endpoint was seen to take them. What is still refused then is noise, and its share is the *base*:
+from then on only refusals beyond it count. If the trial changed nothing, the rate goes back to what
+it was; if it did, the limit is where the endpoint refused before. A trial is held when refusals
+come first, and when they come at a rate that was found to be safe; so noise that begins, ends or
+changes is noticed. More than ``_MOST_NOISE`` refused is always a limit.
+
+Refusals beyond the base are added up, and what is expected is taken off with every request (a
+CUSUM): by chance alone the sum stays near 0, beyond a limit it grows without end. Refusals are
+compared with what was sent, not with what was answered: they come soon, a reply whenever it likes.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from math import inf
+from dataclasses import dataclass
+from math import inf, sqrt
 from typing import Final
 
 _START: Final = 32
 """Requests in flight before the first reply."""
-_WINDOW_S: Final = 1.5
-"""Replies of so long tell the rate that an endpoint takes."""
+_WINDOW_S: Final = 5.0
+_WINDOW_N: Final = 60
+"""Of what was sent and refused, at least the latest so long and so many requests are counted."""
 _FIRST_RATE: Final = 20.0
-"""Least rate after the first 429: little was sent yet, so what was taken tells little."""
-_TOLERATED: Final = 0.03
-"""Share of refused requests above which the rate is cut."""
-_SHARE_WINDOW_S: Final = 5.0
+"""Least rate after the first refusals: little was sent yet, so what was taken tells little."""
 _LEAST_RATE: Final = 0.1
-_LIVELY_RATE: Final = 3.0
-"""Requests a second below which the rate changes more slowly: there is less to learn from."""
+_TOLERATED: Final = 0.03
+"""Share of requests that may be refused beyond the base."""
+_MOST_NOISE: Final = 0.4
+"""Largest base."""
+_SETTLE_S: Final = 0.5
+"""For so long after a change of the rate, refusals may be of what went out before it."""
 _CUT: Final = 0.95
-_CUT_EVERY_S: Final = 0.5
+"""What a cut leaves of the rate; less with noise, as the limit is noticed later."""
+_SAFE: Final = 0.9
+"""Below this share of what was taken, a limit does not refuse."""
+_TRIAL_RATE: Final = 0.7
+"""Rate of a trial, as a share of what was taken before."""
+_TRIAL_S: Final = 1.0
+_TRIAL_N: Final = (40, 100)
+"""Length of a trial, in seconds at least and in requests; the more where they are fast."""
+_TRIAL_CLEAR: Final = 4.0
+"""Refusals that noise would have brought: where none came, the trial is over."""
+_LIVELY_RATE: Final = 10.0
+"""Requests a second below which the rate changes more slowly: there is less to learn from."""
 _SLOW_GROWTH: Final = 0.01
-"""Growth of the rate a second, right after a cut."""
+"""Growth of the rate a second, where the limit is known."""
 _FAST_GROWTH: Final = 0.5
-"""Growth a second while looking for the limit: after the first 429, and when it seems lifted."""
+"""Growth a second while looking for the limit."""
 _DOUBLE_EVERY_S: Final = 3.0
-"""Growth doubles when no 429 came for so long."""
+"""Growth doubles when no cut was needed for so long: the limit may be lifted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What was so before a trial."""
+
+    rate: float
+    """Requests a second, before refusals cut it."""
+    taken: float
+    """Requests a second that were not refused."""
+    share: float
+    """Share of requests that were refused."""
 
 
 class Pacing:
@@ -46,104 +84,200 @@ class Pacing:
     def __init__(self, most: int, *, start: int | None = None) -> None:
         self._most = most
         self._limit = min(most, start or _START)
-        self._successes: deque[float] = deque()
-        self._sent: deque[float] = deque()
-        # Of the last seconds, and since the last cut.
-        self._answered: deque[float] = deque()
-        self._refused: deque[float] = deque()
-        self._n_cuts = 0
-        self._last_cut_s = -inf
-        self._last_tick_s = -inf
-        self._tokens = 0.0
         self.rate = inf
-        """Requests a second that may go out; infinite until a 429 came."""
+        """Requests a second that may go out; infinite until some were refused."""
+        self.base = 0.0
+        """Share of requests that are refused at any rate, in [0, ``_MOST_NOISE``]."""
+        self._trial: _Trial | None = None
+        self._safe_rate = inf
+        """At most at this rate, refusals are not those of a limit that is known."""
+        self._top_rate = 0.0
+        """Rate before the cuts since the last trial."""
+        self._growth = _FAST_GROWTH
+        """Growth a second right after a cut."""
+        self._tokens = 0.0
+        self._set_s = self._tick_s = -inf
+        # Counted since the rate was last set, without most of what is long ago.
+        self._since_s = -inf
+        self._n_sent = self._n_refused = 0.0
+        self._excess = 0.0
+        """Refusals beyond those that are expected."""
+        self._uneasy_s = -inf
+        """When there were last so many that it may be a limit."""
+        self._delay_s = 0.0
+        """Mean time from a request to its refusal."""
+        self._held_s = -inf
+        """When the rate last held a request back."""
+        self._n_free = 0
+        """Requests since then."""
 
     @property
     def limit(self) -> int:
         """Requests that may be in flight now, in [1, ``most``]."""
         return self._limit
 
-    def on_success(self, now_s: float) -> None:
+    def on_success(self, now_s: float) -> None:  # noqa: ARG002 - as of the other events
         """One request was answered."""
         if self._limit < self._most and self.rate == inf:
             self._limit += 1
-        _count(self._successes, now_s)
-        _count(self._answered, now_s, _SHARE_WINDOW_S)
 
-    def on_rate_limit(self, now_s: float) -> None:
-        """One request was refused as too fast: cut, but once for all that went out together."""
-        if now_s - self._last_cut_s < _CUT_EVERY_S:
+    def on_rate_limit(self, now_s: float, sent_s: float | None = None) -> None:
+        """One request was refused as too fast: a limit, or noise?
+
+        Args:
+            now_s: When the refusal came.
+            sent_s: When the request went out, by default just now.
+        """
+        sent_s = now_s if sent_s is None else sent_s
+        self._delay_s += (now_s - sent_s - self._delay_s) / 20
+        if sent_s < self._since_s:
             return
-        _count(self._refused, now_s, _SHARE_WINDOW_S)
-        _forget(self._answered, now_s - _SHARE_WINDOW_S)
-        n_refused = len(self._refused)
-        if n_refused <= _TOLERATED * (n_refused + len(self._answered)):
-            return
-        # Before the first reply only what went out tells how much may be taken.
-        seen = self._successes or self._sent
-        # One more than was counted: the window cuts through the last interval.
-        taken = (1 + sum(s >= now_s - _WINDOW_S for s in seen)) / _WINDOW_S
-        if self.rate == inf:
-            self.rate = max(taken, _FIRST_RATE)
-        else:
-            self.rate = max(_LEAST_RATE, min(self.rate, max(taken, self.rate / 2)) * _CUT)
-        self._limit = self._most
-        self._n_cuts += 1
-        self._last_cut_s = self._last_tick_s = now_s
-        self._answered.clear()
-        self._refused.clear()
-        self._tokens = 0.0
+        self._n_refused += 1
+        self._n_sent = max(self._n_sent, self._n_refused)
+        self._excess += 1
+        if self._excess > self._margin() / 2:
+            self._uneasy_s = now_s
+        # More than noise can be, by more than chance explains.
+        if self._n_refused > _MOST_NOISE * self._n_sent + (1 + 2 * self.base) * sqrt(self._n_sent):
+            self._search(now_s)
+        elif self._trial is None and self._excess > self._margin():
+            self._cut_or_try(now_s)
 
     def take(self, now_s: float) -> bool:
         """Whether one more request may go out now; counts it if so."""
-        if self.rate == inf:
-            if not self._successes:
-                _count(self._sent, now_s)
-            return True
-        self._refill(now_s)
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
+        if self.rate < inf:
+            self._refill(now_s)
+            if self._tokens < 1.0:
+                self._held_s, self._n_free = now_s, 0
+                return False
+            self._tokens -= 1.0
+            self._n_free += 1
+        self._count(now_s)
         return True
 
     def wait_s(self) -> float:
         """Seconds until :meth:`take` is worth asking again, > 0."""
         return max(0.001, (1.0 - self._tokens) / self.rate)
 
+    def _count(self, now_s: float) -> None:
+        if now_s < self._since_s:
+            return
+        if self._since_s == -inf:
+            self._since_s = now_s
+        self._n_sent += 1
+        expected = self.base + _TOLERATED + 0.3 * _variance(self.base)
+        self._excess = max(0.0, self._excess - expected)
+        elapsed_s = now_s - self._since_s
+        if self._n_sent >= 2 * _WINDOW_N and elapsed_s >= 2 * _WINDOW_S:
+            # Noise may have become less: the base is at most what chance allows it to be.
+            most_refused = self._n_refused + 2 * sqrt(self._n_refused + 1)
+            self.base = min(self.base, most_refused / self._n_sent)
+            self._n_sent /= 2
+            self._n_refused /= 2
+            self._since_s += elapsed_s / 2
+
+    def _margin(self) -> float:
+        """Excess that chance explains; a high rate has time to be sure."""
+        return 30 * _variance(self.base) + max(0.9, min(10.0, self.rate / 40))
+
+    def _search(self, now_s: float) -> None:
+        """Far too much is refused: find the limit, and then the base, anew."""
+        # Few requests tell little: their refusals count less.
+        kept = max(0.5, 1.0 - self._n_refused / (self._n_sent + 4))
+        least = _FIRST_RATE if self.rate == inf else _LEAST_RATE
+        self._trial = None
+        self._safe_rate, self._top_rate = inf, 0.0
+        self._growth = _FAST_GROWTH
+        self.base = 0.0
+        self._set_rate(max(least, kept * self._rate_seen(now_s)), now_s)
+
+    def _cut_or_try(self, now_s: float) -> None:
+        n_sent, n_refused = self._n_sent, self._n_refused
+        if self.rate > self._safe_rate:
+            self._growth = max(_SLOW_GROWTH, self._growth / 4)
+            self._top_rate = max(self._top_rate, self.rate)
+            kept = _CUT - self.base / 2
+            self._set_rate(max(_LEAST_RATE, kept * self._rate_seen(now_s)), now_s)
+        elif self.rate == inf and now_s - self._since_s < _SETTLE_S:
+            return
+        # A trial needs to know what was taken before.
+        elif (n_sent >= 20 and n_refused >= 2) or 4 <= n_refused < 0.6 * n_sent:
+            self._start_trial(now_s)
+
+    def _start_trial(self, now_s: float) -> None:
+        share = self._n_refused / self._n_sent
+        taken = self._rate_seen(now_s) * (1.0 - share)
+        self._trial = _Trial(max(self.rate, self._top_rate), taken, share)
+        self._top_rate = 0.0
+        self._set_rate(max(_LEAST_RATE, _TRIAL_RATE * taken), now_s)
+
+    def _is_tried(self, trial: _Trial, now_s: float) -> bool:
+        if now_s - self._since_s < max(_TRIAL_S, 4 * self._delay_s):
+            return False
+        if self._n_refused == 0 and self._n_sent * trial.share >= _TRIAL_CLEAR:
+            return True
+        least, most = _TRIAL_N
+        return self._n_sent >= max(least, min(most, _WINDOW_S * self.rate))
+
+    def _end_trial(self, trial: _Trial, now_s: float) -> None:
+        share = self._n_refused / self._n_sent
+        self._trial = None
+        self.base = min(share, _MOST_NOISE)
+        self._growth = _FAST_GROWTH / 4
+        if share > 0.7 * trial.share:
+            self._safe_rate = inf
+            self._set_rate(trial.rate, now_s)
+        else:
+            self._safe_rate = _SAFE * trial.taken
+            self._set_rate(_CUT * trial.taken / (1.0 - self.base), now_s)
+
+    def _set_rate(self, rate: float, now_s: float) -> None:
+        self.rate = rate
+        self._limit = self._most
+        self._tokens = 0.0
+        self._set_s = self._tick_s = now_s
+        self._since_s = now_s + _SETTLE_S
+        self._n_sent = self._n_refused = self._excess = 0.0
+
     def _refill(self, now_s: float) -> None:
-        elapsed_s = now_s - self._last_tick_s
-        self._last_tick_s = now_s
-        self.rate *= 1.0 + min(1.0, self._growth(now_s) * elapsed_s)
-        if self._is_lifted(now_s):
-            self.rate = inf
-            self._n_cuts = 0
+        elapsed_s = now_s - self._tick_s
+        self._tick_s = now_s
+        if self._trial is not None:
+            if self._is_tried(self._trial, now_s):
+                self._end_trial(self._trial, now_s)
+        elif self._excess <= self._margin():
+            self.rate *= 1.0 + min(1.0, self._growth_now(now_s) * elapsed_s)
+            if self._is_lifted(now_s):
+                self.rate = self._safe_rate = inf
+                self._growth = _FAST_GROWTH
         # At most a twentieth of a second's worth goes out at once.
         self._tokens = min(max(1.0, self.rate / 20), self._tokens + elapsed_s * self.rate)
 
-    def _growth(self, now_s: float) -> float:
-        pace = self._pace()
-        if self._n_cuts < 2:
-            return _FAST_GROWTH * pace
-        doublings = min(10.0, (now_s - self._last_cut_s) * pace // _DOUBLE_EVERY_S)
-        return min(_FAST_GROWTH, _SLOW_GROWTH * 2**doublings) * pace
-
-    def _pace(self) -> float:
-        """How fast time passes for the growth of the rate, in (0, 1]."""
-        return min(1.0, self.rate / _LIVELY_RATE)
+    def _growth_now(self, now_s: float) -> float:
+        """Growth a second of the rate."""
+        # How fast time passes for a low rate: there is less to learn from.
+        pace = min(1.0, self.rate / _LIVELY_RATE)
+        calm_s = now_s - max(self._set_s, self._uneasy_s)
+        doublings = min(10.0, calm_s * pace // _DOUBLE_EVERY_S)
+        return min(_FAST_GROWTH, self._growth * 2**doublings) * pace
 
     def _is_lifted(self, now_s: float) -> bool:
-        """Whether the rate is no limit any more: far above what is sent, and no 429 for long."""
-        if (now_s - self._last_cut_s) * self._pace() < 2 * _DOUBLE_EVERY_S:
-            return False
-        return self.rate > 4 * max(1, len(self._successes)) / _WINDOW_S
+        """Whether the rate is no limit any more: it held nothing back for long."""
+        free_s = now_s - max(self._held_s, self._set_s)
+        return self._n_free >= _WINDOW_N and free_s >= 2 * _DOUBLE_EVERY_S
+
+    def _rate_seen(self, now_s: float) -> float:
+        """Requests a second that went out, at most the rate."""
+        elapsed_s = now_s - self._since_s
+        if self.rate == inf:
+            # At first all go out at once.
+            return (1 + self._n_sent) / max(_SETTLE_S, elapsed_s)
+        # Where the rate holds requests back, they go out at it; its mean since then may be less.
+        if self._n_free <= 1 + self.rate / 10 or elapsed_s <= 0.0:
+            return self.rate
+        return min(self.rate, self._n_sent / elapsed_s)
 
 
-def _count(times: deque[float], now_s: float, window_s: float = _WINDOW_S) -> None:
-    """Add a moment, and forget those that left the window."""
-    times.append(now_s)
-    _forget(times, now_s - window_s)
-
-
-def _forget(times: deque[float], before_s: float) -> None:
-    while times and times[0] < before_s:
-        times.popleft()
+def _variance(share: float) -> float:
+    """Variance of one request's being refused or not."""
+    return share * (1.0 - share)

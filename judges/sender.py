@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, log
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
@@ -36,6 +36,14 @@ _WITHOUT: Final = {
     "temperature": "the judge chooses its temperature, so verdicts vary more between runs",
     "seed": "requests are sent without, so that nobody can draw the same verdicts again",
 }
+_LIVELY_DOUBLINGS: Final = 2
+"""Doublings of the back-off at most, where others get through: the endpoint is not down."""
+_FAILURES_N: Final = 100
+"""The share of requests that fail is that of about so many."""
+_LOST: Final = 1e-6
+"""Chance that a request is given up on because of failures that hit one and all alike."""
+_MORE_ATTEMPTS: Final = 3
+"""Attempts at most where many requests fail, as a multiple of ``n_attempts``."""
 
 
 class Sender:
@@ -72,6 +80,8 @@ class Sender:
         self._refused: dict[str, list[str]] = {}
         """Model to the parameters that it does not take."""
         self._last_success_s = -inf
+        self._failing = 0.0
+        """Share of the latest requests that failed, 429 excepted."""
 
     async def send(self, request: Request, body: bytes) -> Reply:
         """The reply to a request, however often it has to be sent.
@@ -87,19 +97,21 @@ class Sender:
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
                 self._check(request.model)
+            sent_s = time.monotonic()
             try:
                 reply = await self._watched(request, body)
             except JudgeStoppedError as error:
                 self.stop(request.model, error)
                 raise
             except JudgeUnavailableError as error:
-                self._note(error)
+                self._note(error, sent_s)
                 if trouble is None:
                     trouble = _Trouble(started_s, since_s=time.monotonic())
                 self._give_up_or_go_on(request, error, trouble)
-                await self._places.without_place(self._back_off(trouble.n_failures, error))
+                await self._places.without_place(self._back_off(trouble, error))
             else:
                 self._last_success_s = time.monotonic()
+                self._failing -= self._failing / _FAILURES_N
                 self._pacing.on_success(self._last_success_s)
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
@@ -130,11 +142,13 @@ class Sender:
         if stopped is not None:
             raise JudgeStoppedError(str(stopped))
 
-    def _note(self, error: JudgeUnavailableError) -> None:
+    def _note(self, error: JudgeUnavailableError, sent_s: float) -> None:
         self._meter.n_retried += 1
         if error.rate_limited:
             self._meter.n_rate_limited += 1
-            self._pacing.on_rate_limit(time.monotonic())
+            self._pacing.on_rate_limit(time.monotonic(), sent_s)
+        else:
+            self._failing += (1.0 - self._failing) / _FAILURES_N
 
     async def _take_turn(self) -> None:
         """Wait until the endpoint's rate allows one more request; in the order of asking."""
@@ -204,7 +218,9 @@ class Sender:
         trouble.add(error, now_s, last_success_s)
         n_attempts = self._config.n_attempts
         is_too_long = now_s - trouble.started_s > self._config.patience_s
-        if trouble.n_alone >= n_attempts or (is_too_long and last_success_s >= trouble.since_s):
+        if trouble.n_alone >= self._attempts() or (
+            is_too_long and last_success_s >= trouble.since_s
+        ):
             raise JudgeRequestError(f"gave up on this request: {error}") from error
         silent_s = now_s - max(trouble.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
@@ -217,8 +233,18 @@ class Sender:
             self.stop(request.model, stopped)
             raise stopped from error
 
-    async def _back_off(self, n_failures: int, error: JudgeUnavailableError) -> None:
-        ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2 ** (n_failures - 1))
+    def _attempts(self) -> int:
+        """Failures after which it must be the request: more where many requests fail."""
+        n_attempts = self._config.n_attempts
+        # The chance of so many failures in a row is the share to their power.
+        n_by_chance = log(_LOST) / log(min(0.99, max(1e-9, self._failing)))
+        return int(min(_MORE_ATTEMPTS * n_attempts, max(n_attempts, n_by_chance)))
+
+    async def _back_off(self, trouble: _Trouble, error: JudgeUnavailableError) -> None:
+        doublings = trouble.n_failures - 1
+        if trouble.is_alone:
+            doublings = min(doublings, _LIVELY_DOUBLINGS)
+        ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2**doublings)
         wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
         # A wild header must not hang the run: patience is the bound.
         asked_s = min(error.retry_after_s or 0.0, self._config.patience_s)
@@ -246,14 +272,17 @@ class _Trouble:
     """Failures, 429 excepted."""
     n_alone: int = 0
     """Those of them before which others got through: it is the request, not the endpoint."""
+    is_alone: bool = False
+    """Whether others got through before the latest failure, of whatever kind."""
     latest_s: float = -inf
 
     def add(self, error: JudgeUnavailableError, now_s: float, last_success_s: float) -> None:
         """Count one more, given when any request was last answered."""
         self.n_failures += 1
+        self.is_alone = last_success_s >= max(self.started_s, self.latest_s)
         if not error.rate_limited:
             self.n_failed += 1
-            self.n_alone += last_success_s >= max(self.started_s, self.latest_s)
+            self.n_alone += self.is_alone
         self.latest_s = now_s
 
 

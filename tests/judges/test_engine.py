@@ -395,6 +395,26 @@ def test_a_rate_limit_is_followed_and_recovered_from(
     assert server.counts.n_answered == 200
 
 
+def test_random_trouble_costs_what_it_repeats(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """One request in six fails whatever the rate: all are answered, and the rate is not cut."""
+    faults = ("429",) * 10 + ("500",) * 5 + ("empty",) * 2 + ("drop",)
+    server = serve(latency_s=0.02, faults=faults, fault_rate=0.18, max_faults=10**9)
+    engine = make_engine(server.url, concurrency=64, backoff_s=0.2)
+    _only_right_answers(_ask_all(engine, 2000), server)
+    assert engine.meter.n_retried < 600
+
+
+def test_failures_that_hit_one_and_all_do_not_lose_a_request(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Where every other request fails, seven failures in a row say nothing of the request."""
+    server = serve(faults=("500",), fault_rate=0.5, max_faults=10**9)
+    engine = make_engine(server.url, concurrency=64, n_attempts=7)
+    _only_right_answers(_ask_all(engine, 1500), server)
+
+
 def test_retry_after_is_honoured(serve: ServerFactory, make_engine: EngineFactory) -> None:
     """A request that is told to wait is not sent before."""
     server = serve(faults=("429",), fault_rate=1.0, max_faults=1, retry_after_s=0.4)

@@ -118,6 +118,78 @@ def test_refusals_that_have_nothing_to_do_with_the_rate_slow_nothing_down(noise:
     assert endpoint.run(60.0)[0] == pytest.approx(256 / 0.2, rel=0.1)
 
 
+@pytest.mark.parametrize("noise", [0.05, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("most", [64, 256])
+def test_noise_costs_the_requests_it_repeats_and_no_more(noise: float, most: int) -> None:
+    """However many are refused whatever their rate, the rest goes on at nearly full speed."""
+    endpoint = _Endpoint(Pacing(most), 1e9, noise=noise)
+    assert endpoint.run(60.0)[0] > 0.8 * most / endpoint.latency_s
+    assert endpoint.pacing.base == pytest.approx(noise, abs=0.06)
+
+
+@pytest.mark.parametrize(("rate", "step_s"), [(100.0, 0.002), (10.0, 0.005), (1.0, 0.01)])
+def test_after_a_minute_a_limit_is_kept_to(rate: float, step_s: float) -> None:
+    """Within a tenth of the limit, and at most one request in twenty is refused."""
+    endpoint = _Endpoint(Pacing(64), rate)
+    endpoint.run(60.0, step_s)
+    answered, refused = endpoint.run(240.0, step_s)
+    assert answered == pytest.approx(rate, rel=0.1)
+    assert refused <= 0.05
+
+
+def test_ten_a_minute_are_kept_to_after_ten_minutes() -> None:
+    """The same, later, for a limit that tells little in a minute; never far too much is asked."""
+    endpoint = _Endpoint(Pacing(64), 10 / 60)
+    endpoint.run(60.0, step_s=0.02)
+    assert endpoint.run(540.0, step_s=0.02)[1] < 0.25
+    answered, refused = endpoint.run(1800.0, step_s=0.02)
+    assert answered == pytest.approx(10 / 60, rel=0.1)
+    assert refused <= 0.05
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.1])
+def test_a_limit_is_found_beneath_noise(noise: float) -> None:
+    """With both at once, little more than the noise is refused, and the limit is made use of."""
+    endpoint = _Endpoint(Pacing(64), 100.0, noise=noise)
+    endpoint.run(20.0)
+    answered, refused = endpoint.run(60.0)
+    assert answered == pytest.approx(100.0, rel=0.1)
+    assert refused < noise + 0.08
+
+
+def test_noise_that_begins_at_a_limit_is_noticed() -> None:
+    """Refusals that come on top of a known limit cut the rate for a short time alone."""
+    endpoint = _Endpoint(Pacing(64), 100.0)
+    endpoint.run(20.0)
+    endpoint.noise = 0.1
+    endpoint.run(30.0)
+    assert endpoint.run(60.0)[0] == pytest.approx(100.0, rel=0.15)
+
+
+def test_a_limit_that_takes_the_place_of_noise_is_noticed() -> None:
+    """Refusals that were noise until now are a limit from now on."""
+    endpoint = _Endpoint(Pacing(64), 1e9, noise=0.2)
+    endpoint.run(20.0)
+    endpoint.noise, endpoint.rate, endpoint.tokens = 0.0, 50.0, 0.0
+    endpoint.run(60.0)
+    answered, refused = endpoint.run(60.0)
+    assert answered == pytest.approx(50.0, rel=0.1)
+    assert refused < 0.08
+
+
+def test_a_refusal_of_what_went_out_before_a_cut_does_not_cut_again() -> None:
+    """Refusals that come late tell nothing about the rate that was set meanwhile."""
+    pacing = Pacing(64)
+    for _ in range(32):
+        pacing.take(0.0)
+    for _ in range(32):
+        pacing.on_rate_limit(0.1, 0.0)
+    rate = pacing.rate
+    for _ in range(32):
+        pacing.on_rate_limit(2.0, 0.0)
+    assert pacing.rate == rate < inf
+
+
 def test_the_number_in_flight_starts_small_and_doubles() -> None:
     """Each reply makes room for two, up to the bound."""
     pacing = Pacing(256)
@@ -141,4 +213,5 @@ def test_limits_stay_in_bounds(most: int, events: str) -> None:
         pacing.on_success(now_s) if event == "s" else pacing.on_rate_limit(now_s)
         assert 1 <= pacing.limit <= most
         assert pacing.rate > 0.0
+        assert 0.0 <= pacing.base <= 0.4
         assert pacing.rate == inf or pacing.wait_s() > 0.0
