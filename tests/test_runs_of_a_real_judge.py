@@ -101,6 +101,7 @@ def _run(server: VllmServer, folder: Path, name: str) -> Run:
         LMMS_CAPTIONS_JUDGE=NAME,
         LMMS_CAPTIONS_JUDGE_URL=server.url,
         LMMS_CAPTIONS_JUDGE_CONCURRENCY="4",
+        LMMS_CAPTIONS_JUDGE_TIMEOUT="900",
     )
     return run_lmms_eval(
         folder / name,
@@ -158,7 +159,7 @@ def _options(root: Path) -> dict[tuple[str, str], tuple[str, ...]]:
     """The options of each of CapQuiz's questions, by video and question."""
     rows = map(json.loads, (root / "capquiz" / "capquiz.jsonl").read_text("utf-8").splitlines())
     return {
-        (Path(row["video"]).stem, question["question"]): (*question["options"], UNKNOWN)
+        (row["video"], question["question"]): (*question["options"], UNKNOWN)
         for row in rows
         for question in row["questions"]
     }
