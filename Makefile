@@ -35,8 +35,8 @@ test: setup
 test-full: setup
 	FULL_SIZE=1 $(MAKE) test
 
-# A real small model behind a real vLLM server judges the sample: 4 GB in ~/.cache at the first time (see
-# tests/small_model.py), then some ten minutes on two cores. SMALL_MODEL_VIDEOS=12 plays the whole sample.
+# A real small model behind a real vLLM server judges the sample's first clip in every protocol: 4 GB in ~/.cache at
+# the first time (see tests/small_model.py), then up to half an hour on two busy cores. SMALL_MODEL_VIDEOS=12 plays all.
 test-real: setup
 	$(BIN)/python -m pytest -q -m real
 

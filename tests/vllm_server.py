@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,9 @@ from typing import Final
 
 from small_model import NAME, Installed
 
+MOST_TOKENS: Final = 256
+"""Longest reply: the model often rambles until it is cut, which at 2,048 tokens outlasts every
+time-out on a busy machine."""
 _HOST: Final = "127.0.0.1"
 _START_S: Final = 600.0
 """How long a server may take to start: 45 s on two idle cores, minutes on busy ones."""
@@ -88,6 +92,7 @@ class VllmServer:
             "--enforce-eager", "--block-size", "32", "--max-num-batched-tokens", "65536",
             # Without it a checkpoint's own sampling defaults fill what a request leaves out.
             "--generation-config", "vllm",
+            "--override-generation-config", json.dumps({"max_new_tokens": MOST_TOKENS}),
         ]  # fmt: skip
 
     def _wait(self) -> None:
