@@ -257,8 +257,6 @@ class _Play:
         ]
         if verdicts != expected:
             outcome.failures.append("verdicts differ from those that the judge was told to give")
-        # A reply that came after its time-out was answered, and is asked for again.
-        outcome.n_excused += (_resent(self.folder) - server.counts.hung).total()
         if outcome.n_repeated > outcome.n_excused:
             outcome.failures.append(
                 f"{outcome.n_repeated} answered requests were sent again, "
@@ -296,6 +294,10 @@ class _Play:
             n_unsaved = len(server.counts.answered) - _n_stored(self.folder)
             in_flight = scenario.n_processes * scenario.concurrency
             outcome.n_excused += min(in_flight, max(0, n_unsaved))
+        # A reply that came after its time-out was answered, and is asked for again. What hung when
+        # it was killed had no time-out: it must not be set off against one of a later start.
+        outcome.n_excused += (_resent(self.folder) - server.counts.hung).total()
+        server.counts.hung.clear()
         if not all(path.exists() for path in results):
             return None
         judged: list[list[tuple[str | None, str | None]]] = [
@@ -409,9 +411,10 @@ def _log_resent(engine: Engine, folder: Path) -> None:
 
 
 def _resent(folder: Path) -> Counter[bytes]:
-    """Time-outs and second copies by what was asked."""
+    """Time-outs and second copies of the latest start, by what was asked."""
     log = folder / "resent"
     data = log.read_bytes() if log.exists() else b""
+    log.unlink(missing_ok=True)
     return Counter(data[start : start + 16] for start in range(0, len(data), 16))
 
 

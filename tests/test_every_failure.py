@@ -3,7 +3,8 @@
 One request of one question misbehaves. Lost is then
 
 - of VDC and VidCapBench the question, whichever of its two steps fails;
-- of VCapsBench the question where the two other asks do not agree; where they do, nothing;
+- of VCapsBench the question where the two other asks do not agree; where they do, nothing (where
+  it is asked once, the question);
 - of CapQuiz the question, of MSVD-Eval the caption;
 - where judging stops (wrong key, cost limit, outage), whatever was not answered by then: one
   request is in flight at a time, so that is known.
@@ -83,6 +84,8 @@ class Benchmark:
     n_questions: int = N_QUESTIONS
     n_runs: int = 1
     n_asks: int = 1
+    env: tuple[tuple[str, str], ...] = ()
+    """Settings that make this variant of the task."""
 
     def order(self) -> list[Key]:
         """All requests in the order in which they are sent one at a time."""
@@ -172,10 +175,12 @@ def _vidcapbench_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
     return numbers
 
 
-def _vcapsbench_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
+def _vcapsbench_numbers(
+    runs: list[list[Unit]], *, answer_to: Callable[[Unit], str | None] = _consensus
+) -> dict[str, list[float]]:
     numbers: dict[str, list[float]] = {"ar": [], "ir": [], "cr": []}
     for run in runs:
-        said = [(_consensus(unit), _is_true(unit)) for unit in run]
+        said = [(answer_to(unit), _is_true(unit)) for unit in run]
         spoken = [(answer, truth) for answer, truth in said if answer != "unanswerable"]
         n_right = sum((answer == "yes") == truth for answer, truth in spoken)
         numbers["ar"].append(_share(n_right, len(said)))
@@ -307,6 +312,19 @@ _VIDCAPBENCH: Final = Benchmark(
     numbers=_vidcapbench_numbers,
     n_runs=3,
 )
+_VCAPSBENCH: Final = Benchmark(
+    name="vcapsbench",
+    steps=("vcapsbench_answer",),
+    doc=_vcapsbench_doc,
+    process=vcapsbench.process_results,
+    aggregations={
+        "ar": vcapsbench.aggregate_ar,
+        "ir": vcapsbench.aggregate_ir,
+        "cr": vcapsbench.aggregate_cr,
+    },
+    numbers=_vcapsbench_numbers,
+    n_asks=N_ASKS,
+)
 _MSVD: Final = Benchmark(
     name="msvd_eval_ref_only",
     steps=("gveval",),
@@ -328,18 +346,13 @@ BENCHMARKS: Final = (
     ),
     _VIDCAPBENCH,
     replace(_VIDCAPBENCH, name="vidcapbench_he", doc=partial(_vidcapbench_doc, subset="HE")),
-    Benchmark(
-        name="vcapsbench",
-        steps=("vcapsbench_answer",),
-        doc=_vcapsbench_doc,
-        process=vcapsbench.process_results,
-        aggregations={
-            "ar": vcapsbench.aggregate_ar,
-            "ir": vcapsbench.aggregate_ir,
-            "cr": vcapsbench.aggregate_cr,
-        },
-        numbers=_vcapsbench_numbers,
-        n_asks=N_ASKS,
+    _VCAPSBENCH,
+    replace(
+        _VCAPSBENCH,
+        name="vcapsbench_asked_once",
+        numbers=partial(_vcapsbench_numbers, answer_to=lambda unit: TOLD.ask(*unit)),
+        n_asks=1,
+        env=(("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "1"),),
     ),
     Benchmark(
         name="capquiz",
@@ -461,6 +474,11 @@ def bench(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
     return bench
 
 
+def _set(benchmark: Benchmark, bench: pytest.MonkeyPatch) -> None:
+    for name, value in benchmark.env:
+        bench.setenv(name, value)
+
+
 def _change_engine(bench: pytest.MonkeyPatch, **changes: Any) -> None:
     make = judging._engine_config
     bench.setattr(judging, "_engine_config", lambda settings: replace(make(settings), **changes))
@@ -508,6 +526,7 @@ def test_a_calm_run_asks_everything_once_and_has_the_numbers_it_was_told(
     server.script = judge = Judge()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
+    _set(benchmark, bench)
     _check(benchmark, _judge(benchmark), set())
     assert judge.sent == benchmark.order()
 
@@ -526,6 +545,7 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
     server = serve(logprobs="whole")
     server.script = judge = Judge(target, kind)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    _set(benchmark, bench)
     ends, passes = kind in STOPS or kind == "kill", kind == "outage that passes"
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1" if ends or passes else "8")
     before = benchmark.order()[: benchmark.order().index(target)]
