@@ -228,6 +228,29 @@ def test_the_last_of_repeated_videos_counts_with_one_warning() -> None:
     assert "3 of 4 rows repeat" in heard[0]
 
 
+def test_rows_that_name_a_task_are_that_tasks_alone(tmp_path: Path) -> None:
+    """A caption log of several tasks: each gets its own captions back, or none; others get any."""
+    heard: list[str] = []
+    sink = logger.add(heard.append, level="WARNING", format="{message}")
+    try:
+        captions_of = open_captions(
+            write(
+                tmp_path / "log.jsonl",
+                jsonl(
+                    {"task": "capquiz", "video_id": "a", "caption": "short"},
+                    {"task": "capquiz_detailed", "video_id": "a", "caption": "long"},
+                    {"task": "vidcapbench_ae", "video_id": "a", "caption": None, "reason": "cut"},
+                ),
+            )
+        )
+        tasks = ("capquiz", "capquiz_detailed", "vidcapbench_ae", "vcapsbench")
+        found = [captions_of(task).find("a") for task in tasks]
+    finally:
+        logger.remove(sink)
+    assert found == ["short", "long", None, "long"]
+    assert not heard
+
+
 BROKEN = {
     "line": (
         "c.jsonl",
