@@ -349,6 +349,22 @@ def test_sample_logs_of_our_tasks_are_read(tmp_path: Path) -> None:
     assert captions.find("ignored") is None
 
 
+def test_a_log_tells_an_empty_caption_from_none(tmp_path: Path) -> None:
+    """Also one of ``--predict_only``, which has no verdicts, by the tokens of our captioners."""
+    none = {"input_tokens": 0, "output_tokens": 0}
+    path = write(
+        tmp_path / "20260101_000000_samples_vdc_camera.jsonl",
+        jsonl(
+            log_row("a", ""),
+            log_row("b", "", vdc_acc={"video_id": "b", "no_caption": "no caption: it is cut off"}),
+            log_row("c", "", vdc_acc=None, bypass=[["c"], [""]], token_counts=[none]),
+            log_row("d", "", vdc_acc=None, bypass=[["d"], [""]]),
+        ),
+    )
+    captions = open_captions(path)("vdc_camera")
+    assert [captions.find(video) for video in "abcd"] == ["", None, None, ""]
+
+
 def test_a_folder_serves_each_task_its_newest_log(tmp_path: Path) -> None:
     """Tasks whose names contain one another keep their own logs, and the later date wins."""
     for date, task, text in (
