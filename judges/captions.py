@@ -42,6 +42,10 @@ class NoCaption(str):
     def __getnewargs__(self) -> tuple[str]:
         return (self.reason,)
 
+    def strip(self, chars: str | None = None, /) -> NoCaption:  # noqa: ARG002 - of texts
+        """Itself: lmms-eval strips every answer before it is scored."""
+        return self
+
 
 def says_nothing(caption: str) -> bool:
     """Whether a caption has no word at all.

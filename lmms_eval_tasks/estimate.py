@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lmms_eval_captions.judges.captions import says_nothing
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.prices import load_prices
@@ -74,10 +75,11 @@ def _captioned(
         caption: str | None = typical
         if table is not None:
             found = (table.find(video, document.aspect) for video in document.videos)
-            caption = next((text for text in found if text is not None), None)
+            # lmms-eval strips what it hands to a task.
+            caption = next((text.strip() for text in found if text is not None), None)
         if caption is None:
             row.n_missing += 1
-        elif caption.strip():
+        elif not says_nothing(caption):
             row.n_captions += 1
             row.caption_chars += len(caption)
             yield document, caption

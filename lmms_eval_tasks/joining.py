@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,10 +94,15 @@ def _add_search_path(manager: type) -> None:
 
 
 def _report_missing_data_at_once(task: type) -> None:
-    """Missing data does not appear on a second look: do not let lmms-eval try five times."""
+    """Missing data does not appear on a second look: do not let lmms-eval try five times.
+
+    A setting that cannot be used does not mend itself, either, and tried again it is hidden by the
+    error of the trying.
+    """
     from tenacity import retry_if_not_exception_type
 
-    task.download.retry.retry = retry_if_not_exception_type(DataError)  # type: ignore[attr-defined]
+    once = retry_if_not_exception_type((DataError, SettingsError))
+    task.download.retry.retry = once  # type: ignore[attr-defined]
 
 
 def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:

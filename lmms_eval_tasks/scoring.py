@@ -66,16 +66,19 @@ def mean_over_runs(
 def aggregate_unscored(items: Sequence[Record]) -> int:
     """Aggregation of ``unscored`` in every benchmark: over all captions and judge runs."""
     records = resolve(items)
-    empty = [str(item["video_id"]) for item in records if item["n_empty"]]
+    empty = [item for item in records if item["n_empty"]]
     if empty:
+        videos = [str(item["video_id"]) for item in empty]
         logger.warning(
-            "{}: {} of {} captions are empty, for {}{}; they were not sent and count as captions "
-            "that say nothing",
+            "{}: {} of {} captions are empty, for {}{}; they were not sent and {}",
             records[0]["task"],
             len(empty),
             len(records),
-            ", ".join(empty[:_SHOWN]),
+            ", ".join(videos[:_SHOWN]),
             " and more" if len(empty) > _SHOWN else "",
+            "are unscored: the benchmark has no verdict for a caption that says nothing"
+            if count(empty, "n_unscored")
+            else "count as captions that say nothing",
         )
     return count(records, "n_unscored")
 
@@ -236,24 +239,23 @@ def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bo
     return sum(values)
 
 
-def signatures_of_tasks(values: Sequence[str], _sizes: Sequence[int], _weighted: bool) -> str:
+def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: bool) -> str:
     """Group aggregation: the tasks' signatures in one, without names and counts of tasks.
 
-    >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|empty:2/2"]
-    >>> signatures_of_tasks(values, [2, 2], False)
-    'judge:j|runs:1+3|empty:3/4'
+    >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
+    >>> signatures_of_tasks(values, [2, 3], False)
+    'judge:j|runs:1+3|empty:1/5'
     """
     merged: dict[str, dict[str, None]] = {}
-    n_empty = n_captions = 0
+    n_empty = 0
     for value in values:
         for field in value.split("|"):
             name, colon, text = field.partition(":")
             if name == "empty":
-                n_empty, n_captions = (
-                    a + int(b) for a, b in zip((n_empty, n_captions), text.split("/"), strict=True)
-                )
+                n_empty += int(text.partition("/")[0])
             elif colon and name != "unscored":
                 merged.setdefault(name, {})[text] = None
     if n_empty:
-        merged["empty"] = {f"{n_empty}/{n_captions}": None}
+        # One caption a document; a task without an empty one does not say how many it has.
+        merged["empty"] = {f"{n_empty}/{sum(sizes)}": None}
     return "|".join(f"{name}:{'+'.join(texts)}" for name, texts in merged.items())

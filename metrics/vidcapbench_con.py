@@ -15,7 +15,7 @@ def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[f
     Args:
         verdicts: One a question-answer pair, over all videos; ``None`` is unscored.
         n_tokens: T5 tokens of each caption at hand, those of videos without a question too; the
-            end of sequence counts, so >= 1, and 1 for a caption without words.
+            end of sequence counts, so >= 1, and 1 for an empty caption.
 
     Returns:
         100 times accuracy in percent over the captions' mean number of tokens, in [0, 10,000],

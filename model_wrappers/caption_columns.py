@@ -107,12 +107,20 @@ def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
     if column is not None:
         value = fields.get(column)
     elif _is_log(fields):
-        if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
+        if _has_no_caption(fields):
             return None  # an empty text stands for it in the log
         value = fields.get("filtered_resps", fields.get("resps"))
     else:
         value = next((fields[key] for key in CAPTION_KEYS if fields.get(key) is not None), None)
     return _first(value) if _is_log(fields) else value
+
+
+def _has_no_caption(fields: Mapping[str, object]) -> bool:
+    """Whether a row of a log says, by a verdict or by its tokens, that there was no caption."""
+    if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
+        return True
+    # What --predict_only logs: our captioners count no token where they gave no caption.
+    return _first(fields.get("token_counts")) == {"input_tokens": 0, "output_tokens": 0}
 
 
 def _first(value: object) -> object:

@@ -32,7 +32,14 @@ _LOG_NAME = re.compile(r".+?_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
 class CaptionTable:
     """The captions of one file, found by video and aspect."""
 
-    def __init__(self, rows: Iterable[Row], *, path: Path, column: str | None = None) -> None:
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        *,
+        path: Path,
+        column: str | None = None,
+        may_be_empty: bool = False,
+    ) -> None:
         """Index rows by video.
 
         Args:
@@ -40,6 +47,7 @@ class CaptionTable:
                 counts.
             path: The file, for messages.
             column: The only column to take captions from, or ``None`` to look for the known ones.
+            may_be_empty: Whether there need be no caption, as in a part of a file.
 
         Raises:
             CaptionError: If no row has a video, or none a caption, or a caption is no text.
@@ -48,7 +56,7 @@ class CaptionTable:
         self._captions: dict[str, dict[str, str]] = {}
         self._by_base: dict[str, dict[str, None]] = {}
         self._by_stem: dict[str, dict[str, None]] = {}
-        self._fill(list(rows), column)
+        self._fill(list(rows), column, may_be_empty=may_be_empty)
 
     def __len__(self) -> int:
         """How many differently named videos have a caption."""
@@ -93,21 +101,25 @@ class CaptionTable:
                 return captions[role]
         return None
 
-    def _fill(self, rows: Sequence[Row], column: str | None) -> None:
+    def _fill(self, rows: Sequence[Row], column: str | None, *, may_be_empty: bool) -> None:
         columns = list(dict.fromkeys(key for row in rows for key in row.fields))
-        if column is not None and column not in columns:
+        if column is not None and column not in columns and not may_be_empty:
             raise CaptionError(
                 f"{self.path}: no column {column!r}; its columns are {listed(columns, 30)}"
             )
         n_repeated = n_nameless = 0
+        seen: set[tuple[str, str, str]] = set()
         for row in rows:
             video = video_of(row.fields)
             captions = captions_of(row, self.path, column)
             if video is None:
                 n_nameless += 1
             elif captions:
-                n_repeated += self._add(video, captions)
-        if not self._captions:
+                self._add(video, captions)
+                keys = {(str(row.fields.get("task")), video, role) for role in captions}
+                n_repeated += not seen.isdisjoint(keys)
+                seen |= keys
+        if not self._captions and not may_be_empty:
             self._refuse(columns, column, has_videos=n_nameless < len(rows))
         if n_repeated or n_nameless:
             logger.warning(
@@ -115,13 +127,10 @@ class CaptionTable:
                 f"counts), {n_nameless} name no video (left out)"
             )
 
-    def _add(self, video: str, captions: Mapping[str, str]) -> bool:
-        known = self._captions.setdefault(video, {})
-        repeated = not known.keys().isdisjoint(captions)
-        known.update(captions)
+    def _add(self, video: str, captions: Mapping[str, str]) -> None:
+        self._captions.setdefault(video, {}).update(captions)
         self._by_base.setdefault(base_name(video), {})[video] = None
         self._by_stem.setdefault(stem(video), {})[video] = None
-        return repeated
 
     def _refuse(self, columns: Sequence[str], column: str | None, *, has_videos: bool) -> None:
         if not columns:
@@ -143,8 +152,10 @@ def open_captions(path: Path, column: str | None = None) -> Callable[[str], Capt
     """A look-up from task name to that task's captions.
 
     Args:
-        path: A caption file, whose rows serve any task, read now; or a folder of lmms-eval sample
-            logs, of which a task gets its own newest, read when first asked for.
+        path: A caption file, whose rows serve any task, read now; where rows name a task under
+            ``task``, as those of our caption logs do, that task gets its own rows alone. Or a
+            folder of lmms-eval sample logs, of which a task gets its own newest, read when first
+            asked for.
         column: The only column to take captions from, or ``None``.
 
     Raises:
@@ -152,8 +163,17 @@ def open_captions(path: Path, column: str | None = None) -> Callable[[str], Capt
             runs' folders. The look-up raises it for a task that has no log, or a broken one.
     """
     if not path.is_dir():
-        table = CaptionTable(read_rows(path), path=path, column=column)
-        return lambda _task: table
+        rows = read_rows(path)
+        whole = CaptionTable(rows, path=path, column=column)
+
+        @cache
+        def of_rows(task: str) -> CaptionTable:
+            own = [row for row in rows if row.fields.get("task") == task]
+            if not own:
+                return whole
+            return CaptionTable(own, path=path, column=column, may_be_empty=True)
+
+        return of_rows
     logs = sample_logs(path)
 
     @cache

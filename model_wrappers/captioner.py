@@ -197,8 +197,10 @@ class Captioner(CaptionModel):
         finished = self._finish(planned, results)
         bar.close()
         outcome.report()
+        # No token in and none out: how a log without verdicts shows that there is no caption.
+        nothing = TokenCounts(input_tokens=0, output_tokens=0)
         return [
-            finished.get(position) or GenerationResult(outcome.no_caption(position))
+            finished.get(position) or GenerationResult(outcome.no_caption(position), nothing)
             for position in range(len(requests))
         ]
 

@@ -58,16 +58,19 @@ def group_cov(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) 
 def group_con(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
     """``con``: accuracy over all pairs of both tasks, tokens over all videos, each counted once.
 
-    A video that is in both tasks has a caption in each; its tokens are their mean.
+    A video that is in both tasks has a caption in each; its tokens are their mean. A caption that
+    is not there has none.
     """
     records = _records("con")
-    reason = next((item["con_reason"] for item in records if item["n_tokens"] is None), None)
+    reason = next((item["con_reason"] for item in records if "con_reason" in item), None)
     if reason is not None:
         logger.error("{} con is nan, all other metrics stand: {}", _NAME, reason)
         return nan
     videos: dict[str, list[int]] = {}
     for item in records:
-        videos.setdefault(str(item["video_id"]), []).append(int(str(item["n_tokens"])))
+        n_tokens = item["n_tokens"]
+        if isinstance(n_tokens, int):
+            videos.setdefault(str(item["video_id"]), []).append(n_tokens)
     tokens = [fmean(counts) for counts in videos.values()]
     return _score("con", records, partial(vidcapbench_con, n_tokens=tokens))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 import resource
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.captions import CaptionLog
+from lmms_eval_captions.judges.captions import CaptionLog, NoCaption
 from lmms_eval_captions.model_wrappers.caption_records import open_captions
 
 
@@ -28,6 +29,17 @@ def test_what_is_saved_can_be_judged_again(tmp_path: Path, logged: list[str]) ->
     assert table.find("c", "camera") == "犬"
     assert table.find("c", "short") is None
     assert sum(str(log.path) in line for line in logged) == 1
+
+
+def test_lmms_eval_hands_on_that_there_is_no_caption() -> None:
+    """What it does to every answer, stripping its reasoning, and pickling keep the reason."""
+    from lmms_eval.api.reasoning import strip_reasoning_tags
+
+    missing = NoCaption("the clip is broken")
+    stripped = strip_reasoning_tags(missing, [["<think>", "</think>"]])
+    for kept in (stripped, pickle.loads(pickle.dumps(missing))):  # noqa: S301 - our own bytes
+        assert isinstance(kept, NoCaption)
+        assert (kept, kept.reason) == ("", "the clip is broken")
 
 
 def test_a_full_disk_moves_captions_elsewhere(

@@ -17,6 +17,7 @@ from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
@@ -231,6 +232,7 @@ def test_g_veval_has_no_score_for_silence(
     shown: str | None,
     bench: pytest.MonkeyPatch,
     serve: ServerFactory,
+    logged: list[str],
 ) -> None:
     """Scores of 0 to 100 know no "says nothing": unscored with the reason, and not sent."""
     server = serve()
@@ -242,3 +244,13 @@ def test_g_veval_has_no_score_for_silence(
     signature = msvd_eval.aggregate_signature([items["signature"]])
     assert (shown or "|unscored:1/1|") in signature
     assert ("empty:" in signature) == (shown is not None)
+    assert msvd_eval.aggregate_unscored([items["unscored"]]) == 1
+    lines = [line for line in logged if "captions are empty" in line]
+    assert len(lines) == (shown is not None)
+    assert all("are unscored: the benchmark has no verdict for" in line for line in lines)
+
+
+def test_a_group_shows_empty_captions_among_all_of_its_captions() -> None:
+    """Also among those of tasks that have none: their signatures do not say how many there are."""
+    values = ["a|judge:j|unscored:0/3", "b|judge:j|empty:1/2|unscored:0/6"]
+    assert signatures_of_tasks(values, [10, 2], False) == "judge:j|empty:1/12"

@@ -86,7 +86,8 @@ def _run(settings: Settings, captions: Path, aspects: tuple[str, ...] = _ASPECTS
         for video, pairs in read_questions(settings, aspect).items():
             doc = {"video_id": video, "aspect": aspect, "questions": pairs}
             if video in of_video:
-                items.append(hooks.process_results(doc, [of_video[video]])["unscored"])
+                caption = of_video[video].strip()
+                items.append(hooks.process_results(doc, [caption])["unscored"])
     assert hooks.aggregate_unscored(items) == 0
 
 
@@ -127,6 +128,18 @@ def test_what_is_in_the_store_is_counted_as_such(settings: Settings, data: Path)
     assert after["vdc_detailed"].n_calls == before["vdc_detailed"].n_calls
 
 
+def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: Path) -> None:
+    """lmms-eval strips captions before they are judged: a run's replies serve the same file."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    BENCH.close()
+    rows = [json.loads(line) for line in (data / "captions.jsonl").read_text().splitlines()]
+    padded = data / "padded.jsonl"
+    padded_rows = [{**row, "caption": f"{row['caption']} \n"} for row in rows]
+    padded.write_text("".join(f"{json.dumps(row)}\n" for row in padded_rows))
+    counted = _rows(settings, padded, "vdc_camera")["vdc_camera"]
+    assert (counted.n_calls, counted.n_stored > 0) == (0, True)
+
+
 def test_first_steps_in_the_store_are_taken_as_they_are(settings: Settings, data: Path) -> None:
     """ROUGE tasks share their first step with the others: one run serves both."""
     _run(settings, data / "captions.jsonl", ("camera",))
@@ -150,7 +163,7 @@ def test_videos_without_a_caption_are_counted_and_left_out(settings: Settings, d
     camera = list(read_questions(settings, "camera"))
     kept = [line for line, name in zip(lines, names, strict=True) if name != camera[0]]
     kept = [line for line in kept if json.loads(line)["video_id"] != camera[1]]
-    kept.append(json.dumps({"video_id": camera[1], "caption": "  "}))
+    kept.append(json.dumps({"video_id": camera[1], "caption": " ... "}))
     partial = data / "partial.jsonl"
     partial.write_text("\n".join(kept) + "\n")
     row = _rows(settings, partial, "vdc_camera")["vdc_camera"]

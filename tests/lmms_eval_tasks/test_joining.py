@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import joining
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_shape_of_lmms_eval_ends_in_a_message(logged: list[str]) -> N
 
 
 def test_missing_data_is_not_looked_for_five_times() -> None:
-    """lmms-eval tries a download again, but not one that says what is missing."""
+    """lmms-eval tries a download again, but not one that says what is missing or set wrong."""
     joining._adapt(_module(type("Manager", (_Manager,), {})))
     again = _Task.download.retry.retry
 
@@ -76,8 +76,9 @@ def test_missing_data_is_not_looked_for_five_times() -> None:
         def exception(self) -> Exception:
             return self.error
 
-    state = types.SimpleNamespace(outcome=Outcome(DataError("gone")))
-    assert again(state) is False  # type: ignore[operator]
+    for error in (DataError("gone"), SettingsError("expected one of 1, 3, got '2'")):
+        state = types.SimpleNamespace(outcome=Outcome(error))
+        assert again(state) is False  # type: ignore[operator]
     state.outcome = Outcome(OSError("hiccup"))
     assert again(state) is True  # type: ignore[operator]
 

@@ -40,7 +40,12 @@ DOCS: dict[str, tuple[ModuleType, Doc]] = {
     ),
     "vcapsbench": (
         vcapsbench,
-        {"video_id": "a", "n_malformed": 0, "questions": [{**_PAIR, "category": "color"}]},
+        {
+            "video_id": "a",
+            "n_malformed": 0,
+            "n_malformed_in_file": 0,
+            "questions": [{**_PAIR, "category": "color"}],
+        },
     ),
     "capquiz": (
         capquiz,

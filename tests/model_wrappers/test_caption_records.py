@@ -228,6 +228,29 @@ def test_the_last_of_repeated_videos_counts_with_one_warning() -> None:
     assert "3 of 4 rows repeat" in heard[0]
 
 
+def test_rows_that_name_a_task_are_that_tasks_alone(tmp_path: Path) -> None:
+    """A caption log of several tasks: each gets its own captions back, or none; others get any."""
+    heard: list[str] = []
+    sink = logger.add(heard.append, level="WARNING", format="{message}")
+    try:
+        captions_of = open_captions(
+            write(
+                tmp_path / "log.jsonl",
+                jsonl(
+                    {"task": "capquiz", "video_id": "a", "caption": "short"},
+                    {"task": "capquiz_detailed", "video_id": "a", "caption": "long"},
+                    {"task": "vidcapbench_ae", "video_id": "a", "caption": None, "reason": "cut"},
+                ),
+            )
+        )
+        tasks = ("capquiz", "capquiz_detailed", "vidcapbench_ae", "vcapsbench")
+        found = [captions_of(task).find("a") for task in tasks]
+    finally:
+        logger.remove(sink)
+    assert found == ["short", "long", None, "long"]
+    assert not heard
+
+
 BROKEN = {
     "line": (
         "c.jsonl",
@@ -324,6 +347,22 @@ def test_sample_logs_of_our_tasks_are_read(tmp_path: Path) -> None:
     captions = open_captions(path)("some_other_task")
     assert [captions.find(video) for video in "abcd"] == [TEXT, TEXT, "x", "y"]
     assert captions.find("ignored") is None
+
+
+def test_a_log_tells_an_empty_caption_from_none(tmp_path: Path) -> None:
+    """Also one of ``--predict_only``, which has no verdicts, by the tokens of our captioners."""
+    none = {"input_tokens": 0, "output_tokens": 0}
+    path = write(
+        tmp_path / "20260101_000000_samples_vdc_camera.jsonl",
+        jsonl(
+            log_row("a", ""),
+            log_row("b", "", vdc_acc={"video_id": "b", "no_caption": "no caption: it is cut off"}),
+            log_row("c", "", vdc_acc=None, bypass=[["c"], [""]], token_counts=[none]),
+            log_row("d", "", vdc_acc=None, bypass=[["d"], [""]]),
+        ),
+    )
+    captions = open_captions(path)("vdc_camera")
+    assert [captions.find(video) for video in "abcd"] == ["", None, None, ""]
 
 
 def test_a_folder_serves_each_task_its_newest_log(tmp_path: Path) -> None:

@@ -124,8 +124,12 @@ def test_a_broken_clip_costs_its_own_caption_alone(
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no video")
     model = Echo(batch_size=4)
-    captions = caption_all(model, [clips[0], broken, clips[1]], FIVE)
-    assert [bool(caption) for caption in captions] == [True, False, True] * 5
+    results = results_of(model, [clips[0], broken, clips[1]], FIVE)
+    assert [bool(result.text) for result in results] == [True, False, True] * 5
+    missing = results[1]
+    assert "broken.mp4" in missing.text.reason
+    # A log without verdicts tells it from an empty caption by this.
+    assert missing.token_counts.to_dict() == {"input_tokens": 0, "output_tokens": 0}
     assert sum("WARNING no caption for broken.mp4" in line for line in logged) == 1
     assert len(model.outcome.failures) == 5
     assert any("ERROR 5 document(s) have no caption" in line for line in logged)

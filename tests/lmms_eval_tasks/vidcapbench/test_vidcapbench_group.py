@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from math import isnan, nan
+from pathlib import Path
 from statistics import fmean
 
 import pytest
 import yaml
 
+from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.judging import Record
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
@@ -39,12 +41,13 @@ def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | N
         "extras": {"format": "free"},
         "n_questions": sum(map(len, runs)),
         "n_unscored": n_unscored,
+        "n_empty": 0,
         "reasons": {"told so": n_unscored} if n_unscored else {},
         "verdicts": runs,
         "dimensions": ["video content"] * len(runs[0]),
         "sub_categories": ["events"] * len(runs[0]),
         "n_tokens": n_tokens,
-        "con_reason": "no tokenizer",
+        **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
         "judgements": [],
     }
 
@@ -146,6 +149,36 @@ def test_without_a_tokenizer_only_con_is_missing(logged: list[str]) -> None:
     assert isnan(numbers.pop("con"))
     assert set(numbers.values()) == {100.0}
     assert any("vidcapbench con is nan, all other metrics stand: no tok" in line for line in logged)
+
+
+def test_a_caption_that_is_not_there_costs_its_tokens_alone(
+    bench: pytest.MonkeyPatch, shared_data: Path
+) -> None:
+    """One unreadable clip, asked about or not, through the hooks: con is that of the others."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    pair = {"question": "What rolls?", "answer": "A red ball.", "primary_category": "video motion"}
+    for subset, pairs in (("AE", 1), ("HE", 0)):
+        items = [
+            hooks.process_results(
+                {
+                    "video_id": video,
+                    "subset": subset,
+                    "caption_format": "free",
+                    "questions": [{**pair, "sub_category": "object motion"}] * n_pairs,
+                },
+                [caption],
+            )["acc"]
+            for video, caption, n_pairs in (
+                ("a.mp4", "A red ball.", 1),
+                ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),
+            )
+        ]
+        hooks.aggregate_acc(items)
+    numbers = _numbers()
+    # "A red ball." is 4 pieces with the full stop, and the end of sequence.
+    assert (numbers["acc"], numbers["con"]) == (100.0, pytest.approx(100 * 100 / 5))
 
 
 def test_a_new_run_takes_the_place_of_an_earlier_one() -> None:
