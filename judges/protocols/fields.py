@@ -45,18 +45,21 @@ class Block:
     closed: bool
 
     def values(self, key: str) -> list[str]:
-        """What was written for a key, or for a later one of its kind ("final_score").
+        """What was written for a key, and beside it for a later one of its kind ("final_score").
 
         Of a block that does not end only its own fields count: what is inside another object may
         be part of something that is not there yet.
         """
-        found = [one for one in self.fields if one.key.endswith(key)]
-        return [
-            one.value
-            for one in found
-            if (self.closed or one.depth == 1)
+        found = [
+            one
+            for one in self.fields
+            if one.key.endswith(key)
+            and (self.closed or one.depth == 1)
             and (one.key == key or one.key[: -len(key)].rstrip("_ ") in _LATER)
         ]
+        if found and not any(one.key == key for one in found):
+            return [""]  # the later one alone says nothing that can be relied on
+        return [one.value for one in found]
 
 
 def blocks(text: str) -> Iterator[Block]:
