@@ -6,7 +6,14 @@ import hashlib
 import re
 
 _TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
-_REASONING = re.compile(rf"<({_TAG})>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+# Angle brackets (Seed-OSS with a prefix), Magistral's, Kimi's, and the channels of gpt-oss.
+_REASONING = re.compile(
+    rf"<((?:[a-z]{{1,12}}:)?{_TAG})>.*?(?:</\1>|\Z)"
+    r"|\[think\].*?(?:\[/think\]|\Z)"
+    r"|\u25c1think\u25b7.*?(?:\u25c1/think\u25b7|\Z)"
+    r"|<\|channel\|>analysis\b.*?(?:<\|channel\|>final<\|message\|>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _BEFORE_END = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -16,8 +23,10 @@ def strip_reasoning(text: str) -> str:
 
     >>> strip_reasoning("<think>yes or no?</think> no ")
     'no'
+    >>> strip_reasoning("[THINK]yes?[/THINK] no ")
+    'no'
     """
-    if "<" not in text:
+    if not any(sign in text for sign in "<[\u25c1"):
         return text.strip()
     text = _REASONING.sub("", text)
     # Some servers strip the opening tag alone.

@@ -13,8 +13,12 @@ _QUOTE_OR_ESCAPE: Final = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quo
 _STRING_ENDS: Final = re.compile(r"\s*(?:[,}\]:]|\Z|(?:#|//))")
 _KEY: Final = re.compile(r"[^:=,{}\[\]\n]+")
 _VALUE: Final = re.compile(r"[^,{}\[\]\n]+")
+_LATER: Final = ("final", "overall", "revised", "corrected", "updated", "adjusted")
+"""What a key begins with that says a verdict anew."""
 _COLON: Final = re.compile(r"\s*[:=]")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*|\Z", re.DOTALL)
+_MOST_TOKENS: Final = 3_000
+"""Strings, words and signs of a block; what is behind them in a longer one is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,21 @@ class Block:
     closed: bool
 
     def values(self, key: str) -> list[str]:
-        """What was written for a key, where it stands least deep.
+        """What was written for a key, and beside it for a later one of its kind ("final_score").
 
         Of a block that does not end only its own fields count: what is inside another object may
         be part of something that is not there yet.
         """
-        found = [one for one in self.fields if one.key == key]
-        depth = min((one.depth for one in found), default=0)
-        return [one.value for one in found if one.depth == depth and (self.closed or depth == 1)]
+        found = [
+            one
+            for one in self.fields
+            if one.key.endswith(key)
+            and (self.closed or one.depth == 1)
+            and (one.key == key or one.key[: -len(key)].rstrip("_ ") in _LATER)
+        ]
+        if found and not any(one.key == key for one in found):
+            return [""]  # the later one alone says nothing that can be relied on
+        return [one.value for one in found]
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -92,7 +103,9 @@ class _Reader:
     def read(self) -> Block:
         """The block that begins at the start."""
         text = self._text
-        while self.position < len(text):
+        for _ in range(_MOST_TOKENS):
+            if self.position >= len(text):
+                break
             sign = text[self.position]
             if sign in "{[":
                 self._open(sign)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.reading import (
+    MOST_CHARACTERS,
     UNCLEAR,
     Unclear,
     ends_clearly,
@@ -41,11 +42,11 @@ _DRESS_BEHIND: Final = re.compile(rf"(?:{_DRESS})*")
 _SCALE: Final = re.compile(r"\s*(?:(?:/|out\s+of)\s*(?P<of>[0-9]{1,6})|(?P<percent>%))")
 _MORE: Final = re.compile(
     r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}[$\\]{0,2}(?P<of>[0-9]+)"
-    r"|(?:[-~]|to\b|or\b)\s{0,4}[$\\]{0,2}[0-9])"
+    r"|(?:[-~,;&|+\u00b1\u2192]|->|to\b|or\b|and\b|then\b|no,)\s{0,4}[$\\]{0,2}[0-9])"
 )
 """What a number between markers is still no score of the scale with."""
 _TOP_OF_SCALE: Final = re.compile(r"\bout\s+of[\s$\\]*\Z", re.IGNORECASE)
-_BEFORE_NUMBER: Final = re.compile(r"[0-9.,]\Z|[-~/]\s?\Z")
+_BEFORE_NUMBER: Final = re.compile(r"[0-9.,]\Z|[-~/\u00b1\u2264\u2265]\s?\Z")
 _LABEL: Final = re.compile(
     r"(?:(?:\b(?P<named>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]+score"
     r"|(?P<quoted>[\"'](?:accuracy|completeness|conciseness|relevance|overall)(?:_score)?[\"']))"
@@ -64,6 +65,7 @@ _LINE_ENDS: Final = re.compile(
     r"(?:\s*(?:/|out\s+of)\s*[0-9]{1,6}|\s*%)?[ \t*_`'\")\]]{0,8}(?:\Z|[\n.;,(|\u2014]|\s-\s)",
     re.IGNORECASE,
 )
+_SENTENCE_ENDS: Final = re.compile(r"\n|[.!?]\s")
 _MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
@@ -105,6 +107,8 @@ def read_scores(
     True
     """
     stripped = strip_reasoning(reply.text)
+    if len(stripped) > MOST_CHARACTERS:
+        return None
     whole = reply.text.rstrip()
     offset = len(whole) - len(stripped) if whole.endswith(stripped) else None
     statements = _statements(
@@ -149,8 +153,10 @@ def _statements(
         about = {*paired, label, opening if label else None} - {None}
         if not about:
             continue
-        is_clear = len(about) == 1 and _is_clear(
-            text, number, end + length if is_marked else None, scale, cut=cut
+        is_clear = (
+            len(about) == 1
+            and (is_marked or opening is None or not _closes_later(opening, behind))
+            and _is_clear(text, number, end + length if is_marked else None, scale, cut=cut)
         )
         said: float | Unclear = float(number[0]) if is_clear else UNCLEAR
         statements += [_Statement(str(name), said, number[0], start) for name in about]
@@ -170,6 +176,8 @@ def _candidates(text: str) -> list[re.Match[str]]:
             candidates.append(number)
             if len(candidates) > _MOST_NUMBERS:
                 return []
+        elif index == len(anchors):
+            break
     return candidates
 
 
@@ -219,6 +227,12 @@ def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
     return None, 0
 
 
+def _closes_later(dimension: str, behind: str) -> bool:
+    """Whether something but the number stands before the closing marker ("$70 + 5$")."""
+    sentence = _SENTENCE_ENDS.split(behind, maxsplit=1)[0]
+    return re.search(_MARKERS[dimension], sentence, re.IGNORECASE) is not None
+
+
 def _is_said(before: str, behind: str) -> bool:
     """Whether a label at the beginning of a line names a score: nothing else is on the line."""
     found = _LABEL.search(before)
@@ -252,5 +266,8 @@ def _is_clear(
         return False
     if closed is not None:
         more = _MORE.match(text, closed)
-        return more is None or more["of"] == str(highest)
+        if more is not None:
+            return more["of"] == str(highest)
+        is_ellipsis = text.startswith("..", closed)  # as in the form that the prompt asks for
+        return is_ellipsis or ends_clearly(text, closed, top=highest, cut=False)
     return ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.protocols.reading import (
+    MOST_CHARACTERS,
+    MOST_STATEMENTS,
     UNCLEAR,
     Unclear,
     is_doubted,
@@ -42,7 +45,7 @@ _LEADING: Final = re.compile(
     re.IGNORECASE,
 )
 _STATED: Final = re.compile(
-    rf"(?:\b|_){_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=|(?<=>)){_OPEN}:?{_OPEN}"
+    rf"(?:\b|_)(?<!\bno\s){_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=|(?<=>)){_OPEN}:?{_OPEN}"
     rf"(?:(?:option|letter|choice)\s+)?{_OPEN}(?P<letter>[a-z])(?![\w+#'\u2019-]|\.\w)",
     re.IGNORECASE,
 )
@@ -63,8 +66,17 @@ _ANOTHER: Final = re.compile(
     r"|-[A-F]\b|->|\?|(?:[A-F]\b[\s\])}.,]{0,8}){1,6}\Z)",
     re.IGNORECASE,
 )
+_DENIED: Final = re.compile(
+    r"[ \t*_`'\"\])}.,:;\u2014-]{0,8}(?:(?:is\s+)?(?:not\s+)?(?:wrong|incorrect|false)\b"
+    r"|no\b\s{0,2}(?:[.,;:!]|\Z)|\((?:wrong|incorrect)\b)",
+    re.IGNORECASE,
+)
+"""What takes a letter back on its own line."""
+_ITEM: Final = re.compile(r"[.;,]\s{1,2}[A-F][:)]\s")
+"""The next item of a list on the same line."""
 _FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
 """Another letter alone on the line, however far."""
+_LINE: Final = re.compile(r"[^\n]+")
 _MOST_LINES: Final = 2_000
 _LONGEST_OPTION: Final = 400
 
@@ -89,9 +101,12 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     True
     """
     text = unicodedata.normalize("NFKC", plain(reply))
+    if len(text) > MOST_CHARACTERS:  # one sign may have become eighteen
+        return None
     cut = may_be_cut(reply)
     words = [_words(option) for option in options]
-    statements = [*_stated(text, words, cut=cut), *_lines(text, words, cut=cut)]
+    lines = islice(_lines(text, words, cut=cut), MOST_STATEMENTS + 1)
+    statements = [*_stated(text, words, cut=cut), *lines]
     if statements:
         return the_one(statements)
     return None if cut else _by_text(text, words)
@@ -115,16 +130,20 @@ def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | U
 
 def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
     """Letters that are a line of their own, or that begin a reply or one of its lines."""
-    lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
+    every_line = islice(_LINE.finditer(text), _MOST_LINES)
+    lines = [line for line in every_line if not line[0].isspace()]
     leading: list[tuple[str, str | Unclear]] = []
-    for number, line in enumerate(lines):
+    is_list = starts_at_a = False
+    for number, place in enumerate(lines):
+        line = place[0]
         is_open = cut and number == len(lines) - 1
         is_fence = line.startswith("```") and not line.endswith("`")
         alone = None if is_fence else _ALONE.fullmatch(line[:_LONGEST_ALONE])
         if alone is not None and len(line) <= _LONGEST_ALONE:
-            yield UNCLEAR if is_open else _on_menu(alone["letter"])
+            is_unclear = is_open or is_doubted(text, place.start(), place.end())
+            yield UNCLEAR if is_unclear else _on_menu(alone["letter"])
             continue
-        found = _LEADING.match(line)
+        found = _LEADING.match(line) if len(leading) <= MOST_STATEMENTS else None
         if found is None:
             continue
         letter = found["letter"].upper()
@@ -133,8 +152,14 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
         if number == 0 and not is_option and _FAR.fullmatch(line, end):
             yield UNCLEAR
         if number == 0 or is_option:
-            leading.append((letter, _unless_contradicted(letter, line, end, options)))
-    yield from _unless_listed(leading, cut=cut)
+            position = place.start() + end
+            is_unclear = is_doubted(text, position, position) or _ITEM.search(line, end) is not None
+            choice = _unless_contradicted(letter, line, end, options)
+            leading.append((letter, UNCLEAR if is_unclear else choice))
+        is_list = is_list or (letter == "B" and starts_at_a)
+        starts_at_a = starts_at_a or (number == 0 and letter == "A" and not is_option)
+    if not is_list:
+        yield from _unless_listed(leading, cut=cut)
 
 
 def _unless_listed(
@@ -174,7 +199,9 @@ def _unless_contradicted(letter: str, text: str, end: int, options: Sequence[str
     same = [LETTERS[i] for i, option in enumerate(options) if words and option == words]
     if letter.upper() in same:
         return letter.upper()
-    return UNCLEAR if same or _ANOTHER.match(text, end) else _on_menu(letter)
+    if same or _ANOTHER.match(text, end) or _DENIED.match(rest):
+        return UNCLEAR
+    return _on_menu(letter)
 
 
 def _words(text: str) -> str:

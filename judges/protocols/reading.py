@@ -43,14 +43,30 @@ _DOUBT_BEFORE: Final = re.compile(
     r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|whether|either)\b|n't\b)"
     r"[^.!,;:\n{}]{0,30}\Z"
     r"|\b(?:(?<!ask\s)(?<!asks\s)(?<!determine\s)(?<!determines\s)if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
-    r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost)\b"
-    r"[^a-z0-9.!\n]{0,8}\Z"
+    r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost"
+    r"|higher\s+than|lower\s+than|exceeds?|over|under|up\s+to|minus|plus)\b[^a-z0-9.!\n]{0,8}\Z"
+    # "The wrong answer is", "Maximum score:", "A previous final score is".
+    r"|\b(?:wrong|incorrect|opposite|previous|(?<!best\s)(?<!only\s)possible|plausible|potential|another|other"
+    r"|alternative|second[\s-]best|max(?:imum)?|min(?:imum)?|highest|lowest|eliminated|rejected)"
+    r"[ \t*_]{1,4}(?:(?:final|overall)\s+)?(?:score\b[ \t*_]{0,4}(?:is\b|of\b|:)?)?[^\w\n.]{0,8}\Z"
+    r"|\b(?:false\s+that|unlikely|(?<!no\s)doubt|nobody|no\s+one|claim\s+that|at\s+first"
+    r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
+    r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
     r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
     r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
-    r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\bexample\b", re.IGNORECASE
+    r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\bexample\b"
+    # Taken back in the next sentence: "Wait, no".
+    r"|[\s*_`'\"\])}$.,;:!\u2014-]{0,16}(?:no,\s{1,2})?(?:wait|actually|correction|sorry|hmm+|scratch\s+that|revised"
+    r"|on\s+(?:second\s+thoughts?|reflection)|alternatively|never\s*mind|I\s+meant?)\b"
+    # On a condition, or denied, in the same one.
+    r"|[ \t*_`'\"\])}$]{0,8}(?:(?:,\s{0,2})?(?:if|unless|(?:or\s+)?(?:maybe|possibly|perhaps))\b"
+    r"|,?\s{0,2}but\b[^.\n]{0,60}\b(?:(?:yes|no|unanswerable)(?=[.,;:!'\"]|\Z)|[B-F]\b|[0-9])"
+    r"|\((?:or|no|if|maybe|possibly|perhaps|previously)\b|[\u2260\u2717\u2718\u274c]"
+    r"|(?:is|was|seems?|looks)\s+(?:not\b|wrong\b|incorrect\b|too\b|excluded\b|what\b))",
+    re.IGNORECASE,
 )
 _REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
@@ -59,14 +75,23 @@ _REST: Final = re.compile(r"[\s*_`'\".]*\Z")
 
 NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
-_DIRTY: Final = re.compile(r"[.,]?[0-9]|\w|\.\.|[-+^]\S", re.ASCII)
+_DIRTY: Final = re.compile(
+    r"[.,]?[0-9]|\w|\.\.|[-+^]\S|[+-]\Z|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b]",
+    re.ASCII,
+)
 _CLOSING: Final = re.compile(r"[ \t*_`'\")\]$]{0,8}")
-_SCALE: Final = re.compile(r"(?:/|out\s+of\b|of\b)\s{0,4}([0-9]{1,6}(?:\.[0-9]+)?)", re.IGNORECASE)
+_SCALE: Final = re.compile(
+    r"(?:(?:points?\s+)?(?:/|out\s+of\b|of\b)"
+    r"|[(,]?\s?(?:on\s+(?:a|the)\s+)?scale:?\s(?:(?:of|from)\s)?[-+]?[0-9]{1,6}\s?(?:-|to\b))"
+    r"\s{0,4}([0-9]{1,6}(?:\.[0-9]+)?)",
+    re.IGNORECASE,
+)
 _GOES_ON: Final = re.compile(
-    r"%|\?|/|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
+    r"%|\?|/(?!/)|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
     r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b"
     r"|(?:indicates?|means?|would|denotes?|represents?|implies)\b"
-    r"|,\s{1,2}[-+]?[0-9]|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",
+    r"|,\s{1,2}(?:[-+]?[0-9]|(?:or|no|not)\b)|[+\u00b1\u00d7|&:;=]\s{0,2}[-+]?[0-9]|[-+]?[0-9]|\u00b1|==?\s"
+    r"|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",
     re.IGNORECASE,
 )
 _DECISIVE: Final = re.compile(r"[\n;}]|[.!][\s\"'*)]|,\s{0,4}[^\s0-9]")

@@ -29,20 +29,29 @@ _MARKS: Final = re.compile("@{2,}")
 _MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<$-]{0,8}"
 _WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
 _ANSWER: Final = (
-    rf"(?:\b|_)answer{_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
+    rf"(?:\b|_)(?:answer|final|verdict){_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
     rf"(?:\"[^\"\n]{{0,200}}\"\s)?(?:is|would\s+be|must\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
 )
 _HEAD: Final = re.compile(rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:{_ANSWER})?{_WORD}", re.IGNORECASE)
 _STATED: Final = re.compile(
     rf"(?:{_ANSWER}|\bquestion\s+is\s+(?=unanswerable)){_WORD}", re.IGNORECASE
 )
+_MARKED: Final = re.compile(rf"(?<![\w-])(yes|no|unanswerable)\s?{_MARK}", re.IGNORECASE)
+"""Another answer behind an analysis on the same line."""
+_LABEL_LINE: Final = re.compile(
+    rf"^{_MARKUP}{_WORD}[.!*_` \t]{{0,8}}$", re.IGNORECASE | re.MULTILINE
+)
+_TAKEN_BACK: Final = re.compile(
+    r"^[\s*_]{0,4}(?:wait|actually|correction|sorry|on\s+(?:second\s+thoughts?|reflection))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LINE_STATED: Final = re.compile(
     rf"^{_MARKUP}(?:(?:the|my|final)\s+){{0,3}}{_ANSWER}{_WORD}", re.IGNORECASE | re.MULTILINE
 )
 _LEADING: Final = re.compile(rf"(?:\A|(?<=\n)|(?<=[.!?]\s)){_MARKUP}{_WORD}", re.IGNORECASE)
 _CLEAR: Final = re.compile(
-    r"[ \t*_`'\"\])}>$]{0,8}"
-    r"(?:\Z|[.,;:!\n\u2014<]|\s-(?!>)|(?<=unanswerable)\s(?:from|by|given)\b)",
+    r"(?![\"'`]\s{0,2}:)[ \t*_`'\"\])}>$]{0,8}"
+    r"(?:\Z|[.,;:!\n\u2014<](?![0-9])|\s-(?!>)|(?<=unanswerable)\s(?:from|by|given)\b|\s(?:because|since)\b)",
     re.IGNORECASE,
 )
 _ANOTHER: Final = re.compile(
@@ -78,7 +87,7 @@ def read_answer(reply: Reply) -> YesNo | None:
     before: list[str] = []
     n_marks = 0
     for line in text.split("\n"):
-        head, mark, _ = line.partition(_MARK)
+        head, mark, analysis = line.partition(_MARK)
         if not mark:
             before.append(line)
             continue
@@ -90,6 +99,7 @@ def read_answer(reply: Reply) -> YesNo | None:
         statements += _head(head, "\n".join(before[-2:]))
         between = "\n".join(before)
         statements += _whole_lines(between, cut=False) if n_marks else _prose(between, cut=False)
+        statements += [_LABELS[found[1].casefold()] for found in places(_MARKED, analysis)]
         n_marks += 1
         before = []
     statements += _whole_lines("\n".join(before), cut=cut)
@@ -98,7 +108,10 @@ def read_answer(reply: Reply) -> YesNo | None:
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
-    found = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
+    leading = places(_LEADING, head)
+    if len({found["label"].casefold() for found in leading}) > 1:
+        yield UNCLEAR
+    found = _HEAD.match(head) or next(iter(leading[-1:]), None)
     if found is None:
         if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
@@ -111,7 +124,7 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     if (
         not _CLEAR.match(rest)
         or _ANOTHER.match(rest)
-        or is_doubted(whole, start, len(whole))
+        or is_doubted(whole, start, start + len(found["label"]))
         or is_doubted(f"{above} {head}", start, len(whole))
     ):
         yield UNCLEAR
@@ -121,8 +134,11 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
 
 def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     """Statements below an analysis: lines that name an answer."""
-    for found in places(_LINE_STATED, text):
-        yield _statement(found, text, cut=cut)
+    if _TAKEN_BACK.search(text):
+        yield UNCLEAR
+    for pattern in (_LINE_STATED, _LABEL_LINE):
+        for found in places(pattern, text):
+            yield _statement(found, text, cut=cut)
 
 
 def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:

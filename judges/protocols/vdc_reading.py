@@ -32,10 +32,10 @@ _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "
 _TOP: Final = 5.0
 _AS_ASKED: Final = re.compile(r"\{'pred': '(yes|no)', 'score': ([0-5](?:\.[0-9]{1,6})?)\}")
 """The form that the prompt asks for, which is most of what comes."""
-_SCORE_TEXT: Final = re.compile(r"\+?([0-9]{1,6}(?:\.[0-9]{0,6})?)(?:\s*/\s*5)?")
+_SCORE_TEXT: Final = re.compile(r"\+?([0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})(?:\s*/\s*5)?")
 _SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 _PRED: Final = re.compile(
-    rf"\bpred(?:iction)?\b{_SIGNS}(?:\bis\b{_SIGNS})?(?P<verdict>yes|no|true|false)\b",
+    rf"\b(?:pred(?:iction)?|verdict|final)\b{_SIGNS}(?:\bis\b{_SIGNS})?(?P<verdict>yes|no|true|false)\b",
     re.IGNORECASE,
 )
 _SCORE: Final = re.compile(rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?{NUMBER}", re.IGNORECASE)
@@ -71,6 +71,8 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
         return _on_scale(as_asked[1], as_asked[2])
     cut = may_be_cut(reply)
     found = list(islice(blocks(text), MOST_STATEMENTS + 1))
+    if len(found) > MOST_STATEMENTS:
+        return None
     around = outside(text, found)
     preds: list[Match | Unclear] = []
     scores: list[float | Unclear] = []
@@ -92,7 +94,14 @@ def _read_block(
     found_preds, found_scores = block.values("pred"), block.values("score")
     if not found_preds and not found_scores:
         return
-    if found_preds and found_scores and is_doubted(text, block.start, block.end):
+    if (
+        found_preds
+        and found_scores
+        and (
+            is_doubted(text, block.start, block.end)
+            or (block.closed and not ends_clearly(text, block.end, top=_TOP, cut=False))
+        )
+    ):
         preds.append(UNCLEAR)
     preds += [_VERDICTS.get(value.casefold(), UNCLEAR) for value in found_preds]
     scores += [_score(value) for value in found_scores]

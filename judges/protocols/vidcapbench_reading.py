@@ -60,24 +60,31 @@ def read_correctness(reply: Reply) -> Correctness | None:
     text = plain(reply)
     cut = may_be_cut(reply)
     found = list(islice(blocks(text), MOST_STATEMENTS + 1))
+    if len(found) > MOST_STATEMENTS:
+        return None
     around = outside(text, found)
     statements: list[Correctness | Unclear] = []
     for block in found:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
-        if values and is_doubted(text, block.start, block.end):
+        if values and (
+            is_doubted(text, block.start, block.end)
+            or (block.closed and not ends_clearly(text, block.end, top=None, cut=False))
+        ):
             statements.append(UNCLEAR)
         statements += map(_verdict, values)
     statements += _labelled(around, cut=cut)
-    statements += _number_lines(around)
+    statements += _number_lines(around, cut=cut)
     alone = _ONLY_NUMBER.fullmatch(around) if not found and not cut else None
     if alone is not None:
         statements.append(_verdict(alone["number"]))
     return the_one(statements)
 
 
-def _number_lines(text: str) -> Iterator[Correctness | Unclear]:
+def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
     """Lines that are a number alone, where the first one is; a last line may be cut."""
-    *lines, _ = text.split("\n")
+    lines = text.split("\n")
+    if cut or len(lines) == 1:
+        lines.pop()
     if lines and _NUMBER_LINE.fullmatch(lines[0]):
         for line in lines[: MOST_STATEMENTS + 1]:
             found = _NUMBER_LINE.fullmatch(line)
