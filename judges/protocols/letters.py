@@ -148,7 +148,11 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
             continue
         letter = found["letter"].upper()
         end = found.end("letter")
-        is_option = letter in LETTERS and _words(line[found.end() :]) == _option(letter, options)
+        is_option = (
+            not is_open
+            and letter in LETTERS
+            and _words(line[found.end() :]) == _option(letter, options)
+        )
         if number == 0 and not is_option and _FAR.fullmatch(line, end):
             yield UNCLEAR
         if number == 0 or is_option:

@@ -108,10 +108,8 @@ def read_answer(reply: Reply) -> YesNo | None:
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
-    leading = places(_LEADING, head)
-    if len({found["label"].casefold() for found in leading}) > 1:
-        yield UNCLEAR
-    found = _HEAD.match(head) or next(iter(leading[-1:]), None)
+    yield from _prose(head, cut=False)
+    found = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
     if found is None:
         if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE

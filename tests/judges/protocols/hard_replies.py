@@ -2083,6 +2083,34 @@ REVIEWED: Final = (
     ),
 )
 
+FOUND_BY_THE_CAMPAIGN: Final = (
+    HardReply(
+        "vcapsbench",
+        "The answer is unanswerable. Yes, it is no@@@One car of two is red.",
+        None,
+        "several answers before the mark",
+    ),
+    HardReply(
+        "capquiz",
+        f"It is between these:\nF. {MENU[5]} by the dogs.\nThe answer is C.",
+        "C",
+        "a line that begins as an option does",
+    ),
+    HardReply(
+        "capquiz",
+        f"Looking at the options:\n- B. {MENU[1]}: it does not fit.\n\nThe answer is D.",
+        "D",
+        "an option that is looked at",
+    ),
+)
+
 HARD_REPLIES: Final = (
-    VDC + VIDCAPBENCH + VCAPSBENCH + CAPQUIZ + GVEVAL_OVERALL + GVEVAL_ACCR + REVIEWED
+    FOUND_BY_THE_CAMPAIGN
+    + VDC
+    + VIDCAPBENCH
+    + VCAPSBENCH
+    + CAPQUIZ
+    + GVEVAL_OVERALL
+    + GVEVAL_ACCR
+    + REVIEWED
 )
