@@ -239,8 +239,8 @@ class Attack:
         return self.rng.choice((" ", "", "\n")).join(noise).replace("think>", "")
 
     def _cut(self, text: str) -> str:
-        raw = text.encode(errors="surrogatepass")
-        return raw[: self.rng.randrange(len(raw) + 1)].decode(errors="ignore")
+        # A part of a character's bytes reaches no reader: it is left out where JSON is decoded.
+        return text[: self.rng.randrange(len(text) + 1)]
 
     def _wild(self) -> str:
         """A reply after one to four mutations."""

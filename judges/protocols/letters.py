@@ -77,7 +77,7 @@ _ITEM: Final = re.compile(r"[.;,]\s{1,2}[A-F][:)]\s")
 _FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
 """Another letter alone on the line, however far."""
 _LINE: Final = re.compile(r"[^\n]+")
-_MOST_LINES: Final = 2_000
+_MOST_LINES: Final = 500
 _LONGEST_OPTION: Final = 400
 
 

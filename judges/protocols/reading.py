@@ -71,7 +71,7 @@ _DOUBT_AFTER: Final = re.compile(
 _REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
 
-_REST: Final = re.compile(r"[\s*_`'\".]*\Z")
+_REST: Final = re.compile(r"[\W_]*\Z")
 
 NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
@@ -157,7 +157,7 @@ def is_doubted(text: str, start: int, end: int) -> bool:
 
 
 def is_last(text: str, end: int) -> bool:
-    """Whether nothing but markup follows a position, so that a cut reply may have gone on there."""
+    """Whether no word follows a position, so that a cut reply may have gone on there."""
     return _REST.match(text, end) is not None
 
 

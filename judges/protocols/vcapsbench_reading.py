@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.reading import (
+    MOST_STATEMENTS,
     UNCLEAR,
     Unclear,
     is_doubted,
@@ -87,6 +88,8 @@ def read_answer(reply: Reply) -> YesNo | None:
     before: list[str] = []
     n_marks = 0
     for line in text.split("\n"):
+        if n_marks > MOST_STATEMENTS:
+            return None
         head, mark, analysis = line.partition(_MARK)
         if not mark:
             before.append(line)
