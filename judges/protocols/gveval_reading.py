@@ -58,7 +58,7 @@ _LABEL: Final = re.compile(
 )
 # A look at the first sign spares the alternatives almost everywhere.
 _ANCHOR: Final = re.compile(
-    r"(?=[^\s0-9\[\](){}`'\".,;:!?*_-])(?:"
+    r"(?=[^\s0-9\[\](){}`'\".,;:!?*_-])(?!\\[^$abdp])(?:"
     + "|".join([r"\$+", *_MARKERS.values()])
     + r"|score|accuracy|completeness|conciseness|relevance|overall|final)",
     re.IGNORECASE,
