@@ -24,13 +24,16 @@ ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
 """The four dimensions, in the order in which the paper asks for them."""
 OVERALL: Final = ("overall",)
 
-_MARKERS: Final = {
-    "accuracy": r"(?:[αɑΑ𝛂𝛼𝜶]|\\?(?<![a-z])alpha(?![a-z]))",
-    "completeness": r"(?:[βßϐΒ𝛃𝛽𝜷]|\\?(?<![a-z])beta(?![a-z]))",
-    "conciseness": r"(?:[ψΨ𝛙𝜓𝝍]|\\?(?<![a-z])psi(?![a-z]))",
-    "relevance": r"(?:[δΔ∂𝛅𝛿𝜹]|\\?(?<![a-z])delta(?![a-z]))",
-    "overall": r"\\?\$",
+_SIGNS: Final = {
+    "accuracy": ("αɑΑ𝛂𝛼𝜶", "alpha"),
+    "completeness": ("βßϐΒ𝛃𝛽𝜷", "beta"),
+    "conciseness": ("ψΨ𝛙𝜓𝝍", "psi"),
+    "relevance": ("δΔ∂𝛅𝛿𝜹", "delta"),
 }
+_MARKERS: Final = {
+    name: rf"(?:[{signs}]|\\?(?<![a-z]){word}(?![a-z]))" for name, (signs, word) in _SIGNS.items()
+} | {"overall": r"\\?\$"}
+_ALL_SIGNS: Final = "".join(signs for signs, _ in _SIGNS.values())
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
 _MOST_DIGITS: Final = 6
 _REACH: Final = 72
@@ -58,9 +61,8 @@ _LABEL: Final = re.compile(
 )
 # A look at the first sign spares the alternatives almost everywhere.
 _ANCHOR: Final = re.compile(
-    r"(?=[^\s0-9\[\](){}`'\".,;:!?*_-])(?!\\[^$abdp])(?:"
-    + "|".join([r"\$+", *_MARKERS.values()])
-    + r"|score|accuracy|completeness|conciseness|relevance|overall|final)",
+    rf"(?=[{_ALL_SIGNS}$abcdfoprs])(?:[{_ALL_SIGNS}$]+|(?<![a-z])(?:alpha|beta|psi|delta)(?![a-z])"
+    r"|score|accuracy|completeness|conciseness|relevance|overall|final)",
     re.IGNORECASE,
 )
 _LINE_ENDS: Final = re.compile(
