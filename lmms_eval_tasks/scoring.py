@@ -132,14 +132,14 @@ def score_or_nan(score: Callable[[], float], *, metric: str, items: Sequence[Rec
     if not n_questions or n_unscored > max_unscored * n_questions:
         logger.error(
             "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
-            "(LMMS_CAPTIONS_MAX_UNSCORED). Why: {}. Run the same command again to go on: verdicts "
-            "are kept, only what is missing is asked.",
+            "(LMMS_CAPTIONS_MAX_UNSCORED). Why: {}. {}",
             items[0]["task"] if items else "no caption:",
             metric,
             n_unscored,
             n_questions,
             max_unscored,
             _reasons(items) or "see the other metrics",
+            _advice(items, n_unscored),
         )
         return nan
     return score()
@@ -223,6 +223,17 @@ def report_usage(task: str, model: str, usage: Usage) -> None:
             output_tokens=usage.output_tokens,
             source="judge",
         )
+
+
+def _advice(items: Sequence[Record], n_unscored: int) -> str:
+    """What helps where too much is unscored: a missing caption does not come by asking again."""
+    missing = [item for item in items if "no_caption" in item]
+    if missing and count(missing, "n_unscored") == n_unscored:
+        return (
+            f"{len(missing)} captions are not there: mend the clips or add the rows, or score what "
+            "there is with a higher LMMS_CAPTIONS_MAX_UNSCORED."
+        )
+    return "Run the same command again to go on: verdicts are kept, only what is missing is asked."
 
 
 def _reasons(items: Sequence[Record]) -> str:

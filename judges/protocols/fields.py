@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 _QUOTES: Final = "\"'`"
@@ -79,13 +80,20 @@ def blocks(text: str) -> Iterator[Block]:
         start = text.find("{", reader.position)
 
 
-def outside(text: str, found: list[Block]) -> str:
-    """A text with its blocks left out."""
+def apart(text: str, most: int) -> tuple[list[Block], str] | None:
+    """The blocks of a text and what is around them, ``None`` where there are more than so many.
+
+    >>> apart("So: {'score': 2}.", 40) is None, apart("{} {}", 1) is None
+    (False, True)
+    """
+    found = list(islice(blocks(text), most + 1))
+    if len(found) > most:
+        return None
     parts, position = [], 0
     for block in found:
         parts.append(text[position : block.start])
         position = block.end
-    return "\n".join([*parts, text[position:]])
+    return found, "\n".join([*parts, text[position:]])
 
 
 class _Reader:

@@ -75,6 +75,12 @@ _REST: Final = re.compile(r"[\W_]*\Z")
 
 NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
+SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
+"""What may stand between a label and what it names. Bounded: no reply may take long to read."""
+SCORE_LABEL: Final = re.compile(
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?{NUMBER}", re.IGNORECASE
+)
+"""A number that is called a score."""
 _DIRTY: Final = re.compile(
     r"[.,]?[0-9]|\w|\.\.|[-+^]\S|[+-]\Z|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b]",
     re.ASCII,

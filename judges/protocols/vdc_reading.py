@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.fields import Block, blocks, outside
+from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     NUMBER,
+    SCORE_LABEL,
+    SIGNS,
     UNCLEAR,
     Unclear,
     ends_clearly,
@@ -33,14 +34,12 @@ _TOP: Final = 5.0
 _AS_ASKED: Final = re.compile(r"\{'pred': '(yes|no)', 'score': ([0-5](?:\.[0-9]{1,6})?)\}")
 """The form that the prompt asks for, which is most of what comes."""
 _SCORE_TEXT: Final = re.compile(r"\+?([0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})(?:\s*/\s*5)?")
-_SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 _PRED: Final = re.compile(
-    rf"\b(?:pred(?:iction)?|verdict|final)\b{_SIGNS}(?:\bis\b{_SIGNS})?(?P<verdict>yes|no|true|false)\b",
+    rf"\b(?:pred(?:iction)?|verdict|final)\b{SIGNS}(?:\bis\b{SIGNS})?(?P<verdict>yes|no|true|false)\b",
     re.IGNORECASE,
 )
-_SCORE: Final = re.compile(rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?{NUMBER}", re.IGNORECASE)
 _ODD_SCORE: Final = re.compile(
-    rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?[-+.,~<]\s?[0-9]", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?[-+.,~<]\s?[0-9]", re.IGNORECASE
 )
 _LEADING: Final = re.compile(
     r"(?:\A|(?<=\n)|(?<=[.!?]\s))[ \t*_`'\"#>(\[-]{0,8}(?P<verdict>yes|no)\b", re.IGNORECASE
@@ -70,10 +69,10 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     if as_asked is not None:
         return _on_scale(as_asked[1], as_asked[2])
     cut = may_be_cut(reply)
-    found = list(islice(blocks(text), MOST_STATEMENTS + 1))
-    if len(found) > MOST_STATEMENTS:
+    parts = apart(text, MOST_STATEMENTS)
+    if parts is None:
         return None
-    around = outside(text, found)
+    found, around = parts
     preds: list[Match | Unclear] = []
     scores: list[float | Unclear] = []
     for block in found:
@@ -125,7 +124,7 @@ def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
-    for label in places(_SCORE, text):
+    for label in places(SCORE_LABEL, text):
         yield _number(label, text, cut=cut)
     if _ODD_SCORE.search(text):
         yield UNCLEAR

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.fields import blocks, outside
+from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     NUMBER,
+    SCORE_LABEL,
+    SIGNS,
     UNCLEAR,
     Unclear,
     ends_clearly,
@@ -33,10 +34,8 @@ _VERDICTS: Final[dict[float, Correctness]] = {
     0.0: "neutral",
     -1.0: "wrong",
 }
-_SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
-_LABEL: Final = re.compile(rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?{NUMBER}", re.IGNORECASE)
 _ODD_LABEL: Final = re.compile(
-    rf"\bscore\b{_SIGNS}(?:\b(?:is|of)\b{_SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
 )
 _ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
 _NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
@@ -59,10 +58,10 @@ def read_correctness(reply: Reply) -> Correctness | None:
     """
     text = plain(reply)
     cut = may_be_cut(reply)
-    found = list(islice(blocks(text), MOST_STATEMENTS + 1))
-    if len(found) > MOST_STATEMENTS:
+    parts = apart(text, MOST_STATEMENTS)
+    if parts is None:
         return None
-    around = outside(text, found)
+    found, around = parts
     statements: list[Correctness | Unclear] = []
     for block in found:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
@@ -93,7 +92,7 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
 
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    for label in places(_LABEL, text):
+    for label in places(SCORE_LABEL, text):
         end = label.end("number")
         clear = ends_clearly(text, end, top=None, cut=cut)
         if clear and not is_doubted(text, label.start(), end):

@@ -217,6 +217,9 @@ def test_a_caption_that_is_not_there_is_unscored(
     assert "empty:" not in case.hooks.aggregate_signature(items["signature"])
     assert not [line for line in logged if "captions are empty" in line]
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
+    [*_, error] = [line for line in logged if "is nan" in line]
+    assert "1 captions are not there: mend the clips or add the rows" in error
+    assert "Run the same command again" not in error
 
 
 @pytest.mark.parametrize(
