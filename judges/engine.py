@@ -21,6 +21,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
+from lmms_eval_captions.judges.claims import KEEP_S, Claims
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
@@ -105,10 +106,11 @@ class Engine:
             places=self._places,
         )
         self._shelf = Shelf(config.store, patience_s=config.store_patience_s)
+        # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
+        self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
         self._bar = Bar(visible=config.progress)
         self._asked: dict[bytes, asyncio.Future[Reply]] = {}
         self._futures: set[Future[list[object]]] = set()
-        self._has_company = False
         self._submitting = threading.Lock()
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -193,14 +195,21 @@ class Engine:
             reply = await self._places.without_place(asyncio.shield(twin))
             self.meter.n_cached += 1
             return reply, True
-        return await self._send_once(request, body, key), False
+        return await self._send_once(request, body, key)
 
-    async def _send_once(self, request: Request, body: bytes, key: bytes) -> Reply:
-        """Send and save; identical requests meanwhile wait for this one."""
+    async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
+        """Send and save; identical requests meanwhile wait for this one, in other processes too."""
         self._asked[key] = twin = self._loop.create_future()
+        is_saved = False
         try:
-            reply = await self._sender.send(request, body)
-            await self._shelf.save(request.model, key, reply)
+            stored = await self._claim(request, key)
+            if stored is None:
+                reply = await self._sender.send(request, body)
+                await self._shelf.save(request.model, key, reply)
+                is_saved = True
+            else:
+                reply = stored
+                self.meter.n_cached += 1
         except JudgeError as error:
             if isinstance(error, UnsavedReplyError):
                 self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
@@ -215,8 +224,22 @@ class Engine:
             raise
         finally:
             del self._asked[key]
+            self._claims.release(key, in_a_while=is_saved)
         twin.set_result(reply)
-        return reply
+        return reply, stored is not None
+
+    async def _claim(self, request: Request, key: bytes) -> Reply | None:
+        """Claim a request; its reply instead, where another process has stored it meanwhile."""
+        model, max_age_s = request.model, KEEP_S
+        if not self._claims.take(key):
+            waiting = self._claims.wait(
+                key,
+                partial(self._shelf.has, model, key),
+                patience_s=request.timeout_s + self.config.outage_patience_s,
+            )
+            await self._places.without_place(waiting)
+            max_age_s = 0.0
+        return self._shelf.get(model, key, max_age_s=max_age_s)
 
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
         results: dict[int, R] = {}
@@ -265,6 +288,7 @@ class Engine:
             await self._places.close()
             await self._sender.close()
             self._shelf.close()
+            self._claims.close()
         finally:
             for future in list(self._futures):
                 if not future.done():
@@ -274,11 +298,8 @@ class Engine:
         """What is done a few times a second."""
         self._loop.call_later(_TICK_S, self._tick)
         self._sender.copy_stragglers()
-        place = self._shelf.refresh()
-        if place is not None and not self._has_company:
-            # Another process asks the same judge, maybe the same questions: do not go in step.
-            self._has_company = True
-            self._places.rotate(place)
+        self._shelf.refresh()
+        self._claims.tick()
         self._bar.refresh(self.meter)
 
 

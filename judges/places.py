@@ -53,10 +53,6 @@ class Places:
             else:
                 break
 
-    def rotate(self, share: float) -> None:
-        """Let chains from further back in the queue, at a share in [0, 1), come first."""
-        self._pending.rotate(-int(share * len(self._pending)))
-
     async def without_place(self, wait: Awaitable[R]) -> R:
         """Wait for something while another chain uses this one's place."""
         self._n_running -= 1

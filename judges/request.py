@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.logprobs import NumberToken
@@ -139,12 +140,36 @@ class Reply:
         """
         try:
             record = json.loads(line.decode("ascii"))
-            if "logprobs" in record:
-                record["logprobs"] = tuple(NumberToken(*token) for token in record["logprobs"])
-            record["refused"] = tuple(record.get("refused", ()))
-            return cls(**record)
-        except TypeError as error:
-            raise ValueError(f"expected a stored reply, got {line[:80]!r}") from error
+            reason, logprobs = record["finish_reason"], record.get("logprobs")
+            return cls(
+                text=_text(record["text"]),
+                finish_reason=None if reason is None else _text(reason),
+                input_tokens=_count(record["input_tokens"]),
+                output_tokens=_count(record["output_tokens"]),
+                logprobs=None if logprobs is None else tuple(_token(*one) for one in logprobs),
+                refused=tuple(map(_text, record.get("refused", ()))),
+            )
+        except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {value!r:.80}")
+    return value
+
+
+def _token(start: int, text: str, alternatives: Mapping[str, float]) -> NumberToken:
+    """A token as it was stored, if it is one."""
+    shares = {name: float(value) for name, value in alternatives.items()}
+    if not all(map(isfinite, shares.values())):
+        raise TypeError(f"expected logarithms of shares, got {alternatives!r:.80}")
+    return NumberToken(int(start), _text(text), shares)
+
+
+def _count(value: object) -> int:
+    """A number of tokens; 0 for what cannot be one: the reply is as good."""
+    return max(0, value) if isinstance(value, int) else 0
 
 
 def _number(value: object) -> float:

@@ -6,7 +6,10 @@ import asyncio
 import time
 from pathlib import Path
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+from lmms_eval_captions.judges.flusher import Flusher
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.judges.text import slug
@@ -32,23 +35,45 @@ class Shelf:
         self._folder = folder
         self._patience_s = patience_s
         self._stores: dict[str, ReplyStore] = {}
+        self._flusher = Flusher()
+        self._has_foreign = False
 
-    def get(self, model: str, key: bytes) -> Reply | None:
+    def get(self, model: str, key: bytes, *, max_age_s: float | None = None) -> Reply | None:
         """A stored reply; ``None`` also for one whose line was cut short.
+
+        Args:
+            model: Name of the judge.
+            key: 16 bytes.
+            max_age_s: Where not ``None``, take in first what other processes have stored, if that
+                was done longer ago.
 
         Raises:
             JudgeStoppedError: If the store cannot be read.
         """
+        store = self._store(model)
+        if max_age_s is not None:
+            store.refresh(max_age_s=max_age_s)
         try:
-            stored = self._store(model).get(key)
+            stored = store.get(key)
         except OSError as error:
             raise JudgeStoppedError(
                 f"cannot read the verdicts under {self._folder}: {error}"
             ) from error
         try:
             return None if stored is None else Reply.from_json(stored)
-        except ValueError:
+        except ValueError as error:
+            if not self._has_foreign:
+                self._has_foreign = True
+                logger.warning(
+                    "{}: a line that is no reply is passed over, and so are others: {}",
+                    self._folder,
+                    error,
+                )
             return None
+
+    def has(self, model: str, key: bytes) -> bool:
+        """Whether a reply was stored when the store was last looked at."""
+        return key in self._store(model)
 
     async def save(self, model: str, key: bytes, reply: Reply) -> None:
         """Put a reply on disk before it counts; on a full disk hold it, and its place, a while.
@@ -73,13 +98,17 @@ class Shelf:
             else:
                 return
 
-    def refresh(self) -> float | None:
-        """Take in what other processes have stored since; see :meth:`ReplyStore.refresh`."""
-        places = [store.refresh() for store in self._stores.values()]
-        return max((place for place in places if place is not None), default=None)
+    def refresh(self) -> None:
+        """Take in what other processes have stored since, and flush what is due."""
+        for store in self._stores.values():
+            store.refresh()
+        if self._flusher.is_due():
+            flushings = [store.flushing() for store in self._stores.values()]
+            self._flusher.flush([flushing for flushing in flushings if flushing is not None])
 
     def close(self) -> None:
         """Flush and close every store."""
+        self._flusher.close()
         for store in self._stores.values():
             store.close()
 
