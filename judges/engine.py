@@ -210,6 +210,7 @@ class Engine:
             else:
                 reply = stored
                 self.meter.n_cached += 1
+            twin.set_result(reply)
         except JudgeError as error:
             if isinstance(error, UnsavedReplyError):
                 self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
@@ -225,7 +226,6 @@ class Engine:
         finally:
             del self._asked[key]
             self._claims.release(key, in_a_while=is_saved)
-        twin.set_result(reply)
         return reply, stored is not None
 
     async def _claim(self, request: Request, key: bytes) -> Reply | None:

@@ -1,0 +1,192 @@
+"""Equal runs started side by side: how many requests do they pay for more than once?
+
+Processes that share a store judge the same questions at the same time, of each benchmark in turn.
+Some may be killed or stopped on the way. What the others end with must be complete, and of all
+requests at most one in twenty may have been answered twice.
+
+    python benchmarks/side_by_side.py --processes 2 4 8 --questions 200
+    python benchmarks/side_by_side.py --processes 8 --kill
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+from judge_server import Behaviour, JudgeServer
+from lmms_eval_captions.judges.config import JudgeConfig
+from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from small_questions import BENCHMARKS, questions
+
+MOST_REPEATED: Final = 0.05
+MOST_S: Final = 300.0
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Equal runs of one benchmark."""
+
+    benchmark: str
+    n_processes: int
+    n_questions: int = 200
+    concurrency: int = 16
+    latency_s: float = 0.05
+    tail: float = 0.0
+    """Share of replies that take 20 times as long."""
+    spread_s: float = 0.0
+    """The processes start within so long."""
+    timeout_s: float = 30.0
+    hurt: signal.Signals | None = None
+    """What one process gets when a third of all is answered: SIGKILL or SIGSTOP."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it."""
+
+    n_answered: int
+    n_distinct: int
+    """Different requests among those answered."""
+    n_finished: int
+    """Processes that ended with a verdict or a reading for every question."""
+    seconds: float
+
+    @property
+    def repeated(self) -> float:
+        """Requests answered again, as a share of the different ones."""
+        return self.n_answered / max(1, self.n_distinct) - 1.0
+
+    @property
+    def repeated_text(self) -> str:
+        """The same in words."""
+        return f"{self.n_answered - self.n_distinct} of {self.n_distinct} again"
+
+
+def meet(meeting: Meeting) -> Outcome:
+    """Play one meeting to its end."""
+    behaviour = Behaviour(latency_s=meeting.latency_s, tail=meeting.tail, logprobs="whole")
+    rng = random.Random(meeting.seed)
+    with tempfile.TemporaryDirectory() as name, JudgeServer(behaviour) as server:
+        folder, started_s = Path(name), time.monotonic()
+        children = {
+            _fork(meeting, server.url, folder, number, rng.uniform(0.0, meeting.spread_s))
+            for number in range(meeting.n_processes)
+        }
+        _wait(children, meeting, server)
+        verdicts = [json.loads(path.read_text()) for path in sorted(folder.glob("result-*"))]
+        whole = [one for one in verdicts if one == verdicts[0] and len(one) == meeting.n_questions]
+        return Outcome(
+            n_answered=server.counts.n_answered,
+            n_distinct=len(server.counts.answered),
+            n_finished=len(whole),
+            seconds=time.monotonic() - started_s,
+        )
+
+
+def _wait(children: set[int], meeting: Meeting, server: JudgeServer) -> None:
+    """Wait for the processes; hurt one on the way."""
+    victim, is_hurt = min(children), meeting.hurt is None
+    steps = {"vdc": 2, "vidcapbench": 2, "vcapsbench": 3}.get(meeting.benchmark, 1)
+    deadline_s = time.monotonic() + MOST_S
+    while children - ({victim} if meeting.hurt == signal.SIGSTOP and is_hurt else set()):
+        for child in list(children):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                children.discard(child)
+        is_third = len(server.counts.answered) > steps * meeting.n_questions / 3
+        if not is_hurt and is_third and victim in children:
+            os.kill(victim, meeting.hurt or signal.SIGKILL)
+            is_hurt = True
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(0.01)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _fork(meeting: Meeting, url: str, folder: Path, number: int, wait_s: float) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        time.sleep(wait_s)
+        _judge(meeting, url, folder, folder / f"result-{number}")
+    except BaseException:  # noqa: BLE001 - a child must not return into the parent's code
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _judge(meeting: Meeting, url: str, folder: Path, result: Path) -> None:
+    """What one process does: judge everything, and write what came of it."""
+    config = EngineConfig(
+        urls=(url,),
+        store=folder / "replies",
+        concurrency=meeting.concurrency,
+        outage_patience_s=1.0,
+    )
+    judge = JudgeConfig(model="judge", timeout_s=meeting.timeout_s)
+    with Engine(config) as engine:
+        chains = questions(meeting.benchmark, meeting.n_questions, judge)
+        judgements = engine.submit(chains).result()
+    shown = [repr(judgement.reason) for judgement in judgements if judgement.reason is None]
+    draft = result.with_name(f"draft-{result.name}")
+    draft.write_text(json.dumps(shown))
+    draft.rename(result)
+
+
+def main() -> int:
+    """Play every benchmark with every number of processes; 0 where the promise is kept."""
+    parser = argparse.ArgumentParser(description="Equal runs started side by side.")
+    parser.add_argument("--processes", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--concurrency", type=int, default=16, help="of each process")
+    parser.add_argument("--latency", type=float, default=0.05, help="seconds a reply")
+    parser.add_argument("--tail", type=float, default=0.01, help="share of replies 20 times as slow")
+    parser.add_argument("--spread", type=float, default=0.0, help="seconds within which they start")
+    parser.add_argument("--kill", action="store_true", help="kill one of them in the middle")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    logger.remove()
+    is_kept = True
+    for n_processes in arguments.processes:
+        for benchmark in BENCHMARKS:
+            meeting = Meeting(
+                benchmark,
+                n_processes,
+                n_questions=arguments.questions,
+                concurrency=arguments.concurrency,
+                latency_s=arguments.latency,
+                tail=arguments.tail,
+                spread_s=arguments.spread,
+                hurt=signal.SIGKILL if arguments.kill else None,
+                seed=arguments.seed,
+            )
+            outcome = meet(meeting)
+            n_expected = n_processes - arguments.kill
+            is_good = outcome.n_finished >= n_expected and outcome.repeated <= MOST_REPEATED
+            is_kept = is_kept and is_good
+            print(
+                f"{n_processes} processes, {benchmark}: {outcome.repeated:.1%} "
+                f"({outcome.repeated_text}), {outcome.n_finished} finished, "
+                f"{outcome.seconds:.1f} s{'' if is_good else ' FAILED'}",
+                flush=True,
+            )
+    return 0 if is_kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
