@@ -29,8 +29,11 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-KEEP_S: Final = 0.5
-"""How long a claim lasts beyond its reply's saving; the store is to be looked at as often."""
+_KEEP_S: Final = 0.5
+"""How long a claim lasts beyond its reply's saving."""
+FRESH_S: Final = 0.1
+"""How old a look into the store may be when something is sent: less than that, so that what another
+process gave up was seen. A process that dies gives up at once: few replies are younger."""
 _RETRY_S: Final = 1.0
 """How often what another process has claimed is tried to be claimed."""
 _N_FILES: Final = 16
@@ -120,7 +123,7 @@ class Claims:
     def tick(self) -> None:
         """What is done a few times a second, right after the store was looked at."""
         now_s = time.monotonic()
-        while self._kept and self._kept[0][0] + KEEP_S < now_s:
+        while self._kept and self._kept[0][0] + _KEEP_S < now_s:
             self.release(self._kept.popleft()[1])
         self._follow()
         for key, waiter in self._waiting.items():

@@ -21,7 +21,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
-from lmms_eval_captions.judges.claims import KEEP_S, Claims
+from lmms_eval_captions.judges.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
@@ -230,7 +230,7 @@ class Engine:
 
     async def _claim(self, request: Request, key: bytes) -> Reply | None:
         """Claim a request; its reply instead, where another process has stored it meanwhile."""
-        model, max_age_s = request.model, KEEP_S
+        model, max_age_s = request.model, FRESH_S
         if not self._claims.take(key):
             waiting = self._claims.wait(
                 key,

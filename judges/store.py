@@ -28,6 +28,8 @@ from lmms_eval_captions.judges.segment_writer import SegmentWriter
 from lmms_eval_captions.judges.store_line import read_line, write_line
 
 _MAX_OPEN: Final = 64
+_LOOK_S: Final = 0.05
+"""How often it is made sure that the own segment is where it was made."""
 
 
 class ReplyStore:
@@ -49,6 +51,7 @@ class ReplyStore:
         self._readers: OrderedDict[int, int] = OrderedDict()
         self._own: SegmentWriter | None = None
         self._own_number = -1
+        self._looked_s = -inf
         self._n_told: dict[Path, int] = {}
         """Files to how many of their lines were said to be damaged."""
         self._refreshed_s = -inf
@@ -140,11 +143,11 @@ class ReplyStore:
 
     def _writer(self) -> SegmentWriter:
         """The own segment, where it was made; made now, or again, if it is not there."""
-        if self._own is not None:
+        if self._own is None:
+            self._own = SegmentWriter(self._folder)
+            self._own_number = self._segment(self._own.path.name).number
+        elif time.monotonic() - self._looked_s >= _LOOK_S:
             self._keep_own(self._own)
-            return self._own
-        self._own = SegmentWriter(self._folder)
-        self._own_number = self._segment(self._own.path.name).number
         return self._own
 
     def _keep_own(self, own: SegmentWriter) -> None:
@@ -164,6 +167,7 @@ class ReplyStore:
             )
         elif state == "changed":
             self._read_anew(self._segments[self._own_number])
+        self._looked_s = time.monotonic()
 
     def _read_segments(self) -> None:
         self._refreshed_s = time.monotonic()

@@ -12,8 +12,7 @@ from lmms_eval_captions.judges.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.prompt import Message
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.settings import LEXICAL
-from lmms_eval_captions.judges.store import ReplyStore
-from lmms_eval_captions.judges.text import slug
+from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.judges.verdict import Asked, Usage
 from lmms_eval_captions.lmms_eval_tasks.estimate_plans import Document
 from lmms_eval_captions.model_wrappers.caption_records import CaptionTable
@@ -83,8 +82,7 @@ class Counter:
 
     def __init__(self, prices: Prices, replies: Path) -> None:
         self._prices = prices
-        self._replies = replies
-        self._stores: dict[str, ReplyStore] = {}
+        self._shelf = Shelf(replies, patience_s=0.0)
         self._seen: set[bytes] = set()
         self._typical: dict[str, tuple[object, Reply]] = {}
 
@@ -96,14 +94,14 @@ class Counter:
         table: CaptionTable | None,
     ) -> None:
         """Add what judging these captions takes to a row."""
-        store = None if table is None else self._store(config.model)
+        shelf = None if table is None else self._shelf
         for document, caption in captioned:
             place = f"{document.videos[0]} {document.aspect}".encode("utf-8", "surrogatepass")
             for run in range(config.runs):
                 for asker in document.askers:
                     row.n_questions += 1
                     if config.model != LEXICAL:
-                        ask = _Ask(self, row, store, place, is_real=table is not None)
+                        ask = _Ask(self, row, shelf, place, is_real=table is not None)
                         await asker(caption, config, run)(ask)
 
     def is_new(self, key: bytes) -> bool:
@@ -143,13 +141,7 @@ class Counter:
 
     def close(self) -> None:
         """Close the stores."""
-        for store in self._stores.values():
-            store.close()
-
-    def _store(self, model: str) -> ReplyStore:
-        if model not in self._stores:
-            self._stores[model] = ReplyStore(self._replies / slug(model))
-        return self._stores[model]
+        self._shelf.close()
 
 
 @dataclass(slots=True)
@@ -158,7 +150,7 @@ class _Ask:
 
     counter: Counter
     row: Row
-    store: ReplyStore | None
+    shelf: Shelf | None
     place: bytes
     """Which caption this is: what is made up must not look the same for all of them."""
     is_real: bool
@@ -167,12 +159,11 @@ class _Ask:
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         for attempt in range(_N_ASKS):
             key = request.key(request.body(attempt))
-            stored = self.store.get(key) if self.store is not None else None
+            reply = None if self.shelf is None else self.shelf.get(request.model, key)
             is_new = self.counter.is_new(key if self.is_real else key + self.place)
-            if stored is None:
+            if reply is None:
                 break
             self.row.n_stored += is_new
-            reply = Reply.from_json(stored)
             value = read(reply)
             if value is not None:
                 return _asked(value, reply)
