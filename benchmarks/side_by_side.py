@@ -155,7 +155,9 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--concurrency", type=int, default=16, help="of each process")
     parser.add_argument("--latency", type=float, default=0.05, help="seconds a reply")
-    parser.add_argument("--tail", type=float, default=0.01, help="share of replies 20 times as slow")
+    parser.add_argument(
+        "--tail", type=float, default=0.01, help="share that takes 20 times as long"
+    )
     parser.add_argument("--spread", type=float, default=0.0, help="seconds within which they start")
     parser.add_argument("--kill", action="store_true", help="kill one of them in the middle")
     parser.add_argument("--seed", type=int, default=0)

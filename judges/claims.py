@@ -31,7 +31,7 @@ except ImportError:  # not a POSIX system
 
 _KEEP_S: Final = 0.5
 """How long a claim lasts beyond its reply's saving."""
-FRESH_S: Final = 0.1
+FRESH_S: Final = 0.05
 """How old a look into the store may be when something is sent: less than that, so that what another
 process gave up was seen. A process that dies gives up at once: few replies are younger."""
 _RETRY_S: Final = 1.0
