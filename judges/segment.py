@@ -49,7 +49,8 @@ class Segment:
         Raises:
             OSError: If the file is gone, cannot be read, or is none.
         """
-        seen, now = self._seen, self.path.stat()
+        # Twice as fast as the path's own, and called for every segment many times a second.
+        seen, now = self._seen, os.stat(self.path)  # noqa: PTH116
         if not stat.S_ISREG(now.st_mode):
             raise OSError("it is not a file")
         self._seen = now

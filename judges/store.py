@@ -214,6 +214,8 @@ class ReplyStore:
     def _report(self) -> None:
         """Say, once each, which segments hold lines that are passed over."""
         for segment in self._segments:
+            if not segment.n_damaged:
+                continue
             n_new = segment.n_damaged - self._n_told.get(segment.path, 0)
             if n_new > 0:
                 self._n_told[segment.path] = segment.n_damaged

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -225,3 +226,37 @@ def test_an_engine_that_is_closed_gives_its_claims_up(
     assert future.exception(timeout=5) is not None
     with _other_process(tmp_path / "replies" / ".claims", key):
         pass
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for-good"])
+@pytest.mark.parametrize("where", ["take", "wait", "release", "tick", "_follow"])
+def test_whatever_is_raised_over_a_claim_nobody_waits_for_ever(
+    where: str,
+    lasting: bool,
+    tmp_path: Path,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A defect of ours ends in results or errors, also of twins and of what others have claimed."""
+    requests = [_request(f"prompt {number}", timeout_s=0.3) for number in range(9)]
+    engine = make_engine(serve(latency_s=0.01).url, concurrency=4, outage_patience_s=0.3)
+    real, n_calls = getattr(Claims, where), 0
+
+    def broken(*arguments: object, **named: object) -> object:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 or (lasting and n_calls > 3):
+            raise RuntimeError("a defect")
+        return real(*arguments, **named)
+
+    key = requests[5].key(requests[5].body(0))
+    with _other_process(tmp_path / "replies" / ".claims", key):
+        monkeypatch.setattr(Claims, where, broken)
+        futures = [
+            engine.submit([_chain(requests[(i + k) % 9]) for k in range(4)]) for i in range(12)
+        ]
+        waiting = wait(futures, timeout=10).not_done
+        monkeypatch.undo()
+        engine.close()
+    assert not waiting
