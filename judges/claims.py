@@ -5,6 +5,8 @@ key gives. The system keeps these locks, so that those of a process that dies ar
 claim lasts until the other processes have had the time to see the reply; who then gets it looks
 into the store before it sends anything.
 
+On this machine a claim takes some microseconds, on a network share two round trips.
+
 Where the file system has no such locks, every request is claimed at once: what several processes
 ask at the same time is then asked several times, and no reply is lost. The same goes for several
 engines within one process, which the system does not tell from each other.

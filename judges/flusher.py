@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -37,7 +38,13 @@ class Flusher:
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="flush")
-        self._latest = self._thread.submit(_call_all, work)
+        try:
+            self._latest = self._thread.submit(_call_all, work)
+        except RuntimeError:  # the interpreter is ending, and takes no more work for threads
+            self._latest = Future()
+            self._latest.set_result(None)
+            with suppress(OSError):
+                _call_all(work)
 
     def close(self) -> None:
         """Wait for what is under way."""

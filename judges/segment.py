@@ -95,7 +95,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
             continue
         n_bytes = len(line)
         while line and not line.endswith(b"\n"):
-            line = stream.readline(MAX_LINE_BYTES)
+            line = stream.readline(_BUFFER_BYTES)
             n_bytes += len(line)
         if line:
             yield b"", n_bytes

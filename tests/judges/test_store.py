@@ -495,6 +495,24 @@ def test_what_is_put_is_on_the_disk_itself_within_the_rhythm(
     assert flushed[-1] > n_bytes
 
 
+def test_the_entry_of_a_new_segment_is_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its name in the folder, and the folder's, a flushed file is lost in a power cut."""
+    flushed: set[int] = set()
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.add(os.fstat(file).st_ino))
+    store = ReplyStore(tmp_path / "replies" / "judge")
+    store.put(_key(0), Reply("yes").to_json())
+    flush = store.flushing()
+    assert flush is not None
+    flush()
+    assert {
+        (tmp_path / name).stat().st_ino for name in ("replies/judge", "replies", ".")
+    } <= flushed
+    assert store.flushing() is None
+    store.close()
+
+
 def test_a_disk_that_does_not_take_what_was_written_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
