@@ -167,7 +167,7 @@ class Claims:
         if file is None:
             path = self._path(slot)
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._files[slot] = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            file = self._files[slot] = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         return file
 
     def _path(self, slot: int) -> Path:

@@ -79,7 +79,7 @@ class ReplyStore:
         if value is not None:
             return value
         # The segment is not what it was when it was read.
-        self._read_anew(self._segments[place.segment])
+        self._read_anew(self._segments[place[0]])
         self._report()
         place = self._index.get(key)
         return None if place is None else self._value(key, place)
@@ -103,7 +103,7 @@ class ReplyStore:
                 "LMMS_CAPTIONS_CACHE at a folder on another disk (move the old one along to keep "
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
-        self._index[key] = Place(self._own_number, start, len(line))
+        self._index[key] = (self._own_number, start, len(line))
 
     def refresh(self, *, max_age_s: float = 0.0) -> None:
         """Take in what other processes have appended since.
@@ -204,7 +204,7 @@ class ReplyStore:
     def _read_anew(self, segment: Segment) -> None:
         """Forget what a segment held, and index what it holds now."""
         number = segment.number
-        self._index = {key: place for key, place in self._index.items() if place.segment != number}
+        self._index = {key: place for key, place in self._index.items() if place[0] != number}
         reader = self._readers.pop(number, None)
         if reader is not None:
             os.close(reader)
