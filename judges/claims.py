@@ -31,11 +31,14 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-_KEEP_S: Final = 0.5
-"""How long a claim lasts beyond its reply's saving."""
 FRESH_S: Final = 0.05
-"""How old a look into the store may be when something is sent: less than that, so that what another
-process gave up was seen. A process that dies gives up at once: few replies are younger."""
+"""How old the latest look into the store may be when a request is sent.
+
+A process that dies gives its claims up at once: what it saved within this time may be asked again.
+"""
+_KEEP_S: Final = 0.1
+"""How long a claim lasts beyond its reply's saving: longer than that, so that who gets it next has
+looked since."""
 _RETRY_S: Final = 1.0
 """How often what another process has claimed is tried to be claimed."""
 _N_FILES: Final = 16

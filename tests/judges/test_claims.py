@@ -32,11 +32,12 @@ from lmms_eval_captions.judges.claims import Claims
 claims = Claims(Path(sys.argv[1]))
 print(claims.take(bytes.fromhex(sys.argv[2])), flush=True)
 for line in sys.stdin:
-    claims.release(bytes.fromhex(sys.argv[2]), in_a_while=line == "saved\\n")
-    for _ in range(10):
-        claims.tick()
-        time.sleep(0.1)
-    print("released", flush=True)
+    if line == "wait\\n":
+        time.sleep(0.2)
+    else:
+        claims.release(bytes.fromhex(sys.argv[2]), in_a_while=line == "saved\\n")
+    claims.tick()
+    print("done", flush=True)
 """
 
 
@@ -49,6 +50,15 @@ def _other_process(folder: Path, key: bytes = _KEY) -> Iterator[subprocess.Popen
         assert process.stdout.readline() == "True\n"
         yield process
         process.kill()
+
+
+def _tell(process: subprocess.Popen[str], what: str) -> None:
+    """Have the other process do something, and wait until it has."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{what}\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n"
 
 
 def _request(text: str = "prompt", *, timeout_s: float = 5.0) -> Request:
@@ -77,11 +87,7 @@ def test_a_claim_is_one_process_s_until_it_gives_it_up(tmp_path: Path) -> None:
         assert not mine.take(_KEY)
         assert mine.take(_KEY[::-1])
         assert mine.take(bytes([1]) + _KEY[1:])
-        assert other.stdin is not None
-        assert other.stdout is not None
-        other.stdin.write("not saved\n")
-        other.stdin.flush()
-        other.stdout.readline()
+        _tell(other, "not saved")
         assert mine.take(_KEY)
     mine.close()
 
@@ -101,15 +107,10 @@ def test_a_claim_outlasts_the_saving_of_its_reply(tmp_path: Path) -> None:
     """Others have the time to see the reply before they could send the request themselves."""
     mine = Claims(tmp_path)
     with _other_process(tmp_path) as other:
-        assert other.stdin is not None
-        other.stdin.write("saved\n")
-        other.stdin.flush()
-        time.sleep(0.3)
+        _tell(other, "saved")
         assert not mine.take(_KEY)
-        deadline_s = time.monotonic() + 5.0
-        while not mine.take(_KEY):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
+        _tell(other, "wait")
+        assert mine.take(_KEY)
     mine.close()
 
 
