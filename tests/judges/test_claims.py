@@ -133,6 +133,17 @@ def test_without_locks_everything_is_claimed_at_once(
         mine.close()
 
 
+def test_a_system_without_such_locks_is_no_hindrance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Python has no ``fcntl``, everything is claimed at once."""
+    monkeypatch.setattr(claims, "fcntl", None)
+    mine = Claims(tmp_path)
+    assert mine.take(_KEY)
+    mine.release(_KEY)
+    mine.close()
+
+
 def test_claims_that_nobody_needs_touch_no_disk(tmp_path: Path) -> None:
     """Batches are not claimed: who waits for one would hold its claims for hours."""
     none = Claims(None)

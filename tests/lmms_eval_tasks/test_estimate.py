@@ -15,6 +15,7 @@ import pytest
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.judges.store_line import read_line, write_line
 from lmms_eval_captions.lmms_eval_tasks.cli import main
 from lmms_eval_captions.lmms_eval_tasks.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.estimate_counting import Row
@@ -138,6 +139,20 @@ def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: P
     padded.write_text("".join(f"{json.dumps(row)}\n" for row in padded_rows))
     counted = _rows(settings, padded, "vdc_camera")["vdc_camera"]
     assert (counted.n_calls, counted.n_stored > 0) == (0, True)
+
+
+def test_lines_of_the_store_that_are_no_replies_are_counted_as_calls(
+    settings: Settings, data: Path
+) -> None:
+    """Where judging asks again, the estimate counts it; nothing is raised."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    BENCH.close()
+    for path in (settings.cache / "replies").rglob("*.jsonl"):
+        pairs = filter(None, map(read_line, path.read_bytes().splitlines(keepends=True)))
+        path.write_bytes(b"".join(write_line(key, b'{"text":{}}') for key, _ in pairs))
+    row = _rows(settings, data / "captions.jsonl", "vdc_camera")["vdc_camera"]
+    assert row.n_calls > 0
+    assert row.n_stored == 0
 
 
 def test_first_steps_in_the_store_are_taken_as_they_are(settings: Settings, data: Path) -> None:
