@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from av.container import InputContainer
 
-MOST_PIXELS: Final = 300_000_000
-"""Larger pictures are refused unread: nine times 8K."""
+MOST_PIXELS: Final = 2**28
+"""Larger pictures than, say, 16384 x 16384 are refused unread."""
 GIANT: Final = 8192 * 4320
 """Pictures of more pixels than 8K are shrunk as they are converted, and never held whole as RGB."""
 
@@ -41,7 +41,7 @@ class RefusedError(DataError):
     """No reader can read the file, or should; the text says why in a few words."""
 
 
-def check_file(path: Path) -> int:
+def check_file(path: Path, expected: str = "a video file") -> int:
     """The size in bytes of a regular file, which alone can be opened without waiting for ever.
 
     Raises:
@@ -52,15 +52,15 @@ def check_file(path: Path) -> int:
     except (OSError, ValueError) as error:  # ValueError: a zero byte within the name.
         what = "a link to nothing" if path.is_symlink() else "none"
         raise DataError(
-            f"expected a video file, found {what} at {str(path)!r} ({_words(error)}); "
+            f"expected {expected}, found {what} at {str(path)!r} ({_words(error)}); "
             "check the data folder"
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(
-            f"expected a video file, {path} is {_kind(status.st_mode)}; check the data folder"
+            f"expected {expected}, {path} is {_kind(status.st_mode)}; check the data folder"
         )
     if not status.st_size:
-        raise DataError(f"expected a video file, {path} is empty; fetch it again")
+        raise DataError(f"expected {expected}, {path} is empty; fetch it again")
     return status.st_size
 
 
@@ -72,10 +72,42 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
         RefusedError: If it is no container of pictures, or its pictures are too large or of a codec
             for which there is no decoder.
     """
+    with nameless(path) as name:
+        container = _opened(name)
+        with container:
+            _check_stream(container)
+            yield container
+
+
+@contextmanager
+def nameless(path: Path) -> Iterator[str]:
+    """A name of an opened regular file that says nothing: no URL, pattern or extension.
+
+    Raises:
+        RefusedError: If it is no regular file, or cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"it cannot be opened ({_words(error)})") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise RefusedError("it is no regular file")
+        has_names = Path("/dev/fd").is_dir()
+        yield f"/dev/fd/{descriptor}" if has_names else os.path.abspath(path)  # noqa: PTH100
+    finally:
+        os.close(descriptor)
+
+
+def _opened(name: str) -> InputContainer:
     import av
 
     try:
-        container: InputContainer = av.open(path_on_disk(path), options=dict(_OPTIONS))
+        # Titles in old encodings are no reason to refuse a clip. ``options`` in place of
+        # ``container_options`` makes PyAV 15 crash on MPEG-PS and FLV, whose streams come late.
+        container: InputContainer = av.open(
+            name, container_options=dict(_OPTIONS), metadata_errors="replace"
+        )
     except (av.FFmpegError, ValueError) as error:
         if isinstance(error, MemoryError):
             raise
@@ -83,14 +115,7 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
             f"it is no video container that is read here ({_words(error)}); lists that name other "
             "files, such as HLS, DASH, SDP and concat, are never opened"
         ) from error
-    with container:
-        _check_stream(container)
-        yield container
-
-
-def path_on_disk(path: Path) -> str:
-    """An absolute path, which is no URL: ``http:x``, ``concat:a|b`` and ``pipe:0`` name files."""
-    return os.path.abspath(path)  # noqa: PTH100 (``resolve`` would follow links)
+    return container
 
 
 def _check_stream(container: InputContainer) -> None:

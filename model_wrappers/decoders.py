@@ -19,7 +19,7 @@ import numpy as np
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.containers import RefusedError, path_on_disk
+from lmms_eval_captions.model_wrappers.containers import RefusedError
 from lmms_eval_captions.model_wrappers.decode_messages import receive, send
 from lmms_eval_captions.model_wrappers.frames import Clip, UnreadableError
 from lmms_eval_captions.model_wrappers.readers import read_with
@@ -195,7 +195,7 @@ class Decoders:
             return read_with(reader, path, sampling, max_pixels=max_pixels, n_threads=n_threads)
         request = {
             "reader": reader,
-            "path": path_on_disk(path),
+            "path": os.path.abspath(path),  # noqa: PTH100 (``resolve`` would follow links)
             "max_pixels": max_pixels,
             "n_threads": n_threads,
             "timeout_s": limits.timeout_s,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.containers import GIANT, open_clip, path_on_disk
+from lmms_eval_captions.model_wrappers.containers import GIANT, nameless, open_clip
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
@@ -43,8 +43,9 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
             context = container.streams.video[0].codec_context
             if context.width * context.height > GIANT:
                 raise UnreadableError("would hold pictures larger than 8K whole")
-        reader = decord.VideoReader(path_on_disk(path), ctx=decord.cpu(0), num_threads=n_threads)
-        return _clip(reader, sampling, max_pixels)
+        with nameless(path) as name:
+            reader = decord.VideoReader(name, ctx=decord.cpu(0), num_threads=n_threads)
+            return _clip(reader, sampling, max_pixels)
     except (
         decord.DECORDError,
         decord.DECORDLimitReachedError,
