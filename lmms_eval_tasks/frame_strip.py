@@ -70,11 +70,11 @@ def read_image(path: Path) -> Picture:
     Raises:
         DataError: If it is missing, no regular file or of a kind that judges do not take.
     """
-    check_file(path, "an image file")
     media_type = _MEDIA_TYPES.get(path.suffix.lower())
     if media_type is None:
         known = ", ".join(sorted(_MEDIA_TYPES))
         raise DataError(f"{path}: expected an image that ends in one of {known}")
+    check_file(path, "an image file")
     try:
         return Picture(path.read_bytes(), media_type)
     except OSError as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.decoders import DECODERS
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.frames import Clip
     from lmms_eval_captions.model_wrappers.ordering import Planned
+
+_PAUSE_S: Final = 0.02
 
 R = TypeVar("R")
 
@@ -80,9 +83,11 @@ class DecodeAhead(Generic[R]):
                 del prepared
             is_done = True
         finally:
-            if not is_done:  # Ctrl-C, or an error: nobody waits for what is being read.
+            decoders.shutdown(wait=is_done, cancel_futures=True)
+            # After Ctrl-C or an error nobody waits for what is being read.
+            while not all(clip.done() for clip in self._clips.values()):
                 DECODERS.stop()
-            decoders.shutdown(wait=True, cancel_futures=True)
+                time.sleep(_PAUSE_S)
             preparer.shutdown(wait=True, cancel_futures=True)
 
     def _start(

@@ -268,7 +268,8 @@ def write_traps(folder: Path) -> dict[str, str | None]:
     text("hls_of_a_server.m3u8", hls.format("http://127.0.0.1:9/clip.ts"))
     text("dash.mp4", '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" '
          'type="static"><Period><AdaptationSet mimeType="video/mp4"><Representation id="1">'
-         "<BaseURL>beside/other.ts</BaseURL></Representation></AdaptationSet></Period></MPD>")  # fmt: skip
+         "<BaseURL>beside/other.ts</BaseURL></Representation></AdaptationSet></Period>"
+         "</MPD>")  # fmt: skip
     text("sdp.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\n"
          "m=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n")  # fmt: skip
     text("subtitles.mp4", "1\n00:00:00,000 --> 00:00:01,000\nHello\n\n" * 20)
@@ -341,8 +342,9 @@ def write_traps(folder: Path) -> dict[str, str | None]:
     latin = target.read_bytes().replace(b"Lavf", b"L\xe4vf")
     at("latin_title.mp4").write_bytes(latin)
     traps["latin_title.mp4"] = ""
-    for name in (os.fsdecode(b"not_utf_8_\xff.mp4"), "clip.png", "concat:a|b", "http:x", "-i", "pipe:0", "subfile,,start,0,end,0,,:x", "%03d.png",
-                 "file:x", "data:video;base64,AAAA", "two\nlines.mp4"):  # fmt: skip
+    for name in (os.fsdecode(b"not_utf_8_\xff.mp4"), "clip.png", "concat:a|b", "http:x", "-i",
+                 "pipe:0", "subfile,,start,0,end,0,,:x", "%03d.png", "file:x",
+                 "data:video;base64,AAAA", "two\nlines.mp4"):  # fmt: skip
         at(name).write_bytes(target.read_bytes())
         traps[name] = ""
     return traps
