@@ -84,9 +84,10 @@ class _Decoder:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=patience_s)
         self.process.kill()
-        code = self.process.wait()
+        with suppress(subprocess.TimeoutExpired):  # It hangs in a file system that hangs.
+            self.process.wait(timeout=5)
         self._close()
-        return code
+        return -signal.SIGKILL if self.process.returncode is None else self.process.returncode
 
     def leave(self) -> None:
         """Let go of a process that is the parent's."""
@@ -150,6 +151,7 @@ class Decoders:
         self._lock = threading.Lock()
         self._idle: list[_Decoder] = []
         self._busy: set[_Decoder] = set()
+        self._has_started = False
         self._is_possible = (
             os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)
         )
@@ -207,6 +209,7 @@ class Decoders:
             code = self._end(decoder, patience_s=5)
             if decoder.is_stopped:
                 raise StoppedError(f"the reading of {path} was stopped") from error
+            logger.debug("{}: the decoder crashed ({})", path, _signal(code))
             raise UnreadableError(f"the decoder crashed ({_signal(code)})") from error
         except TimeoutError as error:
             self._end(decoder)
@@ -237,7 +240,7 @@ class Decoders:
         try:
             decoder = _Decoder()
         except (OSError, EOFError, ValueError) as error:
-            self._is_possible = False
+            self._is_possible = self._has_started
             logger.warning(
                 "no process for decoding can be started by {} ({}): clips are read in this one, "
                 "where a hostile clip can end the run",
@@ -246,6 +249,7 @@ class Decoders:
             )
             return None
         with self._lock:
+            self._has_started = True
             self._busy.add(decoder)
         return decoder
 

@@ -248,7 +248,7 @@ def write_traps(folder: Path) -> dict[str, str | None]:
     def at(name: str) -> Path:
         return folder / name
 
-    (folder / "beside").mkdir()
+    (folder / "beside").mkdir(parents=True)
     other = write_clip(folder / "beside" / "other.ts", container_format="mpegts",
                        codec="mpeg2video")  # fmt: skip
     os.mkfifo(folder / "beside" / "waits_for_ever.ts")
