@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from loguru import logger
 
+from lmms_eval_captions.model_wrappers.containers import GIANT, check_size, open_clip
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
     fit,
     make_clip,
     one_line,
+    shrunk,
 )
 
 if TYPE_CHECKING:
@@ -42,9 +44,7 @@ def read_by_seeking(
     import av
 
     try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                raise UnreadableError("found no video stream")
+        with open_clip(path) as container:
             container.streams.video[0].codec_context.thread_count = n_threads
             return _seek(container, sampling, max_pixels)
     except (av.FFmpegError, ValueError) as error:
@@ -62,9 +62,7 @@ def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -
     import av
 
     try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                raise UnreadableError("found no video stream")
+        with open_clip(path) as container:
             fps = float(container.streams.video[0].average_rate or 0.0)
         return _pick(path, sampling, fps=fps, max_pixels=max_pixels)
     except (av.FFmpegError, ValueError) as error:
@@ -166,7 +164,7 @@ def _decodable(path: Path) -> Iterator[VideoFrame]:
     """Frames in order; damaged stretches are passed over."""
     import av
 
-    with av.open(str(path)) as container:
+    with open_clip(path) as container:
         packets = container.demux(video=0)
         n_damaged = 0
         while True:
@@ -178,7 +176,7 @@ def _decodable(path: Path) -> Iterator[VideoFrame]:
                 logger.debug("{}: reading stopped early: {}", path, one_line(error))
                 break
             try:
-                yield from packet.decode()
+                yield from container.streams.video[0].codec_context.decode(packet)
             except av.FFmpegError:
                 n_damaged += 1
         if n_damaged:
@@ -187,8 +185,13 @@ def _decodable(path: Path) -> Iterator[VideoFrame]:
 
 def _picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
     """RGB, the right way up."""
-    pixels = fit(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False), max_pixels)
+    check_size(frame.width, frame.height)
     turns = round(float(getattr(frame, "rotation", 0) or 0) / 90)
+    if max_pixels is not None and frame.width * frame.height > max(GIANT, max_pixels):
+        # Never whole as RGB, which can be twice the size of what was decoded.
+        width, height = shrunk(frame.width, frame.height, max_pixels)
+        frame = frame.reformat(width, height, format="rgb24", interpolation="AREA")
+    pixels = fit(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False), max_pixels)
     return np.ascontiguousarray(np.rot90(pixels, turns)) if turns % 4 else pixels
 
 
