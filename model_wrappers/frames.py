@@ -76,16 +76,16 @@ def read_frames(
     with suppress(UnreadableError):
         return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
     try:
-        return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+        return frames_av.read_from_start(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
     except UnreadableError as error:
-        decord_reason = error
+        av_reason = error
     try:
-        return frames_av.read_from_start(path, sampling, max_pixels=max_pixels)
-    except UnreadableError as av_reason:
+        return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+    except UnreadableError as decord_reason:
         raise DataError(
             f"expected a readable video, {path} ({path.stat().st_size} bytes) is not one; "
-            f"decord: {decord_reason}; PyAV: {av_reason}; fetch or encode the file again"
-        ) from av_reason
+            f"PyAV: {av_reason}; decord: {decord_reason}; fetch or encode the file again"
+        ) from decord_reason
 
 
 def frame_indices(n_total: int, n_frames: int) -> list[int]:
