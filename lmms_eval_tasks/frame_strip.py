@@ -13,6 +13,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.prompt import Picture
+from lmms_eval_captions.model_wrappers.containers import check_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,8 @@ PANEL: Final = 512
 """Width and height of one frame with its label, in pixels."""
 _LABEL: Final = 50
 _QUALITY: Final = 90
+_PIECE: Final = 2**20
+"""Bytes of a video in memory at once, for its digest."""
 _VERSION: Final = 1
 """Raised with every change of how a strip is drawn; a new one invalidates stored verdicts."""
 _MEDIA_TYPES: Final = {
@@ -52,11 +55,7 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     Source:
         G-VEval, section 3.5 and figure 2; ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
     """
-    try:
-        digest = hashlib.blake2b(video.read_bytes(), digest_size=16).hexdigest()
-    except OSError as error:
-        raise DataError(f"{video} cannot be read: {error}; check the data folder") from error
-    path = cache / "frames" / f"{digest}-{sampling}-v{_VERSION}.jpg"
+    path = cache / "frames" / f"{_digest(video)}-{sampling}-v{_VERSION}.jpg"
     try:
         data = path.read_bytes()
     except OSError:
@@ -69,16 +68,30 @@ def read_image(path: Path) -> Picture:
     """An image file as it is, for captions of images.
 
     Raises:
-        DataError: If it is missing or of a kind that judges do not take.
+        DataError: If it is missing, no regular file or of a kind that judges do not take.
     """
     media_type = _MEDIA_TYPES.get(path.suffix.lower())
     if media_type is None:
         known = ", ".join(sorted(_MEDIA_TYPES))
         raise DataError(f"{path}: expected an image that ends in one of {known}")
+    check_file(path, "an image file")
     try:
         return Picture(path.read_bytes(), media_type)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error}; check the data folder") from error
+
+
+def _digest(video: Path) -> str:
+    """Of a file's content, read piece by piece."""
+    check_file(video)
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with video.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as error:
+        raise DataError(f"{video} cannot be read: {error}; check the data folder") from error
+    return digest.hexdigest()
 
 
 def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:

@@ -12,6 +12,7 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,6 +65,11 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         self.accelerator = Accelerator()
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
+
+    def clean(self) -> None:
+        """Give back the model's memory and end the decoders: judging needs neither."""
+        DECODERS.stop()
+        super().clean()
 
     def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
         """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""

@@ -18,8 +18,9 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel, refuse_unknown
 from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead, Decoded
-from lmms_eval_captions.model_wrappers.frames import MAX_PIXELS, Clip, read_frames
+from lmms_eval_captions.model_wrappers.frames import DEFAULT_LIMITS, MAX_PIXELS, Clip, read_frames
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.limits import Limits
 from lmms_eval_captions.model_wrappers.ordering import (
     Planned,
     make_batches,
@@ -99,6 +100,8 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, in shape.
+        decode_timeout_s: Longest time for reading one clip; it has no caption then.
+        decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
         unknown: Refused.
 
@@ -116,6 +119,8 @@ class Captioner(CaptionModel):
         device: str | None = None,
         decode_threads: int | None = None,
         max_pixels: int = MAX_PIXELS,
+        decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
+        decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
         **unknown: object,
     ) -> None:
@@ -123,6 +128,10 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = _whole("batch_size", batch_size)
         self.max_pixels = _whole("max_pixels", max_pixels)
+        try:
+            self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"--model_args, decoding: {error}") from error
         share = (os.cpu_count() or 1) // self.world_size
         self.decode_threads = (
             max(1, min(_MOST_DECODERS, share))
@@ -229,7 +238,9 @@ class Captioner(CaptionModel):
 
     def _decode(self, path: Path) -> Clip:
         # One thread a decoder: there are several at once, and the model wants cores too.
-        return read_frames(path, self.sampling, max_pixels=self.max_pixels, n_threads=1)
+        return read_frames(
+            path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
+        )
 
     def _ready(self, planned: Sequence[Planned], clips: Decoded) -> _Ready:
         """Jobs of the clips that could be read, prepared; in a background thread."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.frames import Clip
     from lmms_eval_captions.model_wrappers.ordering import Planned
+
+_PAUSE_S: Final = 0.02
 
 R = TypeVar("R")
 
@@ -64,6 +68,7 @@ class DecodeAhead(Generic[R]):
                 clips = self._start(batch, decoders)
                 ready.append((batch, preparer.submit(self._make, batch, clips)))
 
+        is_done = False
         try:
             for _ in range(self._n_ahead):
                 start_next()
@@ -76,8 +81,13 @@ class DecodeAhead(Generic[R]):
                 self._drop(batch)
                 yield prepared
                 del prepared
+            is_done = True
         finally:
-            decoders.shutdown(wait=True, cancel_futures=True)
+            decoders.shutdown(wait=is_done, cancel_futures=True)
+            # After Ctrl-C or an error nobody waits for what is being read.
+            while not all(clip.done() for clip in self._clips.values()):
+                DECODERS.stop()
+                time.sleep(_PAUSE_S)
             preparer.shutdown(wait=True, cancel_futures=True)
 
     def _start(
@@ -101,8 +111,10 @@ class DecodeAhead(Generic[R]):
     def _try(self, path: Path) -> Clip | str:
         try:
             return self._decode(path)
-        except (DataError, OSError, MemoryError) as error:
-            return str(error) or type(error).__name__
+        except DataError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - a clip must not cost the others their captions
+            return f"expected a readable video, reading it failed: {error!r}"
 
     def _make(self, batch: Sequence[Planned], clips: dict[Path, Future[Clip | str]]) -> R:
         return self._prepare(batch, {path: future.result() for path, future in clips.items()})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.frames import fit
+from lmms_eval_captions.model_wrappers.containers import GIANT, check_size
+from lmms_eval_captions.model_wrappers.frames import fit, shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,14 +15,19 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from numpy.typing import NDArray
 
-_FULL_RANGE: Final = 2
+_LIMITED_RANGE, _FULL_RANGE = 1, 2
 _UNSPECIFIED, _BT601, _FCC = 2, 5, 4
-"""FFmpeg's numbers of a range and of matrices (AVCOL_RANGE, AVCOL_SPC)."""
+"""FFmpeg's numbers of ranges and of matrices (AVCOL_RANGE, AVCOL_SPC)."""
 
 
 def picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
     """A frame, shape (height, width, 3), RGB, the right way up, shrunk to ``max_pixels``."""
-    pixels = fit(_rgb(frame), max_pixels)
+    check_size(frame.width, frame.height)
+    size, interpolation = (frame.width, frame.height), None
+    if max_pixels is not None and frame.width * frame.height > max(GIANT, max_pixels):
+        # Never whole as RGB, which can be twice the size of what was decoded.
+        size, interpolation = shrunk(frame.width, frame.height, max_pixels), "AREA"
+    pixels = fit(_rgb(frame, size, interpolation), max_pixels)
     matrix = frame.side_data.get("DISPLAYMATRIX")
     if matrix is None:
         return pixels
@@ -44,21 +50,22 @@ def stack(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     )
 
 
-def _rgb(frame: VideoFrame) -> NDArray[np.uint8]:
+def _rgb(frame: VideoFrame, size: tuple[int, int], interpolation: str | None) -> NDArray[np.uint8]:
     """By the matrix and range that the frame names: left alone, PyAV takes BT.601's for all."""
     kind = frame.format
-    if kind.is_rgb or kind.has_palette or kind.is_bayer:
-        return np.asarray(frame.to_ndarray(format="rgb24"), dtype=np.uint8)
-    matrix = _BT601 if frame.colorspace == _UNSPECIFIED else frame.colorspace
-    is_full = frame.color_range == _FULL_RANGE or (
-        not frame.color_range and kind.name.startswith(("gray", "ya"))
-    )
-    rgb = frame.reformat(
-        format="rgb24",
-        src_colorspace=matrix,
-        # RGB has no matrix; PyAV looks at the frame's own only where the two differ.
-        dst_colorspace=_FCC if matrix == _BT601 else _BT601,
-        src_color_range=_FULL_RANGE if is_full or kind.name.startswith("yuvj") else 1,
-        dst_color_range=_FULL_RANGE,
-    )
+    colours: dict[str, int] = {}
+    if not (kind.is_rgb or kind.has_palette or kind.is_bayer):
+        matrix = _BT601 if frame.colorspace == _UNSPECIFIED else frame.colorspace
+        full_by_kind = kind.name.startswith("yuvj") or (
+            not frame.color_range and kind.name.startswith(("gray", "ya"))
+        )
+        is_full = full_by_kind or frame.color_range == _FULL_RANGE
+        colours = {
+            "src_colorspace": matrix,
+            # RGB has no matrix; PyAV looks at the frame's own only where the two differ.
+            "dst_colorspace": _FCC if matrix == _BT601 else _BT601,
+            "src_color_range": _FULL_RANGE if is_full else _LIMITED_RANGE,
+            "dst_color_range": _FULL_RANGE,
+        }
+    rgb = frame.reformat(*size, format="rgb24", interpolation=interpolation, **colours)
     return np.asarray(rgb.to_ndarray(), dtype=np.uint8)

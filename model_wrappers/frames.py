@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.limits import Limits
 from lmms_eval_captions.model_wrappers.sampling import Sampling, Uniform, spread
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 1920 * 1088
 """Larger frames are shrunk to this area by default: what no captioner can see costs no memory."""
+DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,46 +48,63 @@ def read_frames(
     *,
     max_pixels: int | None = MAX_PIXELS,
     n_threads: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Clip:
     """The frames of a video that a sampling chooses.
 
-    PyAV seeks first: it decodes fewer frames than decord for the same pictures. decord reads clips
-    whose time stamps lead nowhere, and PyAV from the start reads the rest: the readable start of a
-    file that was cut off, damaged files, stills. What kind of file it is, is read from its content
-    and not from its name.
+    PyAV seeks where its frames are provably those that decoding all of the clip gives (see
+    ``packet_marks``), and decodes all of any other clip: the readable start of a file that was cut
+    off, damaged files, stills. decord is asked last, for what PyAV cannot decode at all: on its own
+    it misses frames of streams and edit lists. What kind of file it is, is read from its content
+    and not from its name. Only real containers are opened, and no other file, whatever they name;
+    decoding runs in a process of its own, whose crash is this clip's alone.
 
     Args:
         path: Video file.
         frames: The sampling; a number stands for so many evenly spaced frames (``Uniform``).
         max_pixels: Larger frames are shrunk to this area, in shape; ``None`` keeps them.
         n_threads: Threads of one decoder, 0 for as many as it likes.
+        limits: Longest time and most memory for this clip.
 
     Returns:
         The clip, without repeated frames.
 
     Raises:
         ValueError: If the number of frames is below 1.
-        DataError: If the file is missing or holds no readable frame.
+        DataError: If there is no such regular file, it holds no readable frame, or reading it goes
+            beyond a limit.
     """
     sampling = Uniform(frames) if isinstance(frames, int) else frames
-    if not path.is_file():
-        raise DataError(f"expected a video file, found none at {path}; check the data folder")
-    # They import their libraries only when called.
-    from lmms_eval_captions.model_wrappers import frames_av, frames_decord
+    from lmms_eval_captions.model_wrappers.containers import RefusedError, check_file
+    from lmms_eval_captions.model_wrappers.decoders import DECODERS
+    from lmms_eval_captions.model_wrappers.readers import READERS
 
-    with suppress(UnreadableError):
-        return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
-    try:
-        return frames_av.read_from_start(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
-    except UnreadableError as error:
-        av_reason = error
-    try:
-        return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
-    except UnreadableError as decord_reason:
-        raise DataError(
-            f"expected a readable video, {path} ({path.stat().st_size} bytes) is not one; "
-            f"PyAV: {av_reason}; decord: {decord_reason}; fetch or encode the file again"
-        ) from decord_reason
+    n_bytes = check_file(path)
+    until_s = time.monotonic() + limits.timeout_s
+    reasons = []
+    for reader in READERS:
+        try:
+            return DECODERS.read(
+                reader,
+                path,
+                sampling,
+                max_pixels=max_pixels,
+                n_threads=n_threads,
+                limits=limits,
+                until_s=until_s,
+            )
+        except UnreadableError as error:
+            reasons.append(f"{reader}: {error}")
+        except RefusedError as error:
+            reasons = [str(error)]
+            break
+        except (MemoryError, OSError) as error:
+            reasons = [f"{type(error).__name__}: {one_line(error)}"]
+            break
+    raise DataError(
+        f"expected a readable video, {path} ({n_bytes} bytes) is not one; {'; '.join(reasons)}; "
+        "fetch or encode the file again"
+    )
 
 
 def frame_indices(n_total: int, n_frames: int) -> list[int]:
@@ -114,9 +133,18 @@ def fit(frame: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
         return frame
     import cv2
 
-    scale = (max_pixels / (height * width)) ** 0.5
-    size = (max(1, int(width * scale)), max(1, int(height * scale)))
+    size = shrunk(width, height, max_pixels)
     return np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def shrunk(width: int, height: int, max_pixels: int) -> tuple[int, int]:
+    """Width and height, shrunk in shape to at most ``max_pixels``.
+
+    >>> shrunk(7680, 4320, 1920 * 1080)
+    (1920, 1080)
+    """
+    scale = min(1.0, (max_pixels / (height * width)) ** 0.5)
+    return max(1, int(width * scale)), max(1, int(height * scale))
 
 
 def one_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from loguru import logger
 
+from lmms_eval_captions.model_wrappers.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.frame_pictures import picture, stack
 from lmms_eval_captions.model_wrappers.frame_times import Stamps, shown_at
 from lmms_eval_captions.model_wrappers.frames import (
@@ -40,8 +41,6 @@ _SKIPPABLE: Final = frozenset({"h264", "mpeg4"})
 no other frame. Not HEVC, where a frame of a higher layer may still be built on one."""
 _MAY_JUMP: Final = 0x0200
 """FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
-_DEFAULT_PIXELS: Final = 5_000_000
-"""What a stream marked as the default is preferred by, as ffmpeg does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def read_by_seeking(
     import av
 
     try:
-        with av.open(str(path)) as container:
+        with open_clip(path) as container:
             stream = pick_stream(container)
             stream.codec_context.thread_count = n_threads
             return _seek(container, stream, sampling, max_pixels)
@@ -100,7 +99,7 @@ def read_from_start(
     import av
 
     try:
-        with av.open(str(path)) as container:
+        with open_clip(path) as container:
             stream = pick_stream(container)
             fps = float(stream.average_rate or 0.0)
             timing = _Timing(
@@ -122,25 +121,6 @@ def read_from_start(
         raise UnreadableError(one_line(error)) from error
     frames = [pictures[index] for index in chosen]
     return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
-
-
-def pick_stream(container: InputContainer) -> VideoStream:
-    """The stream that ffmpeg shows where nobody chooses: the largest, and no cover.
-
-    Raises:
-        UnreadableError: If there is none.
-    """
-    from av.stream import Disposition
-
-    def rank(stream: VideoStream) -> int:
-        if stream.disposition & Disposition.attached_pic:
-            return 0
-        is_default = bool(stream.disposition & Disposition.default)
-        return 1 + stream.width * stream.height + _DEFAULT_PIXELS * is_default
-
-    if not container.streams.video:
-        raise UnreadableError("found no video stream")
-    return max(container.streams.video, key=rank)
 
 
 def _index(container: InputContainer, stream: VideoStream) -> _Index:
@@ -283,7 +263,7 @@ def _decodable(path: Path, n_threads: int) -> Iterator[VideoFrame]:
     import av
 
     n_damaged = 0
-    with av.open(str(path)) as container:
+    with open_clip(path) as container:
         stream = pick_stream(container)
         stream.codec_context.thread_count = n_threads
         for packet in _readable(container, stream):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lmms_eval_captions.model_wrappers.containers import GIANT, nameless, open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
@@ -37,8 +38,14 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
     except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
         raise UnreadableError(f"cannot be imported ({error})") from error
     try:
-        reader = decord.VideoReader(str(path), ctx=decord.cpu(0), num_threads=n_threads)
-        return _clip(reader, sampling, max_pixels)
+        # decord opens whatever its libavformat knows: what it may open is found out by another.
+        with open_clip(path) as container:
+            context = pick_stream(container).codec_context
+            if context.width * context.height > GIANT:
+                raise UnreadableError("would hold pictures larger than 8K whole")
+        with nameless(path) as name:
+            reader = decord.VideoReader(name, ctx=decord.cpu(0), num_threads=n_threads)
+            return _clip(reader, sampling, max_pixels)
     except (
         decord.DECORDError,
         decord.DECORDLimitReachedError,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import NoReturn
 
 import av
 import numpy as np
@@ -13,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers import frames_av
-from lmms_eval_captions.model_wrappers.frames import UnreadableError, frame_indices, read_frames
+from lmms_eval_captions.model_wrappers import readers
+from lmms_eval_captions.model_wrappers.frames import frame_indices, read_frames
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "media" / "video1.mp4"
 needs_real = pytest.mark.skipif(not REAL.is_file(), reason=f"the real clip is not at {REAL}")
@@ -41,15 +39,10 @@ def _write(path: Path, n_frames: int = N_FRAMES, *, options: dict[str, str] | No
 @pytest.fixture(params=["PyAV", "decord"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs a test with PyAV, and with decord."""
-    if request.param == "PyAV":
-        monkeypatch.setitem(sys.modules, "decord", None)
-    else:
-        monkeypatch.setattr(frames_av, "read_by_seeking", _refuse)
+    left_out = "decord" if request.param == "PyAV" else "PyAV, seeking"
+    kept = tuple(reader for reader in readers.READERS if reader != left_out)
+    monkeypatch.setattr(readers, "READERS", kept)
     return str(request.param)
-
-
-def _refuse(*_args: object, **_named: object) -> NoReturn:
-    raise UnreadableError("not today")
 
 
 @pytest.mark.usefixtures("reader")
@@ -91,12 +84,29 @@ def test_short_clips_give_what_they_have(
     assert clip.n_total == n_written
 
 
-@pytest.mark.parametrize("content", [b"", b"this is no video\n" * 50], ids=["empty", "text"])
-def test_files_that_are_no_video_name_path_and_both_reasons(tmp_path: Path, content: bytes) -> None:
-    """A file without video data gives one error with the path and what each reader said."""
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "is empty"), (b"this is no video\n" * 50, "no video container")],
+    ids=["empty", "text"],
+)
+def test_files_that_are_no_video_name_path_and_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    """A file without video data gives one error with the path and what is wrong with it."""
     path = tmp_path / "clip.mp4"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"clip\.mp4.*decord: .+; PyAV: .+"):
+    with pytest.raises(DataError, match=rf"clip\.mp4.*{reason}"):
+        read_frames(path, 4)
+
+
+def test_a_clip_that_no_reader_can_read_gives_all_their_reasons(tmp_path: Path) -> None:
+    """Where the container is fine and no picture is, each reader says why."""
+    path = _write(tmp_path / "clip.mp4")
+    raw = bytearray(path.read_bytes())
+    start = raw.index(b"mdat") + 4
+    raw[start : raw.index(b"moov") - 4] = bytes(raw.index(b"moov") - 4 - start)
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=r"clip\.mp4.*PyAV, seeking: .+; decord: .+; PyAV: .+"):
         read_frames(path, 4)
 
 
@@ -172,7 +182,7 @@ def test_the_real_clip() -> None:
 def test_both_readers_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decord and PyAV return the same pictures for the same positions."""
     with_av = read_frames(REAL, 3)
-    monkeypatch.setattr(frames_av, "read_by_seeking", _refuse)
+    monkeypatch.setattr(readers, "READERS", ("decord",))
     with_decord = read_frames(REAL, 3)
     difference = np.abs(with_decord.frames.astype(int) - with_av.frames.astype(int))
     assert difference.mean() < 3
