@@ -128,14 +128,14 @@ CODECS: Final[Mapping[str, Codec]] = MappingProxyType(
     {
         "h264": Codec(
             "libx264",
-            ("mp4", "mov", "mkv", "avi", "ts", "flv", "3gp", "nut", "h264", "ps", "m2ts", "fmp4"),
+            ("mp4", "mov", "mkv", "avi", "ts", "flv", "3gp", "nut", "es264", "ps", "m2ts", "fmp4"),
             _h264,
             ("yuv420p", "yuv420p", "yuvj420p", "yuv422p", "yuv444p", "yuv420p10le"),
             shapes=(*_COMMON, "turn", "flip", "cover", "resize", "wrap", "jump", "nostamps"),
         ),
         "hevc": Codec(
             "libx265",
-            ("mp4", "mov", "mkv", "ts", "hevc", "fmp4"),
+            ("mp4", "mov", "mkv", "ts", "es265", "fmp4"),
             _hevc,
             ("yuv420p", "yuv420p10le"),
             shapes=(*_COMMON, "turn", "flip", "cover", "resize", "wrap", "jump"),
@@ -230,8 +230,8 @@ CONTAINERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "apng": ("apng",),
         "ivf": ("ivf",),
         "obu": ("obu",),
-        "h264": ("h264",),
-        "hevc": ("hevc",),
+        "es264": ("h264",),
+        "es265": ("hevc",),
         "m1v": ("mpeg1video",),
         "m2v": ("mpeg2video",),
         "m4v": ("m4v",),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
 """Containers whose packets have the time stamps of the frames in them."""
-_SKIPPABLE: Final = frozenset({"h264", "mpeg4"})
+_SKIPPABLE: Final = frozenset({"h264", "mpeg1video", "mpeg2video", "mpeg4"})
 """Decoders whose frames marked as no reference are none by the standard: leaving them out changes
 no other frame. Not HEVC, where a frame of a higher layer may still be built on one."""
 _MAY_JUMP: Final = 0x0200
@@ -167,8 +167,8 @@ def _reader(container: InputContainer, stream: VideoStream) -> Reader:
     codec = context.codec.canonical_name
     if kind not in _SOUGHT:
         raise DoubtError(f"time stamps in {kind} are not relied on")
-    if kind == "matroska,webm" and codec == "mpeg4" and context.codec_tag[0] > "\0":
-        raise DoubtError("its MPEG-4 is stored as in AVI")
+    if kind == "matroska,webm" and context.codec_tag[0] > "\0":
+        raise DoubtError("its frames are stored as in AVI")
     return marks_of(codec, context.extradata)
 
 
@@ -269,7 +269,9 @@ def _decodable(path: Path, n_threads: int) -> Iterator[VideoFrame]:
         for packet in _readable(container, stream):
             try:
                 yield from stream.codec_context.decode(packet)
-            except av.FFmpegError:
+            except av.FFmpegError as error:
+                if isinstance(error, MemoryError):
+                    raise
                 n_damaged += 1
     if n_damaged:
         logger.debug("{}: passed over {} damaged packet(s)", path, n_damaged)
