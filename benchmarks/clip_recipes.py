@@ -68,6 +68,8 @@ def write(recipe: Recipe, random: Random, path: Path) -> None:
         rate = random.choice(["24", "25", "30", "30000/1001", "50"])
     maker = _Maker(recipe, random, path, size, rate, options)
     getattr(maker, f"_{recipe.shape}", maker.plain)()
+    if not path.is_file() or not path.stat().st_size:
+        raise RecipeError("ffmpeg writes nothing")
 
 
 class _Maker:

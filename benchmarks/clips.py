@@ -36,9 +36,11 @@ from random import Random
 from typing import Final
 
 import clip_truth
+import cv2
 import numpy as np
 from clip_damage import damage
 from clip_recipes import Recipe, RecipeError, draw, write
+from loguru import logger
 from numpy.typing import NDArray
 
 from lmms_eval_captions.judges.errors import DataError
@@ -89,6 +91,7 @@ def samplings(random: Random, n_total: int) -> list[Sampling]:
 
 def _read_for_ever(connection: Connection) -> None:
     """The reading process: answers with a clip, an error in words, or an unexpected one."""
+    logger.remove()
     while True:
         path, sampling, n_threads = connection.recv()
         try:
@@ -170,7 +173,9 @@ def check_valid(recipe: Recipe, path: Path, reader: Reader, random: Random, repo
         else:
             chosen = sampling.indices(np.arange(clip.n_total, dtype=np.float64))
         has_clock = not {recipe.container, recipe.codec, recipe.shape} & _NO_CLOCK
-        report.problems += _differences(truth, clip, chosen, has_clock=has_clock)
+        report.problems += _differences(
+            truth, clip, chosen, has_clock=has_clock, may_resize=recipe.shape == "resize"
+        )
 
 
 def check_damaged(path: Path, reader: Reader, random: Random, report: Report) -> None:
@@ -207,11 +212,20 @@ def _nearest(times_s: NDArray[np.float64], asked_s: NDArray[np.float64]) -> list
 
 
 def _differences(
-    truth: clip_truth.Truth, clip: Clip, chosen: list[int], *, has_clock: bool
+    truth: clip_truth.Truth,
+    clip: Clip,
+    chosen: list[int],
+    *,
+    has_clock: bool,
+    may_resize: bool,
 ) -> list[str]:
-    if clip.frames.shape != (len(chosen), *truth.frames.shape[1:]):
-        return [f"shape {clip.frames.shape}, ffmpeg {(len(chosen), *truth.frames.shape[1:])}"]
-    own = clip.frames.astype(np.int16)
+    height, width = truth.frames.shape[1:3]
+    frames = clip.frames
+    if may_resize:  # All frames have the size of the first one chosen, or of ffmpeg's first.
+        frames = np.stack([np.asarray(cv2.resize(one, (width, height))) for one in frames])
+    if frames.shape != (len(chosen), height, width, 3):
+        return [f"shape {frames.shape}, ffmpeg {(len(chosen), height, width, 3)}"]
+    own = frames.astype(np.int16)
     apart = np.abs(own - truth.frames[chosen].astype(np.int16)).mean(axis=(1, 2, 3))
     problems = []
     if wrong := [place for place, one in zip(chosen, apart, strict=True) if one > _TOLERANCE]:
@@ -257,7 +271,8 @@ class Campaign:
             raw = path.read_bytes()
             with suppress(RecipeError):
                 write(recipe, random, path)
-            report.kind, data = damage(raw, path.read_bytes() or raw, random)
+            other = path.read_bytes() if path.is_file() else b""
+            report.kind, data = damage(raw, other or raw, random)
             path.write_bytes(data)
             check_damaged(path, self._reader(), random, report)
         if not self.arguments.keep:
@@ -325,7 +340,7 @@ def campaign(arguments: argparse.Namespace, folder: Path) -> list[str]:
     numbers = range(arguments.clips) if arguments.only is None else [arguments.only]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         reports = list(pool.map(run.one, numbers))
-    if arguments.only is None:
+    if arguments.only is None and arguments.hostile:
         reports += run.hostile()
     peak_mib = run.end()
     summarise(reports)
@@ -356,6 +371,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one reading")
     parser.add_argument("--memory", type=int, default=2048, help="MiB a process may hold")
     parser.add_argument("--only", type=int, help="number of one clip")
+    parser.add_argument("--hostile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--keep", type=Path, help="folder in which to keep the clips")
     arguments = parser.parse_args()
     if arguments.keep:
