@@ -53,8 +53,11 @@ def draw(random: Random) -> Recipe:
     return Recipe(name, container, shape)
 
 
-def write(recipe: Recipe, random: Random, path: Path) -> None:
+def write(recipe: Recipe, random: Random, path: Path) -> list[float] | None:
     """Write a clip.
+
+    Returns:
+        When its frames are to be shown, in seconds, where that is known.
 
     Raises:
         RecipeError: If ffmpeg cannot write it so.
@@ -70,6 +73,7 @@ def write(recipe: Recipe, random: Random, path: Path) -> None:
     getattr(maker, f"_{recipe.shape}", maker.plain)()
     if not path.is_file() or not path.stat().st_size:
         raise RecipeError("ffmpeg writes nothing")
+    return maker.times_s() if recipe.shape not in ("trim", "jump", "resize") else None
 
 
 class _Maker:
@@ -87,6 +91,7 @@ class _Maker:
         self.recipe, self.random, self.path, self.size = recipe, random, path, size
         self.rate, self.options = rate, options
         self.n_frames = random.randint(5, random.choice([12, 30, 60]))
+        self.slower: int | None = None
         muxer, *settings = CONTAINERS[recipe.container]
         if recipe.container in ("mp4", "mov", "3gp"):
             settings += mov_options(random)
@@ -97,6 +102,12 @@ class _Maker:
         """Length of the clip."""
         top, _, bottom = self.rate.partition("/")
         return self.n_frames * float(bottom or 1) / float(top)
+
+    def times_s(self) -> list[float]:
+        """When the frames are shown."""
+        step_s = self.seconds / self.n_frames
+        late = self.slower or 1 << 30
+        return [step_s * (n + n * n // late) for n in range(self.n_frames)]
 
     def plain(
         self,
@@ -125,7 +136,8 @@ class _Maker:
 
     def _vfr(self) -> None:
         k = self.random.choice([2, 5, 9])
-        self.plain("-vf", f"setpts=(N+floor(N*N/{k * 4}))/FR/TB", "-fps_mode", "passthrough")
+        self.slower = 4 * k
+        self.plain("-vf", f"setpts=(N+floor(N*N/{4 * k}))/FR/TB", "-fps_mode", "passthrough")
 
     def _aspect(self) -> None:
         self.plain("-aspect", self.random.choice(["16:9", "4:3", "1:2"]))
@@ -254,6 +266,8 @@ def _fits(shape: str, container: str) -> bool:
         "turn": _MOV, "flip": _MOV, "cover": ("mp4", "mov", "mkv"), "wrap": ("ts", "m2ts", "ps"),
         "jump": (*_STREAMS, "mkv"), "resize": ("ts", "mkv", "mp4"),
         "two": (*_MOV, "mkv", "ts", "avi", "nut", "webm"), "nostamps": ("avi", "nut", "mkv"),
+        "vfr": (*_MOV, "mkv", "webm", "ts", "flv", "nut", "gif"),
+        "late": tuple(CONTAINERS.keys() - {"avi"}),
         "aspect": (*_MOV, "mkv", "webm", "ts", "ps", "vob", "avi"),
         "sound": (*_MOV, *_SOUND, "mkv", "ts", "m2ts", "flv"),
     }  # fmt: skip

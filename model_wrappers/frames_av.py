@@ -85,13 +85,12 @@ def read_by_seeking(
         raise UnreadableError(one_line(error)) from error
 
 
-def read_from_start(
-    path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int = 1
-) -> Clip:
+def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
     """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
 
     All frames are decoded, so that their number and times are certain; a second time where the
-    packets promised other ones.
+    packets promised other ones. By one thread: with several, what is put in the place of damaged
+    parts depends on their number.
 
     Raises:
         UnreadableError: If not a single frame can be decoded.
@@ -110,13 +109,13 @@ def read_from_start(
             packets = [p for p in _readable(container, stream) if p and not p.is_discard]
             promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
         guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
-        stamps, pictures = _decode(path, guess, max_pixels, n_threads)
+        stamps, pictures = _decode(path, guess, max_pixels)
         if not stamps:
             raise UnreadableError("decoded no frame")
         times_s = timing.of(stamps)
         chosen = sampling.indices(times_s)
         if not pictures.keys() >= set(chosen):
-            _, pictures = _decode(path, set(chosen), max_pixels, n_threads)
+            _, pictures = _decode(path, set(chosen), max_pixels)
     except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
     frames = [pictures[index] for index in chosen]
@@ -246,26 +245,26 @@ def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator
 
 
 def _decode(
-    path: Path, keep: set[int], max_pixels: int | None, n_threads: int
+    path: Path, keep: set[int], max_pixels: int | None
 ) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
     """Time stamps of all frames that can be decoded, and the pictures at some positions."""
     stamps: list[Stamps] = []
     pictures: dict[int, NDArray[np.uint8]] = {}
-    for position, frame in enumerate(_decodable(path, n_threads)):
+    for position, frame in enumerate(_decodable(path)):
         stamps.append((frame.pts, frame.dts))
         if position in keep:
             pictures[position] = picture(frame, max_pixels)
     return stamps, pictures
 
 
-def _decodable(path: Path, n_threads: int) -> Iterator[VideoFrame]:
+def _decodable(path: Path) -> Iterator[VideoFrame]:
     """Frames in order; damaged stretches are passed over."""
     import av
 
     n_damaged = 0
     with open_clip(path) as container:
         stream = pick_stream(container)
-        stream.codec_context.thread_count = n_threads
+        stream.codec_context.thread_count = 1
         for packet in _readable(container, stream):
             try:
                 yield from stream.codec_context.decode(packet)

@@ -32,9 +32,7 @@ def read_with(
         if reader == "decord":
             return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
         if reader == "PyAV":
-            return frames_av.read_from_start(
-                path, sampling, max_pixels=max_pixels, n_threads=n_threads
-            )
+            return frames_av.read_from_start(path, sampling, max_pixels=max_pixels)
         return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
     except (DataError, MemoryError) as error:
         if isinstance(error.__cause__, MemoryError):  # libav's own is one, too.

@@ -300,12 +300,12 @@ def test_every_frame_is_ffmpegs(tmp_path: Path, codec: str, container: str, shap
         random = Random(seed)
         path = tmp_path / f"{seed}.{container}"
         try:
-            clip_recipes.write(recipe, random, path)
+            written_s = clip_recipes.write(recipe, random, path)
         except clip_recipes.RecipeError:
             continue
         n_written += 1
         report = clips.Report(seed, str(recipe), "valid")
-        clips.check_valid(recipe, path, Here(), random, report)  # type: ignore[arg-type]
+        clips.check_valid(recipe, path, Here(), random, report, written_s)  # type: ignore[arg-type]
         assert not report.problems, (seed, report.problems)
         if n_written == 2:
             return
