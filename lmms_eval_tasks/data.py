@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _VIDEO_EXTENSIONS = (
     ".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".gif", ".ts",
-    ".3gp", ".ogv",
+    ".3gp", ".3g2", ".ogv", ".ogg", ".ogm", ".asf", ".m2ts", ".mts", ".m2t", ".vob", ".mpv", ".m1v",
+    ".m2v", ".f4v", ".qt", ".mxf", ".nut", ".y4m", ".dv", ".divx", ".ivf", ".h264", ".264", ".hevc",
+    ".265", ".obu", ".rm", ".rmvb", ".bin",
 )  # fmt: skip
 _ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 

@@ -27,8 +27,9 @@ _LABEL: Final = 50
 _QUALITY: Final = 90
 _PIECE: Final = 2**20
 """Bytes of a video in memory at once, for its digest."""
-_VERSION: Final = 1
-"""Raised with every change of how a strip is drawn; a new one invalidates stored verdicts."""
+_VERSION: Final = 2
+"""Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
+where one comes out otherwise, its stored verdicts no longer count."""
 _MEDIA_TYPES: Final = {
     ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp",
     ".gif": "image/gif",

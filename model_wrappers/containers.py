@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from av.container import InputContainer
+    from av.video.stream import VideoStream
 
 MOST_PIXELS: Final = 2**28
 """Larger pictures than, say, 16384 x 16384 are refused unread."""
 GIANT: Final = 8192 * 4320
 """Pictures of more pixels than 8K are shrunk as they are converted, and never held whole as RGB."""
+
+_DEFAULT_PIXELS: Final = 5_000_000
+"""What a stream marked as the default is preferred by, as ffmpeg does it."""
 
 _FORMATS: Final = (
     "apng,asf,asf_o,av1,avi,avs2,avs3,bmp_pipe,cavsvideo,dirac,dnxhd,dpx_pipe,dv,evc,exr_pipe,flv,"
@@ -66,7 +70,7 @@ def check_file(path: Path, expected: str = "a video file") -> int:
 
 @contextmanager
 def open_clip(path: Path) -> Iterator[InputContainer]:
-    """An opened file whose first video stream can be decoded.
+    """An opened file with a video stream that can be decoded; see :func:`pick_stream`.
 
     Raises:
         RefusedError: If it is no container of pictures, or its pictures are too large or of a codec
@@ -75,7 +79,8 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
     with nameless(path) as name:
         container = _opened(name)
         with container:
-            _check_stream(container)
+            context = pick_stream(container).codec_context
+            check_size(context.width, context.height)
             yield container
 
 
@@ -99,6 +104,29 @@ def nameless(path: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
+def pick_stream(container: InputContainer) -> VideoStream:
+    """The stream that ffmpeg shows where nobody chooses: the largest, and no cover.
+
+    Raises:
+        RefusedError: If there is none that can be decoded.
+    """
+    from av.stream import Disposition
+
+    def rank(stream: VideoStream) -> int:
+        context = stream.codec_context
+        if context is None or stream.disposition & Disposition.attached_pic:
+            return 0 if context else -1
+        is_default = bool(stream.disposition & Disposition.default)
+        return 1 + context.width * context.height + _DEFAULT_PIXELS * is_default
+
+    if not container.streams.video:
+        raise RefusedError("found no video stream")
+    stream = max(container.streams.video, key=rank)
+    if stream.codec_context is None:
+        raise RefusedError("found no decoder for its pictures (an unknown or missing codec)")
+    return stream
+
+
 def _opened(name: str) -> InputContainer:
     import av
 
@@ -116,15 +144,6 @@ def _opened(name: str) -> InputContainer:
             "files, such as HLS, DASH, SDP and concat, are never opened"
         ) from error
     return container
-
-
-def _check_stream(container: InputContainer) -> None:
-    if not container.streams.video:
-        raise RefusedError("found no video stream")
-    context = container.streams.video[0].codec_context
-    if context is None:
-        raise RefusedError("found no decoder for its pictures (an unknown or missing codec)")
-    check_size(context.width, context.height)
 
 
 def check_size(width: int, height: int) -> None:

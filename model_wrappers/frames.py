@@ -52,9 +52,10 @@ def read_frames(
 ) -> Clip:
     """The frames of a video that a sampling chooses.
 
-    PyAV seeks first: it decodes fewer frames than decord for the same pictures. decord reads clips
-    whose time stamps lead nowhere, and PyAV from the start reads the rest: the readable start of a
-    file that was cut off, damaged files, stills. What kind of file it is, is read from its content
+    PyAV seeks where its frames are provably those that decoding all of the clip gives (see
+    ``packet_marks``), and decodes all of any other clip: the readable start of a file that was cut
+    off, damaged files, stills. decord is asked last, for what PyAV cannot decode at all: on its own
+    it misses frames of streams and edit lists. What kind of file it is, is read from its content
     and not from its name. Only real containers are opened, and no other file, whatever they name;
     decoding runs in a process of its own, whose crash is this clip's alone.
 

@@ -1,36 +1,69 @@
-"""Frames by PyAV: by seeking where time stamps allow it, or from a file's start."""
+"""Frames by PyAV: by seeking where that is provably right, or by decoding from a file's start."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from loguru import logger
 
-from lmms_eval_captions.model_wrappers.containers import GIANT, check_size, open_clip
+from lmms_eval_captions.model_wrappers.containers import open_clip, pick_stream
+from lmms_eval_captions.model_wrappers.frame_pictures import picture, stack
+from lmms_eval_captions.model_wrappers.frame_times import Stamps, shown_at
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
-    fit,
     make_clip,
     one_line,
-    shrunk,
 )
+from lmms_eval_captions.model_wrappers.packet_bits import DoubtError, Reader
+from lmms_eval_captions.model_wrappers.packet_marks import marks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from av.container import InputContainer
+    from av.packet import Packet
     from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
     from lmms_eval_captions.model_wrappers.sampling import Sampling
 
-_SKIPPABLE: Final = frozenset({"h264", "mpeg4", "mpeg2video"})
+_SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
+"""Containers whose packets have the time stamps of the frames in them."""
+_SKIPPABLE: Final = frozenset({"h264", "mpeg1video", "mpeg2video", "mpeg4"})
 """Decoders whose frames marked as no reference are none by the standard: leaving them out changes
 no other frame. Not HEVC, where a frame of a higher layer may still be built on one."""
+_MAY_JUMP: Final = 0x0200
+"""FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Timing:
+    """How a stream counts time; see :func:`shown_at`."""
+
+    unit_s: float
+    step_s: float
+    may_jump: bool
+
+    def of(self, stamps: Sequence[Stamps]) -> NDArray[np.float64]:
+        """When frames are shown."""
+        return shown_at(stamps, unit_s=self.unit_s, step_s=self.step_s, may_jump=self.may_jump)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Time stamps, in the stream's unit."""
+
+    stamps: list[int]
+    """Of every frame that is shown, rising."""
+    starts: list[int]
+    """Of the frames that decoding can start from, rising."""
 
 
 def read_by_seeking(
@@ -39,22 +72,25 @@ def read_by_seeking(
     """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
 
     Raises:
-        UnreadableError: If the file's time stamps do not lead to the chosen frames.
+        UnreadableError: If it is not certain that this gives what decoding all of it gives.
     """
     import av
 
     try:
         with open_clip(path) as container:
-            container.streams.video[0].codec_context.thread_count = n_threads
-            return _seek(container, sampling, max_pixels)
-    except (av.FFmpegError, ValueError) as error:
+            stream = pick_stream(container)
+            stream.codec_context.thread_count = n_threads
+            return _seek(container, stream, sampling, max_pixels)
+    except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
 
 
 def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
     """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
 
-    The file is read twice: for every frame's time, then for the chosen frames.
+    All frames are decoded, so that their number and times are certain; a second time where the
+    packets promised other ones. By one thread: with several, what is put in the place of damaged
+    parts depends on their number.
 
     Raises:
         UnreadableError: If not a single frame can be decoded.
@@ -63,145 +99,191 @@ def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -
 
     try:
         with open_clip(path) as container:
-            fps = float(container.streams.video[0].average_rate or 0.0)
-        return _pick(path, sampling, fps=fps, max_pixels=max_pixels)
+            stream = pick_stream(container)
+            fps = float(stream.average_rate or 0.0)
+            timing = _Timing(
+                unit_s=float(stream.time_base or 1.0),
+                step_s=1.0 / (fps or 1.0),
+                may_jump=bool(container.format.flags & _MAY_JUMP),
+            )
+            packets = [p for p in _readable(container, stream) if p and not p.is_discard]
+            promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
+        guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
+        stamps, pictures = _decode(path, guess, max_pixels)
+        if not stamps:
+            raise UnreadableError("decoded no frame")
+        times_s = timing.of(stamps)
+        chosen = sampling.indices(times_s)
+        if not pictures.keys() >= set(chosen):
+            _, pictures = _decode(path, set(chosen), max_pixels)
     except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
+    frames = [pictures[index] for index in chosen]
+    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
 
 
-def _stamps(container: InputContainer) -> tuple[list[int], list[int]]:
-    """Time stamps of all frames and of key frames, in order; empty where a packet has none.
+def _index(container: InputContainer, stream: VideoStream) -> _Index:
+    """Of every packet, without decoding.
 
-    Packets are counted without decoding: the header may not say, or say too much.
+    Raises:
+        DoubtError: If there is a packet that does not give one frame at its time stamp, or the
+            stream does not begin with its first frame.
     """
-    import av
+    read = _reader(container, stream)
+    shown: list[tuple[tuple[int, int], int]] = []
+    left_out: list[int] = []
+    starts: list[int] = []
+    for packet in container.demux(stream):
+        if not packet.size:
+            continue
+        if packet.pts is None or packet.is_corrupt:
+            raise DoubtError("a packet is damaged or has no time stamp")
+        mark = read(bytes(packet))
+        if mark.starts:
+            starts.append(packet.pts)
+        elif not starts:
+            raise DoubtError("its first frame is built on others")
+        if packet.is_discard:
+            left_out.append(packet.pts)
+        elif mark.n_shown:
+            shown.append((mark.order, packet.pts))
+    return _checked([stamp for _, stamp in sorted(shown)], left_out, sorted(starts))
 
-    packets: list[tuple[int | None, bool]] = []
-    try:
-        packets.extend((p.pts, p.is_keyframe) for p in container.demux(video=0) if p.size)
-    except av.FFmpegError as error:
-        logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
-    stamps = sorted(stamp for stamp, _ in packets if stamp is not None)
-    if len(set(stamps)) < len(packets):
-        return [], []
-    return stamps, sorted(stamp for stamp, is_key in packets if is_key and stamp is not None)
+
+def _checked(stamps: list[int], left_out: list[int], starts: list[int]) -> _Index:
+    if not stamps or any(late <= early for early, late in pairwise(stamps)):
+        raise DoubtError("its time stamps are in another order than its frames")
+    if min(stamps[0], *left_out, starts[0]) < starts[0]:
+        raise DoubtError("frames come before the first")
+    if any(stamps[0] < stamp < stamps[-1] for stamp in left_out):
+        raise DoubtError("its edit list leaves out frames in mid-stream")
+    return _Index(stamps, starts)
 
 
-def _seek(container: InputContainer, sampling: Sampling, max_pixels: int | None) -> Clip:
-    stamps, keys = _stamps(container)
-    stream = container.streams.video[0]
-    if not stamps or not keys or stream.time_base is None:
-        raise UnreadableError("has frames without a time stamp of their own")
-    times_s = np.asarray(stamps, dtype=np.float64) * float(stream.time_base)
+def _reader(container: InputContainer, stream: VideoStream) -> Reader:
+    """What tells what is in the packets of a stream."""
+    context, kind = stream.codec_context, container.format.name
+    codec = context.codec.canonical_name
+    if kind not in _SOUGHT:
+        raise DoubtError(f"time stamps in {kind} are not relied on")
+    if kind == "matroska,webm" and context.codec_tag[0] > "\0":
+        raise DoubtError("its frames are stored as in AVI")
+    return marks_of(codec, context.extradata)
+
+
+def _seek(
+    container: InputContainer, stream: VideoStream, sampling: Sampling, max_pixels: int | None
+) -> Clip:
+    index = _index(container, stream)
+    times_s = np.asarray(index.stamps, dtype=np.float64) * float(stream.time_base or 1.0)
     times_s -= times_s[0]
     chosen = sampling.indices(times_s)
-    wanted = [stamps[index] for index in chosen]
-    found: dict[int, NDArray[np.uint8]] = {}
-    for stamp, frame in _sought(container, wanted, keys):
-        found[stamp] = _picture(frame, max_pixels)
+    wanted = [index.stamps[position] for position in chosen]
+    found = {
+        stamp: picture(frame, max_pixels)
+        for stamp, frame in _sought(container, stream, wanted, index)
+    }
     if len(found) < len(wanted):
-        raise UnreadableError(f"{len(wanted) - len(found)} frames are not at their time stamps")
+        raise DoubtError(f"{len(wanted) - len(found)} frames are not at their time stamps")
     return make_clip(
-        _stack([found[stamp] for stamp in wanted]),
+        stack([found[stamp] for stamp in wanted]),
         times_s[chosen],
         fps=float(stream.average_rate or 0.0),
-        n_total=len(stamps),
+        n_total=len(index.stamps),
     )
 
 
 def _sought(
-    container: InputContainer, wanted: Sequence[int], keys: Sequence[int]
+    container: InputContainer, stream: VideoStream, wanted: Sequence[int], index: _Index
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Frames by their time stamps, in order.
 
-    From one wanted frame to the next the decoder jumps over key frames, and leaves out frames that
-    no other frame is built on: about half of what common H.264 holds.
+    From one wanted frame to the next the decoder jumps over frames that it can start from, and
+    leaves out frames that no other frame is built on: about half of what common H.264 holds.
     """
-    stream = container.streams.video[0]
-    context = stream.codec_context
-    skips = context.name in _SKIPPABLE
     missing = set(wanted)
     at: int | None = None
     for stamp in wanted:
         if stamp not in missing:
             continue
-        key = keys[max(0, bisect_right(keys, stamp) - 1)]
-        if at is None or key > at:
-            container.seek(key, stream=stream)
-        for packet in container.demux(stream):
+        start = index.starts[max(0, bisect_right(index.starts, stamp) - 1)]
+        packets = container.demux(stream)
+        if at is None or start > at:
+            packets = _from_start(container, stream, start)
+        for packet in packets:
             at = packet.pts if at is None else max(at, packet.pts or at)
-            if skips:
-                kept = packet.pts is None or packet.pts in missing
-                context.skip_frame = "DEFAULT" if kept else "NONREF"
-            for frame in context.decode(packet):
-                if frame.pts in missing:
-                    missing.discard(frame.pts)
-                    yield frame.pts, frame
+            for frame in _decoded(stream, packet, missing):
+                missing.discard(frame.pts)
+                yield frame.pts, frame
             if stamp not in missing:
                 break
         if stamp in missing:
             return
 
 
-def _pick(path: Path, sampling: Sampling, *, fps: float, max_pixels: int | None) -> Clip:
-    times = [frame.time for frame in _decodable(path)]
-    if not times:
-        raise UnreadableError("decoded no frame")
-    if any(time is None for time in times):
-        stamps = np.arange(len(times)) / (fps or 1.0)
-    else:
-        stamps = np.asarray(times, dtype=np.float64)
-    times_s = np.maximum.accumulate(stamps - stamps[0])
-    chosen = sampling.indices(times_s)
-    keep = set(chosen)
-    frames = [
-        _picture(frame, max_pixels) for index, frame in enumerate(_decodable(path)) if index in keep
-    ]
-    return make_clip(_stack(frames), times_s[chosen], fps=fps, n_total=len(times))
+def _from_start(container: InputContainer, stream: VideoStream, start: int) -> Iterator[Packet]:
+    container.seek(start, stream=stream)
+    packets = container.demux(stream)
+    first = next(packets)
+    if first.pts != start:
+        raise DoubtError("seeking leads elsewhere")
+    yield first
+    yield from packets
+
+
+def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator[VideoFrame]:
+    """The missing frames among those that come out after a packet."""
+    context = stream.codec_context
+    if context.name in _SKIPPABLE:
+        kept = packet.pts is None or packet.pts in missing
+        context.skip_frame = "DEFAULT" if kept else "NONREF"
+    for frame in context.decode(packet):
+        if frame.is_corrupt or frame.pts is None:
+            raise DoubtError("frames are damaged or have no time stamp")
+        if frame.pts in missing:
+            yield frame
+
+
+def _decode(
+    path: Path, keep: set[int], max_pixels: int | None
+) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
+    """Time stamps of all frames that can be decoded, and the pictures at some positions."""
+    stamps: list[Stamps] = []
+    pictures: dict[int, NDArray[np.uint8]] = {}
+    for position, frame in enumerate(_decodable(path)):
+        stamps.append((frame.pts, frame.dts))
+        if position in keep:
+            pictures[position] = picture(frame, max_pixels)
+    return stamps, pictures
 
 
 def _decodable(path: Path) -> Iterator[VideoFrame]:
     """Frames in order; damaged stretches are passed over."""
     import av
 
+    n_damaged = 0
     with open_clip(path) as container:
-        packets = container.demux(video=0)
-        n_damaged = 0
-        while True:
+        stream = pick_stream(container)
+        stream.codec_context.thread_count = 1
+        for packet in _readable(container, stream):
             try:
-                packet = next(packets)
-            except StopIteration:
-                break
+                yield from stream.codec_context.decode(packet)
             except av.FFmpegError as error:
-                logger.debug("{}: reading stopped early: {}", path, one_line(error))
-                break
-            try:
-                yield from container.streams.video[0].codec_context.decode(packet)
-            except av.FFmpegError:
+                if isinstance(error, MemoryError):
+                    raise
                 n_damaged += 1
-        if n_damaged:
-            logger.debug("{}: passed over {} damaged packet(s)", path, n_damaged)
+    if n_damaged:
+        logger.debug("{}: passed over {} damaged packet(s)", path, n_damaged)
 
 
-def _picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
-    """RGB, the right way up."""
-    check_size(frame.width, frame.height)
-    turns = round(float(getattr(frame, "rotation", 0) or 0) / 90)
-    if max_pixels is not None and frame.width * frame.height > max(GIANT, max_pixels):
-        # Never whole as RGB, which can be twice the size of what was decoded.
-        width, height = shrunk(frame.width, frame.height, max_pixels)
-        frame = frame.reformat(width, height, format="rgb24", interpolation="AREA")
-    pixels = fit(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False), max_pixels)
-    return np.ascontiguousarray(np.rot90(pixels, turns)) if turns % 4 else pixels
+def _readable(container: InputContainer, stream: VideoStream) -> Iterator[Packet | None]:
+    """Packets as far as they can be read, and then nothing, which asks for frames held back."""
+    import av
 
-
-def _stack(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Frames of one size; a stream that changes its size keeps that of its first frame."""
-    height, width = frames[0].shape[:2]
-    if all(frame.shape == frames[0].shape for frame in frames):
-        return np.stack(frames)
-    import cv2
-
-    return np.stack(
-        [np.asarray(cv2.resize(frame, (width, height)), dtype=np.uint8) for frame in frames]
-    )
+    try:
+        for packet in container.demux(stream):
+            if packet.size:
+                yield packet
+    except av.FFmpegError as error:
+        logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
+    yield None

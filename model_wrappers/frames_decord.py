@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.containers import GIANT, nameless, open_clip
+from lmms_eval_captions.model_wrappers.containers import GIANT, nameless, open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
@@ -40,7 +40,7 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
     try:
         # decord opens whatever its libavformat knows: what it may open is found out by another.
         with open_clip(path) as container:
-            context = container.streams.video[0].codec_context
+            context = pick_stream(container).codec_context
             if context.width * context.height > GIANT:
                 raise UnreadableError("would hold pictures larger than 8K whole")
         with nameless(path) as name:

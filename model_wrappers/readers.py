@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.sampling import Sampling
 
-READERS: Final = ("PyAV, seeking", "decord", "PyAV")
+READERS: Final = ("PyAV, seeking", "PyAV", "decord")
 
 
 def read_with(

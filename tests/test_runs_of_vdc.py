@@ -6,14 +6,17 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from math import isnan
 from pathlib import Path
 from statistics import fmean
 
+import av
 import pytest
 
 from judge_server import Behaviour, JudgeServer
@@ -273,3 +276,35 @@ def test_a_missing_caption_or_file_is_one_clear_error(tmp_path: Path, captions: 
     assert "hf download wchai/Video-Detailed-Caption" in lost.log
     assert "RetryError" not in lost.log
     assert time.monotonic() - started_s < 90
+
+
+def test_webm_and_gif_clips_are_captioned(tmp_path: Path) -> None:
+    """In lmms-eval's default mode a ``.webm`` is no sound and a ``.gif`` no picture."""
+    data = tmp_path / "data"
+    shutil.copytree(sample_root(tmp_path / "sample"), data)
+    for number, clip in enumerate(sorted((data / "vdc" / "videos").iterdir())[:4]):
+        _turn_into(clip, "webm" if number % 2 else "gif")
+    env = environment(
+        tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical", LMMS_CAPTIONS_DATA=str(data)
+    )
+    model = ("--model", "caption_baseline", "--tasks", "vdc_short", "--limit", "4")
+    run = run_lmms_eval(tmp_path / "run", *model, env=env)
+    captions = [sample["filtered_resps"] for sample in run.samples("vdc_short")]
+    assert len(captions) == 4
+    assert all(len(caption) > 20 for caption in captions), captions
+    assert run.results["vdc_short"]["unscored,none"] == 0
+
+
+def _turn_into(clip: Path, ending: str) -> None:
+    """Replace a clip by every eighth of its frames in another container."""
+    codec, pixels = {"gif": ("gif", "rgb8"), "webm": ("libvpx", "yuv420p")}[ending]
+    with av.open(str(clip)) as read, av.open(str(clip.with_suffix(f".{ending}")), "w") as written:
+        stream = written.add_stream(codec, rate=3)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, pixels
+        for index, frame in enumerate(read.decode(video=0)):
+            if index % 8 == 0:
+                kept = frame.reformat(format="rgb24")
+                kept.pts, kept.time_base = index // 8, Fraction(1, 3)
+                written.mux(stream.encode(kept))
+        written.mux(stream.encode())
+    clip.unlink()

@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.records import CapQuizRecords
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
+from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -70,6 +71,9 @@ def doc_to_visual(doc: Doc) -> list[str]:
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The task's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
     return caption_prompt("capquiz_caption", str(doc["caption_prompt"]), lmms_eval_specific_kwargs)
+
+
+doc_to_messages = video_messages(doc_to_visual, doc_to_text)
 
 
 def doc_to_target(doc: Doc) -> str:

@@ -12,6 +12,7 @@ from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
+from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling, frame_strip
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items, video_path
@@ -72,6 +73,9 @@ def doc_to_visual(doc: Doc) -> list[str]:
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The paper's caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
     return caption_prompt("gveval_caption", "msvd_eval", lmms_eval_specific_kwargs)
+
+
+doc_to_messages = video_messages(doc_to_visual, doc_to_text)
 
 
 def doc_to_target(doc: Doc) -> str:

@@ -17,6 +17,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
+from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -72,6 +73,9 @@ def doc_to_visual(doc: Doc) -> list[str]:
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
     """The caption prompt, between a model's own ``pre_prompt`` and ``post_prompt``."""
     return caption_prompt("vcapsbench_caption", "caption", lmms_eval_specific_kwargs)
+
+
+doc_to_messages = video_messages(doc_to_visual, doc_to_text)
 
 
 def doc_to_target(doc: Doc) -> str:

@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
+from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
@@ -89,6 +90,9 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = 
     return caption_prompt(
         "vidcapbench_caption", str(doc["caption_format"]), lmms_eval_specific_kwargs
     )
+
+
+doc_to_messages = video_messages(doc_to_visual, doc_to_text)
 
 
 def doc_to_target(doc: Doc) -> str:

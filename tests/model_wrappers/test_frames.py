@@ -39,8 +39,7 @@ def _write(path: Path, n_frames: int = N_FRAMES, *, options: dict[str, str] | No
 @pytest.fixture(params=["PyAV", "decord"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs a test with PyAV, and with decord."""
-    left_out = "decord" if request.param == "PyAV" else "PyAV, seeking"
-    kept = tuple(reader for reader in readers.READERS if reader != left_out)
+    kept = ("PyAV, seeking" if request.param == "PyAV" else "decord", "PyAV")
     monkeypatch.setattr(readers, "READERS", kept)
     return str(request.param)
 
@@ -106,7 +105,7 @@ def test_a_clip_that_no_reader_can_read_gives_all_their_reasons(tmp_path: Path) 
     start = raw.index(b"mdat") + 4
     raw[start : raw.index(b"moov") - 4] = bytes(raw.index(b"moov") - 4 - start)
     path.write_bytes(raw)
-    with pytest.raises(DataError, match=r"clip\.mp4.*PyAV, seeking: .+; decord: .+; PyAV: .+"):
+    with pytest.raises(DataError, match=r"clip\.mp4.*PyAV, seeking: .+; PyAV: .+; decord: .+"):
         read_frames(path, 4)
 
 

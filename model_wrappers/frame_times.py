@@ -1,0 +1,77 @@
+"""When frames are shown, from the stamps that decoded frames carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Stamps = tuple[int | None, int | None]
+"""A frame's time stamp, and that of the packet after which it came out, where there are any."""
+
+_JUMP_S: Final = 10.0
+"""A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
+_BACK_S: Final = 1.0
+"""So is a longer step backwards."""
+
+
+def shown_at(
+    stamps: Sequence[Stamps], *, unit_s: float, step_s: float, may_jump: bool
+) -> NDArray[np.float64]:
+    """Seconds from the first frame, never falling.
+
+    Frames' own stamps count unless those of packets are in better order, as where AVI holds packed
+    pictures. A stamp that is missing, or not later than those before it, is made up: frames in
+    between stand a step apart, or closer where the next good stamp comes sooner.
+
+    Args:
+        stamps: One a frame, in the order in which they are shown.
+        unit_s: Seconds of one unit of the stamps.
+        step_s: Seconds from frame to frame by the stream's rate.
+        may_jump: Whether the container's clock may start anew in mid-stream, as in MPEG-TS.
+
+    >>> shown_at([(0, 0), (2, 1), (None, None)], unit_s=0.5, step_s=0.25, may_jump=False)
+    array([0.  , 1.  , 1.25])
+    """
+    own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
+    raw = own if _n_bad(own) <= _n_bad(packets) else packets
+    times_s = np.zeros(len(raw), dtype=np.float64)
+    offset_s: float | None = None
+    last = 0
+    for position, stamp in enumerate(raw):
+        if stamp is None:
+            continue
+        time_s = stamp * unit_s + (offset_s or 0.0)
+        expected_s = times_s[last] + step_s * (position - last)
+        is_new_clock = may_jump and not -_BACK_S <= time_s - times_s[last] <= _JUMP_S
+        if offset_s is None or is_new_clock:
+            offset_s = (offset_s or 0.0) + expected_s - time_s
+            time_s = expected_s
+        elif time_s <= times_s[last]:
+            continue
+        times_s[last : position + 1] = _between(times_s[last], time_s, position - last, step_s)
+        last = position
+    n_left = len(raw) - last
+    times_s[last:] = times_s[last] + step_s * np.arange(n_left)
+    return times_s
+
+
+def _n_bad(stamps: Sequence[int | None]) -> int:
+    """Stamps that are missing, or not later than the one before."""
+    last: int | None = None
+    n_bad = 0
+    for stamp in stamps:
+        n_bad += stamp is None or (last is not None and stamp <= last)
+        last = stamp if stamp is not None else last
+    return n_bad
+
+
+def _between(first_s: float, last_s: float, n_steps: int, step_s: float) -> NDArray[np.float64]:
+    """Times from one good stamp to the next, both included."""
+    if n_steps < 2:
+        return np.asarray([first_s, last_s][-1 - n_steps :], dtype=np.float64)
+    step_s = min(step_s, (last_s - first_s) / n_steps)
+    times_s = [first_s + step_s * number for number in range(n_steps)]
+    return np.asarray([*times_s, last_s], dtype=np.float64)
