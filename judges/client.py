@@ -10,15 +10,25 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from functools import cache
 from typing import Final
+from urllib.parse import urljoin
 
 import aiohttp
+from loguru import logger
 from yarl import URL
 
+from lmms_eval_captions.judges.completion import (
+    NOT_READABLE,
+    decode,
+    error_in,
+    finish_reason_in,
+    status_of,
+    text_in,
+)
 from lmms_eval_captions.judges.errors import (
+    JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
@@ -28,6 +38,15 @@ from lmms_eval_captions.judges.logprobs import number_tokens
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.tokens import count_of, counted
+from lmms_eval_captions.judges.wire import (
+    CONNECT_TIMEOUT_S,
+    OutOfStepError,
+    RequestNames,
+    open_session,
+    read_answer,
+    timeout_of,
+)
 
 _HINTS: Final = {
     401: "check OPENAI_API_KEY",
@@ -40,14 +59,11 @@ _PASSING: Final = {408, 425, 429}
 _MAYBE_ANSWERED: Final = {408, 502, 504, 524}
 """Statuses of a gateway that may hide an answer, and its bill."""
 _REFUSING: Final = {400, 403, 404, 422}
-CONNECT_TIMEOUT_S: Final = 20.0
-"""Seconds until a connection must be there."""
 _DOWN_FOR_S: Final = 10.0
 _WORDS: Final = 300
-_NOT_READABLE: Final = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
-"""What a body of another shape raises; the last two an infinite count and JSON of great depth."""
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_MOST_RETRY_AFTER_S: Final = 24 * 3600.0
+"""A server that asks to wait for longer does not mean it."""
 
 
 @dataclass(slots=True)
@@ -58,6 +74,8 @@ class _Replica:
     session: aiohttp.ClientSession
     in_flight: int = 0
     down_until_s: float = 0.0
+    left: list[aiohttp.ClientSession] = field(default_factory=list)
+    """Sessions whose connections are used no more."""
 
 
 class ChatClient:
@@ -70,9 +88,10 @@ class ChatClient:
 
     def __init__(self, urls: tuple[str, ...], api_key: str | None) -> None:
         self._api_key = api_key
-        headers = {"Content-Type": "application/json"}
+        self._names = RequestNames()
+        self._headers = {"Content-Type": "application/json"}
         if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
+            self._headers["Authorization"] = f"Bearer {api_key}"
         # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
         # key where a .netrc names the host.
         self._replicas = [
@@ -80,11 +99,7 @@ class ChatClient:
                 url=f"{url}/chat/completions",
                 parsed=URL(f"{url}/chat/completions"),
                 proxy=proxy_of(url),
-                session=aiohttp.ClientSession(
-                    headers=headers,
-                    connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                ),
+                session=open_session(self._headers),
             )
             for url in urls
         ]
@@ -117,7 +132,7 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            return read_completion(raw, replica.url, self._api_key)
+            return counted(read_completion(raw, replica.url, self._api_key), body)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
@@ -126,27 +141,51 @@ class ChatClient:
     async def close(self) -> None:
         """Close every connection."""
         for replica in self._replicas:
-            await replica.session.close()
+            for session in (*replica.left, replica.session):
+                await session.close()
 
     async def _post(
         self, replica: _Replica, body: bytes, timeout_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
-        post = replica.session.post(
-            replica.parsed, data=body, timeout=_timeout(timeout_s), proxy=replica.proxy
-        )
         try:
-            async with post as response:
-                return response.status, response.headers, await response.read()
+            return await self._once(replica, body, timeout_s)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            if isinstance(error, OutOfStepError) and not replica.left:
+                self._leave(replica, error)
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
             raise no_reply(
                 error, replica.url, timeout_s=timeout_s, api_key=self._api_key
             ) from error
 
+    async def _once(
+        self, replica: _Replica, body: bytes, timeout_s: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        session, name = replica.session, self._names.draw(body)
+        async with session.post(
+            replica.parsed,
+            data=body,
+            headers={RequestNames.HEADER: name},
+            timeout=timeout_of(timeout_s),
+            proxy=replica.proxy,
+            allow_redirects=False,
+        ) as response:
+            raw = await read_answer(response)
+        if self._names.is_of_another(name, response, raw):
+            raise OutOfStepError("the server sent the answer to another request")
+        if session is not replica.session:
+            raise OutOfStepError("the server was out of step when this answer came")
+        return response.status, response.headers, raw
 
-@cache
-def _timeout(total_s: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S)
+    def _leave(self, replica: _Replica, error: OutOfStepError) -> None:
+        """Use no connection to a replica twice, and none of those that are there."""
+        logger.warning(
+            "{}: {}; so as not to take it for the answer to something else, each request has a "
+            "connection of its own from here on, and those under way are sent again",
+            redact_url(replica.url),
+            error,
+        )
+        replica.left.append(replica.session)
+        replica.session = open_session(self._headers, reuse=False)
 
 
 def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
@@ -161,24 +200,27 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
         JudgeUnavailableError: If it is no chat completion.
     """
     try:
-        payload = json.loads(raw)
-        choice = payload["choices"][0]
-        text = choice["message"]["content"]
-        usage = payload.get("usage") or {}
-        logprobs = choice.get("logprobs")
-        words = scrub(text if isinstance(text, str) else "", api_key)
+        payload = decode(raw)
+        error = error_in(payload)
+        if error is not None:
+            raise _error_within(error, url, api_key)
+        choice = payload["choices"][0]  # type: ignore[index]  # else it raises
+        usage, logprobs = payload.get("usage"), choice.get("logprobs")  # type: ignore[attr-defined]
+        counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+        words = scrub(text_in(choice), api_key)
         reply = Reply(
             text=words,
-            finish_reason=choice.get("finish_reason"),
-            input_tokens=int(usage.get("prompt_tokens") or 0),
-            output_tokens=int(usage.get("completion_tokens") or 0),
+            finish_reason=finish_reason_in(choice),
+            input_tokens=counts[0] or 0,
+            output_tokens=counts[1] or 0,
             logprobs=number_tokens(logprobs, words) if logprobs else None,
+            is_estimated=None in counts,
         )
-    except _NOT_READABLE as error:
+    except NOT_READABLE as unreadable:
         words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
         raise JudgeUnavailableError(
             f"expected a chat completion from {redact_url(url)}, got {words!r}"
-        ) from error
+        ) from unreadable
     return reply
 
 
@@ -207,14 +249,23 @@ def no_reply(
         if error.status == 407:
             return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
         return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
+    # aiohttp's text of a response that is none holds the whole URL, with what it asks for.
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    words = " ".join(scrub(text, api_key).split())[:_WORDS]
     return JudgeUnavailableError(
-        f"{start}: {scrub(str(error), api_key) or type(error).__name__}",
+        f"{start}: {words or type(error).__name__}",
         may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
     )
 
 
 def failure(
-    status: int, raw: bytes, url: str, *, headers: Mapping[str, str], api_key: str | None
+    status: int,
+    raw: bytes,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    api_key: str | None,
+    answered: str | None = None,
 ) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
     """The error that an answer other than 200 is.
 
@@ -224,9 +275,14 @@ def failure(
         url: Where from, for messages.
         headers: Of the answer.
         api_key: What must not be in the message, should the server echo it.
+        answered: What came, in words, where that is not the status.
     """
     words = _server_words(raw, api_key)
-    message = f"{redact_url(url)} answered {status}: {words}"
+    message = f"{redact_url(url)} answered {answered or status}: {words}"
+    if status in _REDIRECTS:
+        return JudgeStoppedError(
+            f"{redact_url(url)} answered {status}, {_goal(url, headers, api_key)}"
+        )
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
         return ParameterRefusedError(message, parameter)
@@ -242,6 +298,31 @@ def failure(
             may_be_billed=status in _MAYBE_ANSWERED,
         )
     return JudgeRequestError(message)
+
+
+def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
+    """The error that stands in an answer of 200: what its code or type says, else it can pass."""
+    raw = json.dumps({"error": error}).encode("ascii")
+    status = status_of(error)
+    if status is None:
+        words = _server_words(raw, api_key)
+        return JudgeUnavailableError(f"{redact_url(url)} answered 200 with an error: {words}")
+    answered = f"200 with an error {status}"
+    return failure(status, raw, url, headers={}, api_key=api_key, answered=answered)
+
+
+def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
+    """Where a redirect points to, without secrets, and what to do about it."""
+    try:
+        goal = redact_url(urljoin(url, headers.get("Location", "")))
+    except ValueError:
+        goal = ""
+    words = scrub(goal, api_key).removesuffix("/chat/completions")[:_WORDS]
+    return (
+        f"a redirect to {words!r}, which is not followed: an answer counts from the judge's own "
+        "address alone, and the key goes nowhere else. If that is the judge, set "
+        "LMMS_CAPTIONS_JUDGE_URL to it"
+    )
 
 
 def scrub(text: str, api_key: str | None) -> str:
@@ -263,15 +344,16 @@ def _server_words(raw: bytes, api_key: str | None) -> str:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a ``Retry-After`` header, which holds seconds or a date."""
+    """Seconds of a ``Retry-After`` header, which holds seconds or a date; ``None`` where wild."""
     value = headers.get("Retry-After")
     if not value:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+            return None
+    # What is not a number is not below anything.
+    return max(0.0, seconds) if seconds <= _MOST_RETRY_AFTER_S else None

@@ -142,8 +142,6 @@ def test_half_a_key_is_not_told_either(serve: Callable[..., JudgeServer]) -> Non
 @pytest.mark.parametrize(
     "raw",
     [
-        pytest.param('{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1e999}}',
-                     id="infinite-tokens"),
         pytest.param("[" * 100_000 + "]" * 100_000, id="deep"),
         pytest.param('{"choices":[{"message":{"content":"a"},"logprobs":{"content":'
                      + "[" * 100_000, id="deep-and-cut"),
