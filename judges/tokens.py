@@ -12,8 +12,8 @@ from lmms_eval_captions.judges.request import Reply
 MOST_TOKENS: Final = 10_000_000
 """Of a request or a reply, above which a count is none: ten times the longest context there is."""
 _CHARS_PER_TOKEN: Final = 4.0
-"""Letters of a body that count as a token in an estimate, as in ``lmms-eval-captions estimate``; what
-is not ASCII is escaped, at 6 or more for one."""
+"""Letters of a body that count as a token in an estimate, as in ``lmms-eval-captions estimate``.
+What is not ASCII is escaped, at 6 or more for one."""
 _MOST_CHARS_PER_TOKEN: Final = 16
 """Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
 _PICTURE_TOKENS: Final = 1_500

@@ -59,7 +59,7 @@ _ODD_USAGES = [
     pytest.param('{"prompt_tokens": true, "completion_tokens": false}', id="bool"),
     pytest.param('{"prompt_tokens": 12.5, "completion_tokens": 0.5}', id="fractions"),
     pytest.param('{"prompt_tokens": 1e300, "completion_tokens": 1e300}', id="huge"),
-    pytest.param('{"prompt_tokens": %s, "completion_tokens": 3}' % ("9" * 5000), id="5000-digits"),
+    pytest.param('{"prompt_tokens": ' + "9" * 5000 + "}", id="5000-digits"),
     pytest.param('{"prompt_tokens": {"n": 12}, "completion_tokens": [3]}', id="nested"),
     pytest.param('{"prompt_tokens": "12", "completion_tokens": "3"}', id="numbers-as-text"),
 ]
@@ -68,7 +68,8 @@ _ODD_USAGES = [
 @pytest.mark.parametrize("usage", _ODD_USAGES)
 def test_a_good_reply_with_an_odd_usage_counts(usage: str) -> None:
     """Its text is read, its tokens are whole numbers, and it says that they are no count."""
-    raw = '{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":%s}' % usage
+    choices = '[{"message":{"content":"yes"},"finish_reason":"stop"}]'
+    raw = f'{{"choices":{choices},"usage":{usage}}}'
     reply = read_completion(raw.encode(), _URL, None)
     assert (reply.text, reply.finish_reason, reply.is_estimated) == ("yes", "stop", True)
     for n_tokens in (reply.input_tokens, reply.output_tokens):
