@@ -133,6 +133,17 @@ def test_an_answer_of_15_mb_is_read() -> None:
         assert _ask(server.url).text == text
 
 
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b'"ab"', b"1.5", b"[[]]"])
+def test_an_answer_of_millions_of_values_is_no_completion(value: bytes) -> None:
+    """15 MB of small values would take 400 MB as objects; they are not made."""
+    choices = b",".join([value] * (15 * MB // (len(value) + 1)))
+    with RawServer(_write(http(b'{"choices":[' + choices + b"]}"))) as server, _at_most(120 * MB):
+        error = _refused(server.url)
+    assert isinstance(error, JudgeUnavailableError)
+    assert "expected a chat completion" in str(error)
+    assert len(str(error)) < 500
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
 def test_a_packed_answer_is_read(pack: Callable[[bytes], bytes]) -> None:
     """As gateways send it."""
