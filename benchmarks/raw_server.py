@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
-
-MOST_HEAD_BYTES: Final = 2**16
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +68,13 @@ class RawServer:
 
     Args:
         answer: Called for each request, one after the other on a connection.
-        tls: Speak TLS with this context.
-        greeting: Sent as soon as a connection is there, before anything is asked.
     """
 
-    def __init__(
-        self, answer: Answer, *, tls: ssl.SSLContext | None = None, greeting: bytes = b""
-    ) -> None:
+    def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.n_connections = 0
         self.n_requests = 0
         self.port = 0
-        self._tls = tls
-        self._greeting = greeting
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -91,8 +82,7 @@ class RawServer:
     @property
     def url(self) -> str:
         """Base URL for ``LMMS_CAPTIONS_JUDGE_URL``."""
-        scheme = "https" if self._tls is not None else "http"
-        return f"{scheme}://127.0.0.1:{self.port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> RawServer:
         self._thread.start()
@@ -105,7 +95,7 @@ class RawServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        make = asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls, backlog=1024)
+        make = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
         server = self._loop.run_until_complete(make)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
@@ -125,7 +115,6 @@ class RawServer:
         connection, nth = self.n_connections, 0
         self.n_connections += 1
         try:
-            writer.write(self._greeting)
             while not writer.is_closing():
                 asked = await _read(reader, connection, nth)
                 nth += 1

@@ -20,6 +20,7 @@ from typing import Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.answers import scrub
 from lmms_eval_captions.judges.batch_api import BatchApi, State
 from lmms_eval_captions.judges.batch_group import Group, line_of
 from lmms_eval_captions.judges.batch_ledger import Ledger, SentBatch
@@ -30,7 +31,6 @@ from lmms_eval_captions.judges.batch_results import (
     why_missing,
     words_of,
 )
-from lmms_eval_captions.judges.client import scrub
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.tokens import counted

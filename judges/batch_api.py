@@ -17,7 +17,7 @@ from typing import IO, Final
 import aiohttp
 from loguru import logger
 
-from lmms_eval_captions.judges.client import failure, no_reply, scrub
+from lmms_eval_captions.judges.answers import failure, no_reply, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 from lmms_eval_captions.judges.settings import proxy_of
 from lmms_eval_captions.judges.wire import (

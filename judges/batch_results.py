@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
 
-from lmms_eval_captions.judges.client import failure, read_completion, scrub
+from lmms_eval_captions.judges.answers import failure, read_completion, scrub
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,

@@ -10,8 +10,9 @@ from typing import TypeVar
 import pytest
 
 from judge_server import JudgeServer
+from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.batch_api import BatchApi
-from lmms_eval_captions.judges.client import ChatClient, failure, read_completion
+from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     JudgeUnavailableError,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.client import failure, read_completion
+from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,

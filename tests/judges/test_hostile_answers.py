@@ -249,26 +249,6 @@ def test_nonsense_on_the_wire_can_pass_and_hangs_nothing(answer: Answer) -> None
     assert len(str(error)) < 1000
 
 
-def test_a_server_that_speaks_first_is_refused() -> None:
-    """What it says was asked by nobody."""
-    with RawServer(_write(http(completion("yes"))), greeting=http(completion("no"))) as server:
-
-        async def run() -> list[str]:
-            client = ChatClient((server.url,), None)
-            texts = []
-            for _ in range(5):
-                try:
-                    texts.append((await client.complete(BODY, timeout_s=2.0)).text)
-                except JudgeUnavailableError as error:
-                    texts.append(str(error))
-            await client.close()
-            return texts
-
-        texts = asyncio.run(run())
-    # On a new connection it may come after the request, and then nothing shows that it is none.
-    assert any("not asked for" in text for text in texts) or set(texts) == {"no"}
-
-
 def test_plain_text_where_tls_is_expected_can_pass() -> None:
     """A wrong scheme is said in words, within the time-out."""
     with RawServer(_write(http(completion("yes")))) as server:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EngineFactory
+from lmms_eval_captions.judges.answers import read_completion
 from lmms_eval_captions.judges.budget import Budget, CappedClient
-from lmms_eval_captions.judges.client import read_completion
 from lmms_eval_captions.judges.engine import Engine
 from lmms_eval_captions.judges.meter import Meter
 from lmms_eval_captions.judges.prices import load_prices
