@@ -9,9 +9,9 @@ in the completion's ``id``) can be told to be out of step then, see :class:`Requ
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from typing import IO, TYPE_CHECKING, Final
@@ -32,12 +32,14 @@ MOST_FILE_BYTES: Final = 4 * 2**30
 """Largest file of a batch."""
 _MOST_ERROR_BYTES: Final = 2**16
 """Of an answer other than 200, all that is looked at."""
+_PIECE_BYTES: Final = 2**18
+"""Of an answer, unpacked at once."""
 _KEPT_S: Final = 30.0
 """Seconds that a connection is kept for the next request."""
 
 
 class OutOfStepError(aiohttp.ClientConnectionError):
-    """A server sent more than it was asked for; nothing was sent on that connection since."""
+    """A server sent more than it was asked for, or the answer to another request."""
 
 
 class TooLargeError(aiohttp.ClientPayloadError):
@@ -61,7 +63,8 @@ def open_session(
         reuse: Whether a connection serves more than one request.
     """
     return aiohttp.ClientSession(
-        # What can be unpacked here whatever is installed.
+        # Unpacked here, piece by piece: how much aiohttp unpacks at once depends on its version.
+        auto_decompress=False,
         headers={"Accept-Encoding": "gzip, deflate", **headers},
         connector=_InStepConnector(
             limit=0, force_close=not reuse, keepalive_timeout=_KEPT_S if reuse else None
@@ -97,19 +100,27 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
 
     Raises:
         TooLargeError: If an answer of 200 is larger than 16 MB.
+        aiohttp.ClientPayloadError: If one cannot be unpacked.
     """
     is_good = response.status == 200
     most_bytes = MOST_BYTES if is_good else _MOST_ERROR_BYTES
-    chunks: list[bytes] = []
+    pieces: list[bytes] = []
     n_bytes = 0
-    while chunk := await response.content.readany():
-        chunks.append(chunk)
-        n_bytes += len(chunk)
-        if n_bytes > most_bytes:
-            if is_good:
-                raise _too_large(most_bytes)
-            break
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    try:
+        unpack = _unpacker(response)
+        while n_bytes <= most_bytes and (chunk := await response.content.readany()):
+            for piece in (chunk,) if unpack is None else unpack(chunk):
+                pieces.append(piece)
+                n_bytes += len(piece)
+                if n_bytes > most_bytes:
+                    break
+    except aiohttp.ClientPayloadError:
+        # What an error's status says counts whatever becomes of its words.
+        if is_good:
+            raise
+    if is_good and n_bytes > most_bytes:
+        raise _too_large(most_bytes)
+    return b"".join(pieces)
 
 
 async def save_answer(response: aiohttp.ClientResponse, file: IO[bytes]) -> None:
@@ -117,13 +128,49 @@ async def save_answer(response: aiohttp.ClientResponse, file: IO[bytes]) -> None
 
     Raises:
         TooLargeError: If it is larger than 4 GB.
+        aiohttp.ClientPayloadError: If it cannot be unpacked.
     """
+    unpack = _unpacker(response)
     n_bytes = 0
     while chunk := await response.content.readany():
-        n_bytes += len(chunk)
-        if n_bytes > MOST_FILE_BYTES:
-            raise _too_large(MOST_FILE_BYTES)
-        file.write(chunk)
+        for piece in (chunk,) if unpack is None else unpack(chunk):
+            n_bytes += len(piece)
+            if n_bytes > MOST_FILE_BYTES:
+                raise _too_large(MOST_FILE_BYTES)
+            file.write(piece)
+
+
+def _unpacker(response: aiohttp.ClientResponse) -> Callable[[bytes], Iterator[bytes]] | None:
+    """What unpacks the chunks of an answer, ``None`` where it is not packed.
+
+    Raises:
+        aiohttp.ClientPayloadError: If it is packed in a way that was not asked for.
+    """
+    name = response.headers.get("Content-Encoding", "").strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name not in ("gzip", "x-gzip", "deflate"):
+        raise aiohttp.ClientPayloadError(f"an answer packed as {name[:40]!r}, not as asked for")
+    # ``deflate`` comes with the header of zlib, or without one.
+    stream = None if name == "deflate" else zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def unpack(chunk: bytes) -> Iterator[bytes]:
+        nonlocal stream
+        if stream is None:
+            has_header = chunk[0] & 0x0F == zlib.DEFLATED
+            stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        try:
+            while not stream.eof:
+                piece = stream.decompress(chunk, _PIECE_BYTES)
+                chunk = stream.unconsumed_tail
+                if piece:
+                    yield piece
+                elif not chunk:
+                    break
+        except zlib.error as error:
+            raise aiohttp.ClientPayloadError(f"an answer that is no {name}: {error}") from error
+
+    return unpack
 
 
 def _too_large(most_bytes: int) -> TooLargeError:
@@ -145,13 +192,14 @@ class RequestNames:
 
         A gateway that caches answers repeats the name of an earlier request for the same body.
         """
-        digest = hashlib.blake2b(body, digest_size=8).hexdigest()
-        return f"{self._start}{digest}-{next(self._numbers):x}"
+        return f"{self._start}{zlib.crc32(body):08x}-{next(self._numbers):x}"
 
     def is_of_another(self, name: str, response: aiohttp.ClientResponse, raw: bytes) -> bool:
         """Whether an answer repeats the name that a request for another body had."""
+        header = response.headers.get(self.HEADER, "")
+        if self._start_raw not in raw and self._start not in header:
+            return False
         of_body = name[: name.rindex("-") + 1]
-        repeated = response.headers.get(self.HEADER, "")
-        if repeated.startswith(self._start) and not repeated.startswith(of_body):
-            return True
-        return self._start_raw in raw and of_body.encode() not in raw
+        return (self._start in header and of_body not in header) or (
+            self._start_raw in raw and of_body.encode() not in raw
+        )

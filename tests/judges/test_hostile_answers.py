@@ -166,6 +166,22 @@ def test_an_endless_error_is_what_its_status_says(status: int, kind: type[JudgeE
     assert f"answered {status}: no, because of this" in str(error)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(http(b"abc", 401, "Content-Encoding: br\r\n"), id="brotli"),
+        pytest.param(http(b"abc", 401, "Content-Encoding: gzip\r\n"), id="no-gzip"),
+        pytest.param(http(b"no key", 401, n_bytes=99), id="cut"),
+    ],
+)
+def test_an_error_that_cannot_be_read_is_what_its_status_says(answer: bytes) -> None:
+    """A wrong key is one, whatever becomes of the words around it."""
+    with RawServer(_write(answer)) as server:
+        error = _refused(server.url)
+    assert isinstance(error, JudgeStoppedError)
+    assert "answered 401" in str(error)
+
+
 _HEAD = b"HTTP/1.1 200 OK\r\n"
 _GARBAGE = bytes(range(256)) * 64
 
