@@ -13,12 +13,14 @@ import hashlib
 import json
 import time
 from collections.abc import Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.answers import scrub
 from lmms_eval_captions.judges.batch_api import BatchApi, State
 from lmms_eval_captions.judges.batch_group import Group, line_of
 from lmms_eval_captions.judges.batch_ledger import Ledger, SentBatch
@@ -29,9 +31,9 @@ from lmms_eval_captions.judges.batch_results import (
     why_missing,
     words_of,
 )
-from lmms_eval_captions.judges.client import scrub
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.tokens import counted
 
 BATCH_CONCURRENCY: Final = 250_000
 """Requests that may wait at once in this mode: all of a run. Each takes about 12 KB of memory, so
@@ -124,7 +126,7 @@ class BatchClient:
         if future is None:
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
             self._line_up(custom_id, body)
-        return await asyncio.shield(future)
+        return counted(await asyncio.shield(future), body)
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""
@@ -287,8 +289,11 @@ class BatchClient:
     async def _answer(self, sent: SentBatch, state: State) -> None:
         """Answer the requests of a batch that ended, those that wait."""
         files = [state.get(name) for name in ("output_file_id", "error_file_id")]
-        raws = [await self._api.content(str(file)) for file in files if file]
-        outcomes = read_results(raws, self._api.url, self._api_key)
+        with ExitStack() as opened:
+            contents = [
+                opened.enter_context(await self._api.content(str(file))) for file in files if file
+            ]
+            outcomes = read_results(contents, self._api.url, self._api_key)
         missing = why_missing(state, self._api_key)
         failed = [i for i in sent.ids if not isinstance(outcomes.get(i), Reply)]
         n_asked = len(sent.ids)

@@ -11,14 +11,20 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from typing import Final
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
 
 import aiohttp
 from loguru import logger
 
-from lmms_eval_captions.judges.client import CONNECT_TIMEOUT_S, failure, no_reply, scrub
+from lmms_eval_captions.judges.answers import failure, no_reply, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 from lmms_eval_captions.judges.settings import proxy_of
+from lmms_eval_captions.judges.wire import (
+    open_session,
+    read_answer,
+    save_answer,
+)
 
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata of a batch that holds our name for it."""
@@ -27,6 +33,8 @@ _TIMEOUT_S: Final = 900.0
 _MAX_WAIT_S: Final = 60.0
 _PAGE: Final = 100
 _MOST_PAGES: Final = 50
+_MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
+"""Of a file that is downloaded; a larger one goes to disk."""
 
 State = Mapping[str, object]
 """A batch as the provider describes it."""
@@ -50,9 +58,9 @@ class BatchApi:
         self._patience_s = patience_s
         self._backoff_s = backoff_s
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
-        self._session = aiohttp.ClientSession(
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
+        self._session = open_session(
+            {"Authorization": f"Bearer {api_key}"} if api_key else {},
+            timeout_s=_TIMEOUT_S,
         )
         self._proxy = proxy_of(url)
 
@@ -126,19 +134,26 @@ class BatchApi:
         """A batch as it is now."""
         return self._object(await self._get(f"/batches/{batch_id}"))
 
-    async def content(self, file_id: str) -> bytes:
-        """Content of a file."""
-        return await self._get(f"/files/{file_id}/content")
+    async def content(self, file_id: str) -> IO[bytes]:
+        """A file, of 4 GB at most, on disk where it is large; to be closed by the caller."""
+        file = SpooledTemporaryFile(_MOST_IN_MEMORY_BYTES)  # noqa: SIM115 - the caller's
+        try:
+            await self._get(f"/files/{file_id}/content", file)
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
 
-    async def _get(self, path: str) -> bytes:
+    async def _get(self, path: str, file: IO[bytes] | None = None) -> bytes:
         deadline_s, n_failed = time.monotonic() + self._patience_s, 0
         while True:
             try:
-                return await self._once("GET", path)
+                return await self._once("GET", path, file=file)
             except JudgeUnavailableError as error:
                 n_failed += 1
                 await self._pause(n_failed, deadline_s, error)
@@ -153,8 +168,13 @@ class BatchApi:
         await asyncio.sleep(max(wait_s * self._random.uniform(0.5, 1.0), asked_s))
 
     async def _once(
-        self, method: str, path: str, content: aiohttp.FormData | Mapping[str, object] | None = None
+        self,
+        method: str,
+        path: str,
+        content: aiohttp.FormData | Mapping[str, object] | None = None,
+        file: IO[bytes] | None = None,
     ) -> bytes:
+        """The body of an answer of 200; empty where it goes into a file."""
         url = f"{self.url}{path}"
         # aiohttp's own argument for JSON would override the type of a form.
         body = {"data": content} if isinstance(content, aiohttp.FormData) else {"json": content}
@@ -163,9 +183,15 @@ class BatchApi:
                 method,
                 url,
                 proxy=self._proxy,
+                allow_redirects=False,
                 **(body if content is not None else {}),
             ) as response:
-                raw = await response.read()
+                if file is not None and response.status == 200:
+                    file.seek(0)
+                    file.truncate()
+                    await save_answer(response, file)
+                    return b""
+                raw = await read_answer(response)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             raise no_reply(error, url, timeout_s=_TIMEOUT_S, api_key=self._api_key) from error
         if response.status != 200:

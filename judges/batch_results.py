@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Final
 
-from lmms_eval_captions.judges.client import failure, read_completion, scrub
+from lmms_eval_captions.judges.answers import failure, read_completion, scrub
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -14,6 +14,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
 )
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.wire import MOST_BYTES
 
 Outcome = Reply | JudgeError
 
@@ -22,11 +23,11 @@ _ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
 _WORDS: Final = 300
 
 
-def read_results(raws: Iterable[bytes], url: str, api_key: str | None) -> dict[str, Outcome]:
+def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> dict[str, Outcome]:
     """What came of each request, by ``custom_id``.
 
     Args:
-        raws: Content of the batch's output and error files.
+        files: The batch's output and error files, a JSON object a line.
         url: Base URL of the endpoint, for messages.
         api_key: What must not be in a text, should the provider echo it.
 
@@ -34,8 +35,8 @@ def read_results(raws: Iterable[bytes], url: str, api_key: str | None) -> dict[s
         Requests that were never begun, and lines that cannot be read, are left out.
     """
     outcomes: dict[str, Outcome] = {}
-    for raw in raws:
-        for line in raw.splitlines():
+    for file in files:
+        for line in _lines(file):
             try:
                 record = json.loads(line)
                 outcome = _outcome(record, url, api_key)
@@ -72,6 +73,16 @@ def words_of(state: Mapping[str, object], api_key: str | None) -> str:
     """The first errors of a batch in one line, without the key."""
     texts = [f"{code}: {message}" for code, message in errors_of(state)[:3]]
     return scrub("; ".join(texts), api_key)[:_WORDS] or "the provider gives no reason"
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Lines of a file but those that are larger than an answer may be."""
+    while line := file.readline(MOST_BYTES + 1):
+        if len(line) <= MOST_BYTES:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MOST_BYTES)
 
 
 def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None) -> Outcome | None:

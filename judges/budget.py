@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, JudgeUnavailableError
 from lmms_eval_captions.judges.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.tokens import pictures_in
 
 SAFE_CHARS_PER_TOKEN: Final = 2.0
 """Characters of a body that count as a token in a worst case. English text has more than 4; what is
@@ -71,7 +72,7 @@ class Budget:
                 "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
             )
         most = payload.get("max_completion_tokens") or payload.get("max_tokens")
-        n_pictures, n_letters = _pictures(payload)
+        n_pictures, n_letters = pictures_in(payload)
         cost = self._prices.cost_usd(
             model,
             input_tokens=(len(body) - n_letters) / SAFE_CHARS_PER_TOKEN
@@ -108,7 +109,10 @@ class Budget:
         self._settled.set()
 
     def billed_usd(self, body: bytes, reply: Reply, worst_usd: float) -> float:
-        """What a reply cost; its worst case where the endpoint does not say."""
+        """What a reply cost; its worst case at least where the endpoint does not say.
+
+        So an odd count, or one too small to be true, never leaves more to be spent.
+        """
         if not reply.input_tokens:
             return worst_usd
         cost = self._prices.cost_usd(
@@ -117,7 +121,9 @@ class Budget:
             output_tokens=reply.output_tokens,
             mode=self._mode,
         )
-        return worst_usd if cost is None else cost
+        if cost is None:
+            return worst_usd
+        return max(cost, worst_usd) if reply.is_estimated else cost
 
     def _words(self, cost_usd: float) -> str:
         return (
@@ -166,16 +172,3 @@ class CappedClient:
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
-
-
-def _pictures(payload: object) -> tuple[int, int]:
-    """Pictures in a request, and the letters that they are written with."""
-    n_pictures = n_letters = 0
-    messages = payload.get("messages") if isinstance(payload, dict) else None
-    for message in messages or ():
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            if part.get("type") == "image_url":
-                n_pictures += 1
-                n_letters += len(part["image_url"]["url"])
-    return n_pictures, n_letters

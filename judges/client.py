@@ -7,47 +7,28 @@ is 193,650 calls: so the hot path is a bare session.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
+from loguru import logger
 from yarl import URL
 
-from lmms_eval_captions.judges.errors import (
-    JudgeRequestError,
-    JudgeStoppedError,
-    JudgeUnavailableError,
-    ParameterRefusedError,
-)
-from lmms_eval_captions.judges.logprobs import number_tokens
-from lmms_eval_captions.judges.refusals import refused_parameter
+from lmms_eval_captions.judges.answers import failure, no_reply, read_completion
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.tokens import counted
+from lmms_eval_captions.judges.wire import (
+    OutOfStepError,
+    RequestNames,
+    open_session,
+    read_answer,
+    timeout_of,
+)
 
-_HINTS: Final = {
-    401: "check OPENAI_API_KEY",
-    402: "the account has nothing left to pay with",
-    403: "the key may not use this model or endpoint",
-    404: "check the model's name (LMMS_CAPTIONS_JUDGE) and LMMS_CAPTIONS_JUDGE_URL",
-    407: "check the user and password in the environment's proxy",
-}
-_PASSING: Final = {408, 425, 429}
-_MAYBE_ANSWERED: Final = {408, 502, 504, 524}
-"""Statuses of a gateway that may hide an answer, and its bill."""
-_REFUSING: Final = {400, 403, 404, 422}
-CONNECT_TIMEOUT_S: Final = 20.0
-"""Seconds until a connection must be there."""
 _DOWN_FOR_S: Final = 10.0
-_WORDS: Final = 300
-_NOT_READABLE: Final = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
-"""What a body of another shape raises; the last two an infinite count and JSON of great depth."""
 
 
 @dataclass(slots=True)
@@ -58,6 +39,8 @@ class _Replica:
     session: aiohttp.ClientSession
     in_flight: int = 0
     down_until_s: float = 0.0
+    left: list[aiohttp.ClientSession] = field(default_factory=list)
+    """Sessions whose connections are used no more."""
 
 
 class ChatClient:
@@ -70,9 +53,10 @@ class ChatClient:
 
     def __init__(self, urls: tuple[str, ...], api_key: str | None) -> None:
         self._api_key = api_key
-        headers = {"Content-Type": "application/json"}
+        self._names = RequestNames()
+        self._headers = {"Content-Type": "application/json"}
         if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
+            self._headers["Authorization"] = f"Bearer {api_key}"
         # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
         # key where a .netrc names the host.
         self._replicas = [
@@ -80,11 +64,7 @@ class ChatClient:
                 url=f"{url}/chat/completions",
                 parsed=URL(f"{url}/chat/completions"),
                 proxy=proxy_of(url),
-                session=aiohttp.ClientSession(
-                    headers=headers,
-                    connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                ),
+                session=open_session(self._headers),
             )
             for url in urls
         ]
@@ -117,7 +97,7 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            return read_completion(raw, replica.url, self._api_key)
+            return counted(read_completion(raw, replica.url, self._api_key), body)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
@@ -126,152 +106,48 @@ class ChatClient:
     async def close(self) -> None:
         """Close every connection."""
         for replica in self._replicas:
-            await replica.session.close()
+            for session in (*replica.left, replica.session):
+                await session.close()
 
     async def _post(
         self, replica: _Replica, body: bytes, timeout_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
-        post = replica.session.post(
-            replica.parsed, data=body, timeout=_timeout(timeout_s), proxy=replica.proxy
-        )
         try:
-            async with post as response:
-                return response.status, response.headers, await response.read()
+            return await self._once(replica, body, timeout_s)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            if isinstance(error, OutOfStepError) and not replica.left:
+                self._leave(replica, error)
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
             raise no_reply(
                 error, replica.url, timeout_s=timeout_s, api_key=self._api_key
             ) from error
 
+    async def _once(
+        self, replica: _Replica, body: bytes, timeout_s: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        session, name = replica.session, self._names.draw(body)
+        async with session.post(
+            replica.parsed,
+            data=body,
+            headers={RequestNames.HEADER: name},
+            timeout=timeout_of(timeout_s),
+            proxy=replica.proxy,
+            allow_redirects=False,
+        ) as response:
+            raw = await read_answer(response)
+        if self._names.is_of_another(name, response, raw):
+            raise OutOfStepError("the server sent the answer to another request")
+        if session is not replica.session:
+            raise OutOfStepError("the server was out of step when this answer came")
+        return response.status, response.headers, raw
 
-@cache
-def _timeout(total_s: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S)
-
-
-def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
-    """The reply in a chat completion.
-
-    Args:
-        raw: JSON as it came.
-        url: Where from, for messages.
-        api_key: What must not be in the reply, should the server echo it.
-
-    Raises:
-        JudgeUnavailableError: If it is no chat completion.
-    """
-    try:
-        payload = json.loads(raw)
-        choice = payload["choices"][0]
-        text = choice["message"]["content"]
-        usage = payload.get("usage") or {}
-        logprobs = choice.get("logprobs")
-        words = scrub(text if isinstance(text, str) else "", api_key)
-        reply = Reply(
-            text=words,
-            finish_reason=choice.get("finish_reason"),
-            input_tokens=int(usage.get("prompt_tokens") or 0),
-            output_tokens=int(usage.get("completion_tokens") or 0),
-            logprobs=number_tokens(logprobs, words) if logprobs else None,
+    def _leave(self, replica: _Replica, error: OutOfStepError) -> None:
+        """Use no connection to a replica twice, and none of those that are there."""
+        logger.warning(
+            "{}: {}; so as not to take it for the answer to something else, each request has a "
+            "connection of its own from here on, and those under way are sent again",
+            redact_url(replica.url),
+            error,
         )
-    except _NOT_READABLE as error:
-        words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
-        raise JudgeUnavailableError(
-            f"expected a chat completion from {redact_url(url)}, got {words!r}"
-        ) from error
-    return reply
-
-
-def no_reply(
-    error: Exception, url: str, *, timeout_s: float, api_key: str | None
-) -> JudgeUnavailableError | JudgeStoppedError:
-    """The error that a connection's failure is.
-
-    Args:
-        error: What aiohttp raised.
-        url: Where to.
-        timeout_s: Seconds until the reply had to be complete.
-        api_key: What must not be in the message.
-    """
-    start = f"no reply from {redact_url(url)}"
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return JudgeUnavailableError(
-            f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
-            may_be_billed=False,
-        )
-    if isinstance(error, asyncio.TimeoutError):
-        return JudgeUnavailableError(f"{start} within {timeout_s:g} s")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        # Its own text holds the proxy's URL, with user and password.
-        words = f"the proxy answered {error.status}"
-        if error.status == 407:
-            return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
-        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
-    return JudgeUnavailableError(
-        f"{start}: {scrub(str(error), api_key) or type(error).__name__}",
-        may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
-    )
-
-
-def failure(
-    status: int, raw: bytes, url: str, *, headers: Mapping[str, str], api_key: str | None
-) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
-    """The error that an answer other than 200 is.
-
-    Args:
-        status: HTTP status.
-        raw: Body of the answer.
-        url: Where from, for messages.
-        headers: Of the answer.
-        api_key: What must not be in the message, should the server echo it.
-    """
-    words = _server_words(raw, api_key)
-    message = f"{redact_url(url)} answered {status}: {words}"
-    parameter = refused_parameter(words) if status in _REFUSING else None
-    if parameter is not None:
-        return ParameterRefusedError(message, parameter)
-    if status in _HINTS:
-        return JudgeStoppedError(f"{message} ({_HINTS[status]})")
-    if status == 429 and b"insufficient_quota" in raw:
-        return JudgeStoppedError(f"{message} ({_HINTS[402]})")
-    if status in _PASSING or status >= 500:
-        return JudgeUnavailableError(
-            message,
-            retry_after_s=_retry_after_s(headers),
-            rate_limited=status == 429,
-            may_be_billed=status in _MAYBE_ANSWERED,
-        )
-    return JudgeRequestError(message)
-
-
-def scrub(text: str, api_key: str | None) -> str:
-    """A server's text without the key: servers echo keys in error messages."""
-    return text.replace(api_key, "[key]") if api_key else text
-
-
-def _server_words(raw: bytes, api_key: str | None) -> str:
-    """The human part of an error body, without the key, shortened."""
-    text = raw.decode("utf-8", "replace").strip()
-    try:
-        payload = json.loads(text)
-        error = payload.get("error", payload) if isinstance(payload, dict) else payload
-        text = error.get("message") or text if isinstance(error, dict) else str(error)
-    except (ValueError, RecursionError):
-        pass
-    # Shortened last: half a key must not stay.
-    return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a ``Retry-After`` header, which holds seconds or a date."""
-    value = headers.get("Retry-After")
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+        replica.left.append(replica.session)
+        replica.session = open_session(self._headers, reuse=False)

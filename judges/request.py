@@ -116,6 +116,8 @@ class Reply:
     """The tokens that write numbers, where the request asked for ``logprobs`` and got them."""
     refused: tuple[str, ...] = ()
     """Parameters that were to be sent and that the model does not take: it was asked without."""
+    is_estimated: bool = False
+    """Whether its tokens are not those that the endpoint counts; not stored."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""

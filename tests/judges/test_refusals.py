@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lmms_eval_captions.judges.client import failure
+from lmms_eval_captions.judges.answers import failure
 from lmms_eval_captions.judges.errors import JudgeRequestError, ParameterRefusedError
 
 _GEMINI = [

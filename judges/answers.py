@@ -1,0 +1,222 @@
+"""What an answer over HTTP is: the reply that it holds, or the error that it stands for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urljoin
+
+import aiohttp
+
+from lmms_eval_captions.judges.completion import (
+    NOT_READABLE,
+    decode,
+    error_in,
+    finish_reason_in,
+    status_of,
+    text_in,
+)
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+    ParameterRefusedError,
+)
+from lmms_eval_captions.judges.logprobs import number_tokens
+from lmms_eval_captions.judges.refusals import refused_parameter
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.settings import redact_url
+from lmms_eval_captions.judges.tokens import count_of
+from lmms_eval_captions.judges.wire import CONNECT_TIMEOUT_S
+
+_HINTS: Final = {
+    401: "check OPENAI_API_KEY",
+    402: "the account has nothing left to pay with",
+    403: "the key may not use this model or endpoint",
+    404: "check the model's name (LMMS_CAPTIONS_JUDGE) and LMMS_CAPTIONS_JUDGE_URL",
+    407: "check the user and password in the environment's proxy",
+}
+_PASSING: Final = {408, 425, 429}
+_MAYBE_ANSWERED: Final = {408, 502, 504, 524}
+"""Statuses of a gateway that may hide an answer, and its bill."""
+_REFUSING: Final = {400, 403, 404, 422}
+_WORDS: Final = 300
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_MOST_RETRY_AFTER_S: Final = 24 * 3600.0
+"""A server that asks to wait for longer does not mean it."""
+
+
+def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
+    """The reply in a chat completion.
+
+    Args:
+        raw: JSON as it came.
+        url: Where from, for messages.
+        api_key: What must not be in the reply, should the server echo it.
+
+    Raises:
+        JudgeUnavailableError: If it is no chat completion.
+    """
+    try:
+        payload = decode(raw)
+        error = error_in(payload)
+        if error is not None:
+            raise _error_within(error, url, api_key)
+        choice = payload["choices"][0]  # type: ignore[index]  # else it raises
+        usage, logprobs = payload.get("usage"), choice.get("logprobs")  # type: ignore[attr-defined]
+        counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+        words = scrub(text_in(choice), api_key)
+        reply = Reply(
+            text=words,
+            finish_reason=finish_reason_in(choice),
+            input_tokens=counts[0] or 0,
+            output_tokens=counts[1] or 0,
+            logprobs=number_tokens(logprobs, words) if logprobs else None,
+            is_estimated=None in counts,
+        )
+    except NOT_READABLE as unreadable:
+        words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
+        raise JudgeUnavailableError(
+            f"expected a chat completion from {redact_url(url)}, got {words!r}"
+        ) from unreadable
+    return reply
+
+
+def no_reply(
+    error: Exception, url: str, *, timeout_s: float, api_key: str | None
+) -> JudgeUnavailableError | JudgeStoppedError:
+    """The error that a connection's failure is.
+
+    Args:
+        error: What aiohttp raised.
+        url: Where to.
+        timeout_s: Seconds until the reply had to be complete.
+        api_key: What must not be in the message.
+    """
+    start = f"no reply from {redact_url(url)}"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return JudgeUnavailableError(
+            f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
+            may_be_billed=False,
+        )
+    if isinstance(error, asyncio.TimeoutError):
+        return JudgeUnavailableError(f"{start} within {timeout_s:g} s")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        # Its own text holds the proxy's URL, with user and password.
+        words = f"the proxy answered {error.status}"
+        if error.status == 407:
+            return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
+        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
+    # aiohttp's text of a response that is none holds the whole URL, with what it asks for.
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    words = " ".join(scrub(text, api_key).split())[:_WORDS]
+    return JudgeUnavailableError(
+        f"{start}: {words or type(error).__name__}",
+        may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
+    )
+
+
+def failure(
+    status: int,
+    raw: bytes,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    api_key: str | None,
+    answered: str | None = None,
+) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
+    """The error that an answer other than 200 is.
+
+    Args:
+        status: HTTP status.
+        raw: Body of the answer.
+        url: Where from, for messages.
+        headers: Of the answer.
+        api_key: What must not be in the message, should the server echo it.
+        answered: What came, in words, where that is not the status.
+    """
+    words = _server_words(raw, api_key)
+    message = f"{redact_url(url)} answered {answered or status}: {words}"
+    if status in _REDIRECTS:
+        return JudgeStoppedError(
+            f"{redact_url(url)} answered {status}, {_goal(url, headers, api_key)}"
+        )
+    parameter = refused_parameter(words) if status in _REFUSING else None
+    if parameter is not None:
+        return ParameterRefusedError(message, parameter)
+    if status in _HINTS:
+        return JudgeStoppedError(f"{message} ({_HINTS[status]})")
+    if status == 429 and b"insufficient_quota" in raw:
+        return JudgeStoppedError(f"{message} ({_HINTS[402]})")
+    if status in _PASSING or status >= 500:
+        return JudgeUnavailableError(
+            message,
+            retry_after_s=_retry_after_s(headers),
+            rate_limited=status == 429,
+            may_be_billed=status in _MAYBE_ANSWERED,
+        )
+    return JudgeRequestError(message)
+
+
+def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
+    """The error that stands in an answer of 200: what its code or type says, else it can pass."""
+    raw = json.dumps({"error": error}).encode("ascii")
+    status = status_of(error)
+    if status is None:
+        words = _server_words(raw, api_key)
+        return JudgeUnavailableError(f"{redact_url(url)} answered 200 with an error: {words}")
+    answered = f"200 with an error {status}"
+    return failure(status, raw, url, headers={}, api_key=api_key, answered=answered)
+
+
+def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
+    """Where a redirect points to, without secrets, and what to do about it."""
+    try:
+        goal = redact_url(urljoin(url, headers.get("Location", "")))
+    except ValueError:
+        goal = ""
+    words = scrub(goal, api_key).removesuffix("/chat/completions")[:_WORDS]
+    return (
+        f"a redirect to {words!r}, which is not followed: an answer counts from the judge's own "
+        "address alone, and the key goes nowhere else. If that is the judge, set "
+        "LMMS_CAPTIONS_JUDGE_URL to it"
+    )
+
+
+def scrub(text: str, api_key: str | None) -> str:
+    """A server's text without the key: servers echo keys in error messages."""
+    return text.replace(api_key, "[key]") if api_key else text
+
+
+def _server_words(raw: bytes, api_key: str | None) -> str:
+    """The human part of an error body, without the key, shortened."""
+    text = raw.decode("utf-8", "replace").strip()
+    try:
+        payload = json.loads(text)
+        error = payload.get("error", payload) if isinstance(payload, dict) else payload
+        text = error.get("message") or text if isinstance(error, dict) else str(error)
+    except (ValueError, RecursionError):
+        pass
+    # Shortened last: half a key must not stay.
+    return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds of a ``Retry-After`` header, which holds seconds or a date; ``None`` where wild."""
+    value = headers.get("Retry-After")
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+            return None
+    # What is not a number is not below anything.
+    return max(0.0, seconds) if seconds <= _MOST_RETRY_AFTER_S else None
