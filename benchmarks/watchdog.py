@@ -261,8 +261,13 @@ def wrongs(run: Run, calm: Run, *, for_good: bool) -> list[str]:
 
 
 def _is_told(reason: str) -> bool:
-    """Whether a reason says what was thrown, or what it makes of a reply where one is read."""
-    words = ("unreadable reply", "expected a chat completion", "gave no reply to any request")
+    """Whether a reason says what was thrown, what came of that, or what it makes of a reply."""
+    words = (
+        "Error(",
+        "unreadable reply",
+        "expected a chat completion",
+        "gave no reply to any request",
+    )
     names = (error.__name__ for error in EXCEPTIONS)
     return MARK in reason or any(one in reason for one in (*words, *names))
 
@@ -295,6 +300,7 @@ class Campaign:
         kinds: Of places.
         share: Of the places, in (0, 1].
         n_exceptions: Kinds of exception a place, <= 5.
+        only: Words of the places.
         every_world: Whether a place is thrown at in every world that passes it, not in one alone.
         seed: Of the shares, and of when something is thrown.
     """
@@ -303,6 +309,7 @@ class Campaign:
     share: float = 1.0
     n_exceptions: int = 1
     every_world: bool = False
+    only: str = ""
     seed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -323,6 +330,7 @@ class Campaign:
                 number: n_times
                 for number, n_times in TRAP.passed.items()
                 if _is_looked_at(PLACES[number], self.kinds)
+                and self.only in str(PLACES[number])
                 and (self.every_world or number not in self._done)
             }
             self._done |= passed.keys()
@@ -379,6 +387,7 @@ def main() -> int:
         action="store_true",
         help="throw at a place in every world that passes it, not in the first alone",
     )
+    parser.add_argument("--only", default="", help="words of the places, such as Places.fill")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logger.remove()
@@ -391,6 +400,7 @@ def main() -> int:
         share=arguments.share,
         n_exceptions=arguments.exceptions,
         every_world=arguments.every_world,
+        only=arguments.only,
         seed=arguments.seed,
     )
     for name in arguments.worlds.split(","):
