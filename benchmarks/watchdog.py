@@ -267,6 +267,7 @@ def _is_told(reason: str) -> bool:
         "unreadable reply",
         "expected a chat completion",
         "gave no reply to any request",
+        "without a reply to this request",
     )
     names = (error.__name__ for error in EXCEPTIONS)
     return MARK in reason or any(one in reason for one in (*words, *names))

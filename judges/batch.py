@@ -131,14 +131,10 @@ class BatchClient:
             digest.update(asked)
         custom_id = digest.hexdigest()
         future = self._waiting.get(custom_id)
-        if future is None:
+        if future is None or future.done():
+            # First, so that nobody waits for what was not lined up.
+            self._line_up(custom_id, body)
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
-            try:
-                self._line_up(custom_id, body)
-            except BaseException:
-                # Nothing will answer it: who asks for it again must not wait for that.
-                self._waiting.pop(custom_id, None)
-                raise
         return await asyncio.shield(future)
 
     async def close(self) -> None:
@@ -338,14 +334,14 @@ class BatchClient:
         )
 
     def _settle(self, custom_id: str, outcome: Outcome) -> None:
-        future = self._waiting.pop(custom_id, None)
-        if future is None or future.done():
-            return
-        if isinstance(outcome, Reply):
-            future.set_result(outcome)
-        else:
-            future.set_exception(outcome)
-            future.exception()  # seen: who asked may be gone
+        future = self._waiting.get(custom_id)
+        if future is not None and not future.done():
+            if isinstance(outcome, Reply):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+                future.exception()  # seen: who asked may be gone
+        self._waiting.pop(custom_id, None)
 
 
 def _refused_for_now(state: State) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -40,12 +41,16 @@ def read_results(raws: Iterable[bytes], url: str, api_key: str | None) -> dict[s
     """
     outcomes: dict[str, Outcome] = {}
     for raw in raws:
-        for line in raw.splitlines():
+        for line in raw.removeprefix(codecs.BOM_UTF8).splitlines():
+            # Quickly past what is no record: there may be millions of such lines.
+            if not line.lstrip().startswith(b"{"):
+                continue
             try:
                 record = json.loads(line)
                 custom_id = record["custom_id"]
                 outcome = _outcome(record, url, api_key)
-                if outcome is not None and not isinstance(outcomes.get(custom_id), Reply):
+                known = outcomes.get(custom_id)
+                if isinstance(custom_id, str) and outcome and not isinstance(known, Reply):
                     outcomes[custom_id] = outcome
             except _NOT_READABLE:
                 continue
