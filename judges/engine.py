@@ -329,11 +329,13 @@ class Engine:
 
     def _on_defect(self, error: BaseException) -> None:
         """End judging: after this exception captions might wait for ever."""
-        if self._defect is None and not self._ending.done():
-            self._defect = type(error).__name__
-            self._defect = scrub(repr(error), self.config.api_key)
-            logger.error("judging ends after an internal error: {}", self._defect)
-        self._end()
+        try:
+            if self._defect is None and not self._ending.done():
+                self._defect = type(error).__name__
+                self._defect = scrub(repr(error), self.config.api_key)
+                logger.error("judging ends after an internal error: {}", self._defect)
+        finally:
+            self._end()
 
     def _over(self, defect: str | None = None) -> JudgeStoppedError:
         """The error of captions that are not judged any more."""

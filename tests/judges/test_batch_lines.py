@@ -175,7 +175,7 @@ def _chain(text: str) -> Chain[Asked[str]]:
         {"output_file_id": None},
         {"status": "expired"},
     ],
-    ids=lambda odd: str(odd),
+    ids=str,
 )
 def test_a_state_with_odd_fields_ends_in_replies_or_reasons(
     odd: dict[str, object], make_engine: EngineFactory
