@@ -248,7 +248,7 @@ class Engine:
             raise
         except BaseException as error:
             # A defect of ours, or the end: who waits for this one must not wait for ever.
-            _fail(twin, error if isinstance(error, Exception) else self._over(repr(error)))
+            _fail(twin, error if isinstance(error, Exception) else self._over(self._words(error)))
             raise
         finally:
             twin.cancel()  # does nothing where it is settled
@@ -266,11 +266,12 @@ class Engine:
             except asyncio.CancelledError as error:
                 if self._places.closing:
                     raise
-                _settle(future, JudgeStoppedError(f"a question was cancelled: {error!r}"))
+                why = self._words(error)
+                _settle(future, JudgeStoppedError(f"a question was cancelled: {why}"))
             except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
                 _settle(future, error)
             except BaseException as error:  # noqa: BLE001 - must not end the caller's thread
-                _settle(future, self._over(f"{error!r}"))
+                _settle(future, self._over(self._words(error)))
             finally:
                 self.meter.n_done += 1
                 n_left -= 1
@@ -325,21 +326,25 @@ class Engine:
         if isinstance(error, BaseException) and "handle" in context and _is_ours(error):
             self._on_defect(error)
         else:
-            logger.debug("{}: {!r}", context.get("message"), error)
+            logger.debug("{}: {}", context.get("message"), self._words(error))
 
     def _on_defect(self, error: BaseException) -> None:
         """End judging: after this exception captions might wait for ever."""
         try:
             if self._defect is None and not self._ending.done():
                 self._defect = type(error).__name__
-                self._defect = scrub(repr(error), self.config.api_key)
+                self._defect = self._words(error)
                 logger.error("judging ends after an internal error: {}", self._defect)
         finally:
             self._end()
 
+    def _words(self, error: object) -> str:
+        """An exception in a line, without the key."""
+        return scrub(repr(error), self.config.api_key)
+
     def _over(self, defect: str | None = None) -> JudgeStoppedError:
         """The error of captions that are not judged any more."""
-        defect = self._defect if defect is None else scrub(defect, self.config.api_key)
+        defect = defect or self._defect
         if defect is None:
             return JudgeStoppedError(_ENDED)
         return JudgeStoppedError(
@@ -365,7 +370,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - the others are done all the same
             if act.__name__ not in self._said:
                 self._said.add(act.__name__)
-                logger.error("{} failed, judging goes on: {!r}", act.__name__, error)
+                logger.error("{} failed, judging goes on: {}", act.__name__, self._words(error))
 
     def _meet_others(self) -> None:
         place = self._shelf.refresh()
