@@ -15,6 +15,7 @@ import json
 import random
 import re
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -188,9 +189,11 @@ def _ask(caption: str) -> object:
 
 
 def _store_lines(text: str) -> object:
-    store = ReplyStore.__new__(ReplyStore)
-    ReplyStore.__init__(store, Path("/nonexistent"))
-    store._index_lines(text.encode("utf-8", "replace"), 0, 0)
+    """A text as what somebody wrote into a store."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "theirs.jsonl").write_bytes(text.encode("utf-8", "replace"))
+        store = ReplyStore(Path(folder))
+        store.close()
     return store
 
 
