@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from lmms_eval.api.instance import GenerationResult, Instance
 from loguru import logger
-from tiny_models import write_qwen2_5_vl
 
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHfChat
+from tiny_models import write_qwen2_5_vl
 
 PROMPTS = (
     "Describe the video in detail.",

@@ -35,14 +35,14 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import clip_truth
 import cv2
 import numpy as np
-from clip_damage import damage
-from clip_recipes import Recipe, RecipeError, draw, write
 from loguru import logger
 from numpy.typing import NDArray
 
+import clip_truth
+from clip_damage import damage
+from clip_recipes import Recipe, RecipeError, draw, write
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.frames import Clip, read_frames
 from lmms_eval_captions.model_wrappers.readers import read_with

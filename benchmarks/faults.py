@@ -17,10 +17,12 @@ processes are killed, and starts them again until they finish. Then it checks:
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -28,7 +30,7 @@ import time
 import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -85,6 +87,8 @@ REASONS: Final = (
 """Words of every reason that a question may be lost for; the first two wherever nothing else is
 going on (a loaded machine lets requests run into their time-out)."""
 MOST_STARTS = 30
+_LOOK_MS: Final = 2
+"""How often it is looked whether the next kill is due."""
 
 
 @dataclass(frozen=True)
@@ -313,18 +317,23 @@ class _Play:
         n_all_calls = N_CALLS[scenario.benchmark] * scenario.n_processes * scenario.n_questions
         outage_s = time.monotonic() + 0.05
         was_killed = False
-        while running:
-            for child in list(running):
-                if os.waitpid(child, os.WNOHANG)[0]:
-                    running.discard(child)
+        ends = select.poll()
+        children = {os.pidfd_open(child): child for child in running}
+        for descriptor in children:
+            ends.register(descriptor, select.POLLIN)
+        while children:
+            # Where nothing is left to be done to them, their ends are all there is to wait for.
+            for descriptor, _ in ends.poll(_LOOK_MS if kills or outage is not None else None):
+                ends.unregister(descriptor)
+                os.waitpid(children.pop(descriptor), 0)
+                os.close(descriptor)
             if kills and len(server.counts.answered) >= kills[0] * n_all_calls:
                 kills.pop(0)
-                for child in running:
+                for child in children.values():
                     os.kill(child, signal.SIGKILL)
                 was_killed = True
             if outage is not None and time.monotonic() > outage_s:
                 server.behaviour.status, outage = outage, None
-            time.sleep(0.001)
         return was_killed
 
     def _check_lost(
@@ -434,11 +443,36 @@ def _n_stored(folder: Path) -> int:
     return n_stored
 
 
+def warm_up() -> None:
+    """Judge one question of each benchmark here, so that the starts, forks of this, need not.
+
+    What a first judging reads and compiles (prompts, prices, patterns, modules that are imported
+    late) is most of the time of a start; each start still makes an engine, and reads the store.
+    """
+    seeds = {
+        (scenario.benchmark, seed % 2): replace(
+            scenario, n_processes=1, n_questions=1, disk_bytes=None, logprobs="whole"
+        )
+        for seed, scenario in enumerate(map(Scenario.draw, range(100)))
+    }
+    calm = Behaviour(logprobs="whole")
+    for scenario in seeds.values():
+        with tempfile.TemporaryDirectory() as folder, JudgeServer(calm) as server:
+            server.script = Judge(replace(scenario, spoilt=()))
+            result = Path(folder) / "result"
+            _judge(scenario, 0, server.url, Path(folder), result, None)
+    # What is there stays: a look through it would copy its pages in every fork.
+    gc.collect()
+    gc.freeze()
+
+
 def _fork(act: partial[None]) -> int:
     """Run in a child process, which has everything imported already."""
     child = os.fork()
     if child:
         return child
+    # It lives for a tenth of a second.
+    gc.disable()
     try:
         act()
     except OSError:
@@ -527,9 +561,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Faults against the judge engine.")
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first scenario")
-    parser.add_argument("--jobs", type=int, default=4, help="scenarios played at the same time")
+    parser.add_argument("--jobs", type=int, default=8, help="scenarios played at the same time")
     arguments = parser.parse_args()
     logger.remove()
+    warm_up()
     started_s = time.monotonic()
     scenarios = map(Scenario.draw, range(arguments.seed, arguments.seed + arguments.scenarios))
     outcomes = []

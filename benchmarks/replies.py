@@ -11,6 +11,7 @@ They are cut, mixed, contradicted, filled with noise and blown up to 100 kB. The
 - no read takes more than 50 ms of processor time per 100 kB.
 
     python benchmarks/replies.py --mutations 1000000 --seed 0
+    python benchmarks/replies.py --slow 15000 --seed 0  # inputs that look for slowness
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from typing import Final
 from lmms_eval_captions.judges.request import Reply
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judges" / "protocols"))
-from reply_grammars import GRAMMARS
-
 from hard_replies import HARD_REPLIES, READERS, Reader, Reading
+from reply_grammars import GRAMMARS
+from slow_families import report_families, run_families
 
 MOST_MS: Final = 50.0
 """Processor time of one read, per 100 kB."""
@@ -366,8 +367,13 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", choices=READERS, help="this reader alone")
+    parser.add_argument("--slow", type=int, help="look at so many slow families in place of that")
     options = parser.parse_args()
     start = time.monotonic()
+    if options.slow is not None:
+        fine = report_families(run_families(options.slow, options.seed))
+        print(f"{options.slow:,} families, seed {options.seed}, {time.monotonic() - start:.0f} s")
+        return 0 if fine else 1
     names = (options.reader,) if options.reader else tuple(READERS)
     fine = report(run_campaign(options.mutations, options.seed, names=names))
     print(f"{options.mutations:,} mutations, seed {options.seed}, {time.monotonic() - start:.0f} s")

@@ -31,7 +31,12 @@ from lmms_eval_captions.judges.batch_results import (
     why_missing,
     words_of,
 )
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    StoreError,
+)
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.tokens import counted
 
@@ -43,6 +48,8 @@ BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 BATCH_ATTEMPTS: Final = 3
 """Batches that one request goes into before it is given up on."""
 _ENDED: Final = {"completed", "failed", "expired", "cancelled"}
+_WORDS: Final = 40
+"""Characters of a status that are shown."""
 _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
 
 
@@ -58,6 +65,8 @@ class BatchPace:
     patience_s: float = 6 * 3600.0
     """How long a provider that does not answer is waited for."""
     backoff_s: float = 1.0
+    most_wait_s: float = 48 * 3600.0
+    """Age of a batch at which it is not waited for any more; they end within 24 hours."""
     max_requests: int = 50_000
     """Of one batch."""
     max_bytes: int = 100_000_000
@@ -93,6 +102,7 @@ class BatchClient:
         """Name of an earlier batch to it and those of its requests that are asked now."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._closing = False
         self._last_arrival_s = 0.0
         self._uploading = asyncio.Lock()
         self._accepted: set[str] = set()
@@ -123,17 +133,18 @@ class BatchClient:
             digest.update(asked)
         custom_id = digest.hexdigest()
         future = self._waiting.get(custom_id)
-        if future is None:
-            future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
+        if future is None or future.done():
+            # First, so that nobody waits for what was not lined up.
             self._line_up(custom_id, body)
+            future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
         return counted(await asyncio.shield(future), body)
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""
-        tasks = [*self._tasks, *([self._watch] if self._watch is not None else [])]
-        for task in tasks:
+        self._closing = True
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._accepted:
             logger.warning(
                 "{} batch(es) are still at the provider; run the same command again to collect "
@@ -157,7 +168,7 @@ class BatchClient:
             group.add(custom_id, body)
         self._last_arrival_s = time.monotonic()
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().create_task(self._when_quiet())
+            self._watch = self._spawn(self._when_quiet())
 
     async def _when_quiet(self) -> None:
         """Send what has gathered when nothing new comes."""
@@ -174,9 +185,19 @@ class BatchClient:
         self._watch = None
 
     def _start(self, group: Group, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(self._answered(group, work))
+        self._spawn(self._answered(group, work))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Note that a task ended; what it raises is raised on, as requests may wait for it."""
+        self._tasks.discard(task)
+        if not self._closing:
+            task.result()
 
     async def _answered(self, group: Group, work: Coroutine[None, None, None]) -> None:
         """Do what answers a group's requests; where it fails, its error answers them."""
@@ -187,7 +208,7 @@ class BatchClient:
         except StoreError as error:
             outcome = JudgeStoppedError(str(error))
         except Exception as error:  # noqa: BLE001 - whoever waits for a reply would wait for ever
-            outcome = JudgeStoppedError(
+            outcome = JudgeRequestError(
                 f"the batch ended with {type(error).__name__}: {scrub(str(error), self._api_key)}"
             )
         else:
@@ -272,14 +293,21 @@ class BatchClient:
         wait_s, told = self._pace.first_poll_s, ""
         while True:
             state = await self._api.state(str(sent.batch_id))
-            if state.get("status") in _ENDED:
+            status = scrub(str(state.get("status")), self._api_key)[:_WORDS]
+            if status in _ENDED:
                 self._accepted.discard(sent.name)
                 return state
-            if state.get("status") != "validating":
+            if time.time() - sent.created_s > self._pace.most_wait_s:
+                raise JudgeStoppedError(
+                    f"batch {sent.batch_id} has not ended after {self._pace.most_wait_s / 3600:g} "
+                    f"hours, its status is {status!r}; look at it at the provider, and run again "
+                    "when it has ended"
+                )
+            if status != "validating":
                 self._accepted.add(sent.name)
             counts = state.get("request_counts")
             done = counts.get("completed") if isinstance(counts, dict) else "?"
-            text = f"batch {sent.batch_id}: {state.get('status')}, {done} of {len(sent.ids)} done"
+            text = f"batch {sent.batch_id}: {status}, {done} of {len(sent.ids)} done"
             if text != told:
                 logger.info("{}", text)
                 told = text
@@ -291,7 +319,9 @@ class BatchClient:
         files = [state.get(name) for name in ("output_file_id", "error_file_id")]
         with ExitStack() as opened:
             contents = [
-                opened.enter_context(await self._api.content(str(file))) for file in files if file
+                opened.enter_context(await self._api.content(file))
+                for file in files
+                if isinstance(file, str) and file
             ]
             outcomes = read_results(contents, self._api.url, self._api_key)
         missing = why_missing(state, self._api_key)
@@ -311,14 +341,14 @@ class BatchClient:
         )
 
     def _settle(self, custom_id: str, outcome: Outcome) -> None:
-        future = self._waiting.pop(custom_id, None)
-        if future is None or future.done():
-            return
-        if isinstance(outcome, Reply):
-            future.set_result(outcome)
-        else:
-            future.set_exception(outcome)
-            future.exception()  # seen: who asked may be gone
+        future = self._waiting.get(custom_id)
+        if future is not None and not future.done():
+            if isinstance(outcome, Reply):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+                future.exception()  # seen: who asked may be gone
+        self._waiting.pop(custom_id, None)
 
 
 def _refused_for_now(state: State) -> bool:

@@ -77,7 +77,7 @@ class BatchApi:
             form.add_field("purpose", "batch")
             form.add_field("file", content, filename=name, content_type="application/jsonl")
             try:
-                return str(self._object(await self._once("POST", "/files", form))["id"])
+                return _id(self._object(await self._once("POST", "/files", form)))
             except JudgeUnavailableError as error:
                 n_failed += 1
                 await self._pause(n_failed, deadline_s, error)
@@ -103,7 +103,7 @@ class BatchApi:
         deadline_s, n_failed = time.monotonic() + self._patience_s, 0
         while True:
             try:
-                return str(self._object(await self._once("POST", "/batches", order))["id"])
+                return _id(self._object(await self._once("POST", "/batches", order)))
             except JudgeUnavailableError as error:
                 n_failed += 1
                 await self._pause(n_failed, deadline_s, error)
@@ -121,18 +121,31 @@ class BatchApi:
         after = ""
         for _ in range(_MOST_PAGES):
             page = self._object(await self._get(f"/batches?limit={_PAGE}{after}"))
-            batches = page.get("data")
-            for batch in batches if isinstance(batches, list) else ():
-                if (batch.get("metadata") or {}).get(NAME_FIELD) == name:
-                    return str(batch["id"])
-            if not page.get("has_more") or not batches or not isinstance(batches, list):
+            data = page.get("data")
+            batches = [b for b in data if isinstance(b, dict)] if isinstance(data, list) else []
+            for batch in batches:
+                metadata = batch.get("metadata")
+                if isinstance(metadata, dict) and metadata.get(NAME_FIELD) == name:
+                    return _id(batch)
+            if not page.get("has_more") or not batches:
                 break
-            after = f"&after={batches[-1]['id']}"
+            after = f"&after={_id(batches[-1])}"
         return None
 
     async def state(self, batch_id: str) -> State:
-        """A batch as it is now."""
-        return self._object(await self._get(f"/batches/{batch_id}"))
+        """A batch as it is now; what is none, such as a gateway's page, is asked for again.
+
+        Raises:
+            JudgeStoppedError: If nothing more can be asked.
+        """
+        deadline_s, n_failed = time.monotonic() + self._patience_s, 0
+        while True:
+            raw = await self._get(f"/batches/{batch_id}")
+            try:
+                return self._object(raw)
+            except JudgeStoppedError as error:
+                n_failed += 1
+                await self._pause(n_failed, deadline_s, JudgeUnavailableError(str(error)))
 
     async def content(self, file_id: str) -> IO[bytes]:
         """A file, of 4 GB at most, on disk where it is large; to be closed by the caller."""
@@ -204,8 +217,21 @@ class BatchApi:
         words = scrub(raw.decode("utf-8", "replace"), self._api_key)[:80]
         try:
             value: object = json.loads(raw)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise JudgeStoppedError(f"expected JSON of the Batch API, got {words!r}") from error
         if not isinstance(value, dict):
             raise JudgeStoppedError(f"expected an object of the Batch API, got {words!r}")
         return value
+
+
+def _id(described: State) -> str:
+    """The provider's id of a file or a batch.
+
+    Raises:
+        KeyError: If it has none.
+        TypeError: If it is no text.
+    """
+    value = described["id"]
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"expected an id, got {value!r:.80}")
+    return value

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,8 +17,13 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.judges.settings import redact_url
 
-_KEPT_S: Final = 30 * 24 * 3600.0
+_DAY_S: Final = 24 * 3600.0
+_KEPT_S: Final = 30 * _DAY_S
 """Providers delete the replies of a batch after 30 days."""
+_NOT_READABLE: Final = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What a file of another shape raises."""
 
 
 @dataclass(slots=True)
@@ -107,28 +113,40 @@ class Ledger:
     def _load(self, path: Path) -> None:
         try:
             record = json.loads(path.read_text(encoding="ascii"))
-            batch = SentBatch(
-                model=record["model"],
-                ids=dict.fromkeys(record["ids"]),
-                name=path.stem,
-                batch_id=record["batch_id"],
-                created_s=float(record["created_s"]),
-            )
-            here = record["url"] == self._url
-            writer = record["writer"]
-        except (ValueError, LookupError, TypeError) as error:
+            batch = _batch_in(record, path.stem)
+            is_ours = record["url"] == self._url
+            is_theirs = batch.batch_id is None and _runs_elsewhere(*record["writer"])
+        except (IsADirectoryError, FileNotFoundError, *_NOT_READABLE) as error:
             logger.warning("{} is no record of a batch and is passed over: {!r}", path, error)
             return
         if time.time() - batch.created_s > _KEPT_S:
             path.unlink(missing_ok=True)
         # What another process is submitting right now is its own to finish.
-        elif here and (batch.batch_id is not None or not _runs_elsewhere(*writer)):
+        elif is_ours and not is_theirs:
             self._batches.update(dict.fromkeys(batch.ids, batch))
+
+
+def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
+    """The batch in a file of the ledger.
+
+    Raises:
+        ValueError: If a field is not what :meth:`Ledger.save` writes; others where one is missing.
+    """
+    model, ids, batch_id = record["model"], record["ids"], record["batch_id"]
+    created_s = record["created_s"]
+    if (
+        not isinstance(model, str)
+        or not (batch_id is None or isinstance(batch_id, str))
+        or not (isinstance(ids, list) and all(isinstance(one, str) for one in ids))
+        or not (isinstance(created_s, int | float) and 0 <= created_s <= time.time() + _DAY_S)
+    ):
+        raise ValueError("expected model, ids, batch_id and created_s of a batch")
+    return SentBatch(model, dict.fromkeys(ids), name, batch_id, float(created_s))
 
 
 def _runs_elsewhere(host: str, pid: int) -> bool:
     """Whether another process of this machine has that number."""
-    if host != socket.gethostname() or pid == os.getpid():
+    if host != socket.gethostname() or pid == os.getpid() or pid <= 0:
         return False
     try:
         os.kill(pid, 0)

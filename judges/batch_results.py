@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
@@ -21,6 +22,10 @@ Outcome = Reply | JudgeError
 _ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
 """Codes of requests that were never begun."""
 _WORDS: Final = 300
+_NOT_READABLE: Final = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What a line of another shape raises."""
 
 
 def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> dict[str, Outcome]:
@@ -32,17 +37,23 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
         api_key: What must not be in a text, should the provider echo it.
 
     Returns:
-        Requests that were never begun, and lines that cannot be read, are left out.
+        Requests that were never begun, and lines that cannot be read, are left out. Of several
+        lines for one request a reply counts more than an error, and the first more than others.
     """
     outcomes: dict[str, Outcome] = {}
     for file in files:
         for line in _lines(file):
+            # Quickly past what is no record: there may be millions of such lines.
+            if not line.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
+                continue
             try:
                 record = json.loads(line)
+                custom_id = record["custom_id"]
                 outcome = _outcome(record, url, api_key)
-                if outcome is not None:
-                    outcomes[record["custom_id"]] = outcome
-            except (ValueError, LookupError, TypeError, AttributeError):
+                known = outcomes.get(custom_id)
+                if isinstance(custom_id, str) and outcome and not isinstance(known, Reply):
+                    outcomes[custom_id] = outcome
+            except _NOT_READABLE:
                 continue
     return outcomes
 
@@ -66,7 +77,8 @@ def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
     """Code and words of each error of a batch that was refused as a whole."""
     errors = state.get("errors")
     data = errors.get("data") if isinstance(errors, dict) else None
-    return [(str(e.get("code")), str(e.get("message"))) for e in data or ()]
+    entries = data if isinstance(data, list) else []
+    return [(str(e.get("code")), str(e.get("message"))) for e in entries if isinstance(e, dict)]
 
 
 def words_of(state: Mapping[str, object], api_key: str | None) -> str:

@@ -20,6 +20,7 @@ SAFE_CHARS_PER_TOKEN: Final = 2.0
 not ASCII is escaped in a body, at 6 or more for one."""
 _TOKENS_AROUND: Final = 50
 """Tokens that a provider may count beside those of the texts."""
+_LOOK_AGAIN_S: Final = 1.0
 _DEFAULT_MAX_TOKENS: Final = 16_384
 """Most output tokens where a request does not say."""
 
@@ -41,16 +42,25 @@ class Budget:
         limit_usd: Most that may be spent, > 0.
         prices: What tokens cost.
         mode: Whether requests are billed at the Batch API's price.
+        spent_usd: What is spent of it already.
     """
 
-    def __init__(self, limit_usd: float, prices: Prices, *, mode: JudgeMode = "now") -> None:
+    def __init__(
+        self,
+        limit_usd: float,
+        prices: Prices,
+        *,
+        mode: JudgeMode = "now",
+        spent_usd: float = 0.0,
+    ) -> None:
         self._limit_usd = limit_usd
         self._prices = prices
         self._mode: JudgeMode = mode
-        self._n_in_flight = 0
+        self._in_flight: dict[asyncio.Task[object] | None, float] = {}
+        """Worst case of what each task has in flight."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
-        self.spent_usd = 0.0
+        self.spent_usd = spent_usd
         """Billed so far, or assumed to be where a reply was lost on the way."""
         self.reserved_usd = 0.0
         """Worst case of what is in flight."""
@@ -94,19 +104,33 @@ class Budget:
         """
         async with self._turn:
             while self.spent_usd + self.reserved_usd + cost_usd > self._limit_usd:
-                if not self._n_in_flight:
+                if not self._in_flight:
                     raise JudgeStoppedError(self._words(cost_usd))
                 self._settled.clear()
-                await self._settled.wait()
-            self._n_in_flight += 1
+                try:
+                    await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
+                except asyncio.TimeoutError:
+                    self._settle_ended()
+            self._in_flight[asyncio.current_task()] = cost_usd
             self.reserved_usd += cost_usd
 
     def settle(self, reserved_usd: float, billed_usd: float) -> None:
         """Put what a request did cost in the place of its worst case."""
-        self._n_in_flight -= 1
-        self.reserved_usd = self.reserved_usd - reserved_usd if self._n_in_flight else 0.0
+        self._settle(asyncio.current_task(), reserved_usd, billed_usd)
+
+    def _settle(
+        self, task: asyncio.Task[object] | None, reserved_usd: float, billed_usd: float
+    ) -> None:
+        self._in_flight.pop(task, None)
+        self.reserved_usd = self.reserved_usd - reserved_usd if self._in_flight else 0.0
         self.spent_usd += billed_usd
         self._settled.set()
+
+    def _settle_ended(self) -> None:
+        """Count what tasks left behind that ended without settling: others would wait for ever."""
+        for task, cost_usd in list(self._in_flight.items()):
+            if task is not None and task.done():
+                self._settle(task, cost_usd, cost_usd)
 
     def billed_usd(self, body: bytes, reply: Reply, worst_usd: float) -> float:
         """What a reply cost; its worst case at least where the endpoint does not say.

@@ -9,16 +9,20 @@ gives its place to another one.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from loguru import logger
 
+from lmms_eval_captions.judges.answers import scrub
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
 from lmms_eval_captions.judges.claims import FRESH_S, Claims
@@ -40,7 +44,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _TICK_S: Final = 0.25
+_CLOSE_S: Final = 60.0
+"""Seconds that the engine's thread has to end in: a file system may have stopped answering."""
 _ENDED: Final = "judging was ended before this caption's turn"
+_FORKED: Final = (
+    "this process was forked from one that was judging, and the judge's connections stayed there: "
+    "hand captions in where judging began, or start the process with multiprocessing's spawn"
+)
 
 
 class Ask(Protocol):
@@ -86,6 +96,8 @@ class EngineConfig:
     """Most US dollars this engine may be billed, or ``None``."""
     prices: Path | None = None
     """File of prices that is laid over the packaged ones, or ``None``."""
+    spent_usd: float = 0.0
+    """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
 
 
 class Engine:
@@ -97,10 +109,15 @@ class Engine:
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
         pacing = Pacing(config.concurrency, start=start)
-        self._places = Places(lambda: pacing.limit, most_waiting=4 * config.concurrency)
+        self._places = Places(
+            lambda: pacing.limit,
+            most_waiting=4 * config.concurrency,
+            on_defect=self._on_defect,
+        )
+        self._budget = _budget(config)
         self._sender = Sender(
             config,
-            partial(_open_client, config),
+            partial(_open_client, config, self._budget),
             meter=self.meter,
             pacing=pacing,
             places=self._places,
@@ -111,9 +128,13 @@ class Engine:
         self._bar = Bar(visible=config.progress)
         self._asked: dict[bytes, asyncio.Future[Reply]] = {}
         self._futures: set[Future[list[object]]] = set()
+        self._said: set[str] = set()
         self._submitting = threading.Lock()
         self._closed = False
+        self._defect: str | None = None
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._ending: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name="judge", daemon=True)
         self._thread.start()
 
@@ -123,6 +144,16 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def defect(self) -> str | None:
+        """What of ours ended judging before its time, ``None`` where nothing did."""
+        return self._defect
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars of ``max_cost_usd`` that are billed, or may be; 0 where there is no limit."""
+        return 0.0 if self._budget is None else self._budget.spent_usd + self._budget.reserved_usd
+
     def submit(self, chains: Sequence[Chain[R]]) -> Future[list[R]]:
         """Queue the chains of one caption; returns at once, from any thread.
 
@@ -131,29 +162,37 @@ class Engine:
 
         Returns:
             Future of the chains' results, in order; it is always settled, with
-            :class:`JudgeStoppedError` where the engine is closed before the caption's turn, and
-            in a forked child, where no thread serves it.
+            :class:`JudgeStoppedError` where the engine ends before the caption's turn, and in a
+            forked child, where no thread serves it.
         """
         future: Future[list[R]] = Future()
         if not chains:
             future.set_result([])
             return future
+        if os.getpid() != self._pid:
+            # No lock: another thread of the parent may have held it.
+            future.set_exception(JudgeStoppedError(_FORKED))
+            return future
         with self._submitting:
             if self._closed or not self._thread.is_alive():
-                future.set_exception(JudgeStoppedError(_ENDED))
+                future.set_exception(self._over())
             else:
+                self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
+                future.add_done_callback(self._futures.discard)
                 self._loop.call_soon_threadsafe(self._enqueue, list(chains), future)
         return future
 
     def close(self) -> None:
         """Stop: requests in flight are dropped, everything answered is on disk."""
+        if os.getpid() != self._pid:
+            return  # the parent's to close
         with self._submitting:
-            # What was submitted before stands before the stop in the loop's queue.
+            # What was submitted before stands before the end in the loop's queue.
             if not self._closed and self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop.call_soon_threadsafe(self._end)
             self._closed = True
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join(_CLOSE_S)
+        self._settle_all()
 
     async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """Ask, read the reply, and ask afresh where it cannot be read; see :class:`Ask`."""
@@ -191,7 +230,7 @@ class Engine:
             self.meter.n_cached += 1
             return stored, True
         twin = self._asked.get(key)
-        if twin is not None:
+        if twin is not None and not twin.done():
             reply = await self._places.without_place(asyncio.shield(twin))
             self.meter.n_cached += 1
             return reply, True
@@ -199,9 +238,10 @@ class Engine:
 
     async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""
-        self._asked[key] = twin = self._loop.create_future()
+        twin: asyncio.Future[Reply] = self._loop.create_future()
         is_saved = False
         try:
+            self._asked[key] = twin
             stored = await self._claim(request, key)
             if stored is None:
                 reply = await self._sender.send(request, body)
@@ -216,15 +256,13 @@ class Engine:
                 self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
             _fail(twin, error)
             raise
-        except asyncio.CancelledError:
-            twin.cancel()  # closed
-            raise
-        except Exception as error:
-            # A defect of ours: who waits for this one must not wait for ever.
-            _fail(twin, error)
+        except BaseException as error:
+            # A defect of ours, or the end: who waits for this one must not wait for ever.
+            _fail(twin, error if isinstance(error, Exception) else self._over(self._words(error)))
             raise
         finally:
-            del self._asked[key]
+            twin.cancel()  # does nothing where it is settled
+            self._asked.pop(key, None)
             self._claims.release(key, in_a_while=is_saved)
         return reply, stored is not None
 
@@ -249,58 +287,136 @@ class Engine:
             nonlocal n_left
             try:
                 results[index] = await chains[index](self.ask)
-            except asyncio.CancelledError:
-                if not self._places.closing and not future.done():
-                    future.set_exception(JudgeStoppedError("a question was cancelled"))
-                raise
+            except asyncio.CancelledError as error:
+                if self._places.closing:
+                    raise
+                why = self._words(error)
+                _settle(future, JudgeStoppedError(f"a question was cancelled: {why}"))
             except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
-                if not future.done():
-                    future.set_exception(error)
+                _settle(future, error)
+            except BaseException as error:  # noqa: BLE001 - must not end the caller's thread
+                _settle(future, self._over(self._words(error)))
             finally:
                 self.meter.n_done += 1
                 n_left -= 1
                 if not n_left and not future.done() and not self._places.closing:
                     future.set_result([results[index] for index in range(len(chains))])
 
-        self._futures.add(future)  # type: ignore[arg-type]  # only its state is looked at
-        future.add_done_callback(self._futures.discard)
         self.meter.n_submitted += len(chains)
         try:
             for index in range(len(chains)):
                 self._places.add(partial(run, index))
             self._places.fill()
         except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
-            if not future.done():
-                future.set_exception(error)
+            _settle(future, error)
 
     def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.call_soon(self._tick)
         try:
+            asyncio.set_event_loop(self._loop)
+            self._loop.set_exception_handler(self._on_callback_error)
+            self._loop.call_soon(self._tick)
             with rarer_collections():
-                self._loop.run_forever()
+                self._loop.run_until_complete(self._ending)
+        except BaseException as error:  # noqa: BLE001 - told to all that wait
+            self._on_defect(error)
         finally:
-            self._loop.run_until_complete(self._shut_down())
-            self._loop.close()
+            try:
+                with self._submitting:
+                    self._closed = True
+                self._loop.run_until_complete(self._shut_down())
+            except BaseException as error:  # noqa: BLE001 - told to all that wait
+                self._on_defect(error)
+            finally:
+                self._settle_all()
+                self._loop.close()
 
     async def _shut_down(self) -> None:
         try:
             await self._places.close()
-            await self._sender.close()
-            self._shelf.close()
-            self._claims.close()
         finally:
-            for future in list(self._futures):
-                if not future.done():
-                    future.set_exception(JudgeStoppedError(_ENDED))
+            try:
+                await asyncio.wait_for(self._sender.close(), _CLOSE_S / 2)
+            finally:
+                try:
+                    self._shelf.close()
+                finally:
+                    self._claims.close()
+
+    def _end(self) -> None:
+        """Leave the loop; the thread then shuts down."""
+        if not self._ending.done():
+            self._ending.set_result(None)
+
+    def _on_callback_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody catches: a callback of ours that raised ends judging, others are noted."""
+        error = context.get("exception")
+        if isinstance(error, BaseException) and "handle" in context and _is_ours(error):
+            self._on_defect(error)
+        else:
+            logger.debug("{}: {}", context.get("message"), self._words(error))
+
+    def _on_defect(self, error: BaseException) -> None:
+        """End judging: after this exception captions might wait for ever."""
+        try:
+            if self._defect is None and not self._ending.done():
+                self._defect = type(error).__name__
+                self._defect = self._words(error)
+                logger.error("judging ends after an internal error: {}", self._defect)
+        finally:
+            self._end()
+
+    def _words(self, error: object) -> str:
+        """An exception in a line, without the key."""
+        return scrub(repr(error), self.config.api_key)
+
+    def _over(self, defect: str | None = None) -> JudgeStoppedError:
+        """The error of captions that are not judged any more."""
+        defect = defect or self._defect
+        if defect is None:
+            return JudgeStoppedError(_ENDED)
+        return JudgeStoppedError(
+            f"judging ended after an internal error: {defect}; what was answered is kept, run the "
+            "same command again to go on"
+        )
+
+    def _settle_all(self) -> None:
+        for future in list(self._futures):
+            _settle(future, self._over())
 
     def _tick(self) -> None:
         """What is done a few times a second."""
         self._loop.call_later(_TICK_S, self._tick)
-        self._sender.copy_stragglers()
-        self._shelf.refresh()
-        self._claims.tick()
+        self._attempt(self._sender.copy_stragglers)
+        self._attempt(self._shelf.refresh)
+        self._attempt(self._claims.tick)
+        self._attempt(self._draw)
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        """Do something that judging can do without; what it raises is said once."""
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - the others are done all the same
+            if act.__name__ not in self._said:
+                self._said.add(act.__name__)
+                logger.error("{} failed, judging goes on: {}", act.__name__, self._words(error))
+
+    def _draw(self) -> None:
         self._bar.refresh(self.meter)
+
+
+def _settle(future: Future[Any], error: Exception) -> None:
+    """Give a caption's future an error, where it has no outcome yet."""
+    with suppress(InvalidStateError):
+        future.set_exception(error)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether code of this folder was under way."""
+    folder = str(Path(__file__).parent)
+    return any(
+        frame.f_code.co_filename.startswith(folder)
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
@@ -330,7 +446,14 @@ def _hint(reply: Reply) -> str:
     return "" if reply.text.strip() else "; the last one was empty"
 
 
-def _open_client(config: EngineConfig) -> Client:
+def _budget(config: EngineConfig) -> Budget | None:
+    if config.max_cost_usd is None:
+        return None
+    prices = load_prices(config.prices)
+    return Budget(config.max_cost_usd, prices, mode=config.mode, spent_usd=config.spent_usd)
+
+
+def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
     """What requests are sent through: at once or in batches, within a limit or without."""
     client: Client
     if config.mode == "batch":
@@ -342,7 +465,4 @@ def _open_client(config: EngineConfig) -> Client:
         )
     else:
         client = ChatClient(config.urls, config.api_key)
-    if config.max_cost_usd is None:
-        return client
-    budget = Budget(config.max_cost_usd, load_prices(config.prices), mode=config.mode)
-    return CappedClient(client, budget)
+    return client if budget is None else CappedClient(client, budget)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 R = TypeVar("R")
 
 Work = Callable[[], Awaitable[None]]
+Runner = asyncio.Task[Any]
+
+_END_S: Final = 10.0
+"""Seconds that work has to end in once it is cancelled."""
 
 
 class Places:
@@ -22,16 +26,26 @@ class Places:
     Args:
         limit: Tells how many places there are now, >= 1.
         most_waiting: Bound of chains that wait without a place; beyond it none is started.
+        on_defect: Told of an exception that work may never start or go on after.
     """
 
-    def __init__(self, limit: Callable[[], int], *, most_waiting: int) -> None:
+    def __init__(
+        self,
+        limit: Callable[[], int],
+        *,
+        most_waiting: int,
+        on_defect: Callable[[BaseException], None],
+    ) -> None:
         self._limit = limit
         self._most_waiting = most_waiting
+        self._on_defect = on_defect
         self._pending: deque[Work] = deque()
-        self._resuming: deque[asyncio.Future[None]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._n_running = 0
-        self._n_waiting = 0
+        self._resuming: deque[tuple[Runner, asyncio.Future[None]]] = deque()
+        self._tasks: set[Runner] = set()
+        self._running: set[Runner] = set()
+        """Tasks of chains that have a place."""
+        self._waiting: set[Runner] = set()
+        """Tasks of chains that gave theirs away for a while."""
         self._closing = False
 
     def add(self, work: Work) -> None:
@@ -40,23 +54,17 @@ class Places:
 
     def fill(self) -> None:
         """Start or wake as many chains as there are free places."""
-        while self._n_running < self._limit() and not self._closing:
-            if self._resuming:
-                waiter = self._resuming.popleft()
-                if not waiter.done():
-                    self._n_running += 1
-                    waiter.set_result(None)
-            # A storm of failures must not start every chain there is.
-            elif self._pending and self._n_waiting < self._most_waiting:
-                self._n_running += 1
-                self.spawn(self._run(self._pending.popleft()))
-            else:
-                break
+        try:
+            self._fill()
+        except BaseException as error:
+            self._on_defect(error)
+            raise
 
     async def without_place(self, wait: Awaitable[R]) -> R:
         """Wait for something while another chain uses this one's place."""
-        self._n_running -= 1
-        self._n_waiting += 1
+        task: Runner = asyncio.current_task()  # type: ignore[assignment]  # a chain is a task
+        self._running.discard(task)
+        self._waiting.add(task)
         self.fill()
         try:
             return await wait
@@ -64,33 +72,54 @@ class Places:
             # A chain that is cancelled (the engine closes) takes no place again.
             if not self._closing:
                 place = asyncio.get_running_loop().create_future()
-                self._resuming.append(place)
+                self._resuming.append((task, place))
                 self.fill()
                 await place
-            self._n_waiting -= 1
 
     def spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
         """Start something that :meth:`close` ends, with no place of its own."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
 
     async def close(self) -> None:
-        """Cancel everything under way, and wait until it has ended."""
+        """Cancel everything under way, and wait a moment until it has ended."""
         self._closing = True
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_END_S)
 
     @property
     def closing(self) -> bool:
         """Whether :meth:`close` was called."""
         return self._closing
 
-    async def _run(self, work: Work) -> None:
+    def _fill(self) -> None:
+        while len(self._running) < self._limit() and not self._closing:
+            if self._resuming:
+                task, place = self._resuming.popleft()
+                if not place.done() and not task.done():
+                    self._waiting.discard(task)
+                    self._running.add(task)
+                    place.set_result(None)
+            # A storm of failures must not start every chain there is.
+            elif self._pending and len(self._waiting) < self._most_waiting:
+                self._running.add(self.spawn(self._pending.popleft()()))
+            else:
+                break
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Give the place of a task that ended, however it did, to another chain."""
         try:
-            await work()
-        finally:
-            self._n_running -= 1
-            self.fill()
+            is_chain = task in self._running or task in self._waiting
+            self._tasks.discard(task)
+            self._running.discard(task)
+            self._waiting.discard(task)
+            self._fill()
+            # A chain deals with what is raised in it; others may be cancelled at any time.
+            if not self._closing and (is_chain or not task.cancelled()):
+                task.result()
+        except BaseException as error:  # noqa: BLE001 - told to who can end judging
+            self._on_defect(error)

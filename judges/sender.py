@@ -179,6 +179,9 @@ class Sender:
             reply = await self._complete(entry.request, entry.body)
         except JudgeError:
             return  # the original is still under way
+        except Exception as error:  # noqa: BLE001 - as above
+            logger.error("a second copy of a request failed: {!r}", error)
+            return
         if entry in self._in_flight and entry.reply is None and entry.task is not None:
             entry.reply = reply
             # Ends the wait for the original; `_watched` then finds the reply.
@@ -218,8 +221,12 @@ class Sender:
         trouble.add(error, now_s, last_success_s)
         n_attempts = self._config.n_attempts
         is_too_long = now_s - trouble.started_s > self._config.patience_s
-        if trouble.n_alone >= self._attempts() or (
-            is_too_long and last_success_s >= trouble.since_s
+        # A batch that ended without a reply is no outage: those are waited for before it ends.
+        is_batch_over = self._config.mode == "batch" and trouble.n_failed >= n_attempts
+        if (
+            is_batch_over
+            or trouble.n_alone >= self._attempts()
+            or (is_too_long and last_success_s >= trouble.since_s)
         ):
             raise JudgeRequestError(f"gave up on this request: {error}") from error
         silent_s = now_s - max(trouble.since_s, last_success_s)

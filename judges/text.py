@@ -44,4 +44,5 @@ def slug(name: str) -> str:
     safe = _UNSAFE.sub("-", name)[:80].strip(".-")
     if safe == name:
         return name
-    return f"{safe}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
+    encoded = name.encode("utf-8", "surrogatepass")
+    return f"{safe}-{hashlib.blake2b(encoded, digest_size=3).hexdigest()}"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 import yaml
 from loguru import logger
@@ -34,6 +35,11 @@ J = TypeVar("J")
 Record = dict[str, object]
 
 NOTHING_TO_JUDGE = "the caption is empty"
+MOST_ENGINES: Final = 3
+"""Engines of one run: one that an error of ours ended is followed by another, within reason."""
+_ELSEWHERE: Final = (
+    "the caption was handed in by the process that this one was forked from, and is judged there"
+)
 
 
 class PendingRecord(dict[str, object]):
@@ -75,8 +81,17 @@ class Bench:
     """The process's engine and settings, made at the first judge call and never earlier."""
 
     def __init__(self) -> None:
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.
+
+        The engine is kept, which says so where it is asked.
+        """
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: Engine | None = getattr(self, "_engine", None)
+        self._n_engines = 0
         self._settings: Settings | None = None
         self._captions: CaptionLog | None = None
 
@@ -104,8 +119,15 @@ class Bench:
         settings = self.settings()
         limit_usd = settings.max_cost_usd
         with self._lock:
+            if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
+                self._engine.close()
+                spent_usd = self._engine.spent_usd
+                logger.warning("judging goes on with another engine after {}", self._engine.defect)
+                self._engine = Engine(replace(_engine_config(settings), spent_usd=spent_usd))
+                self._n_engines += 1
             if self._engine is None:
                 self._engine = Engine(_engine_config(settings))
+                self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
                     "judge {} at {}, {}, at most {:.2%} unscored, {}, replies in {}",
@@ -222,8 +244,14 @@ def judge_caption(
 
 
 def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged[J]]:
+    pid, settled = os.getpid(), list[Future[list[J]]]()
+    future.add_done_callback(settled.append)
+
     @functools.cache
     def wait() -> Judged[J]:
+        if os.getpid() != pid and not settled:
+            # No thread of this process will ever settle it.
+            return Judged((), config, _ELSEWHERE)
         try:
             return Judged(future.result(), config, None)
         except (CaptionsError, CancelledError) as error:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from judge_server import scripted_reply
+from judge_server import Say, last_text, logprobs_of, scripted_reply
 
-Fate = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]] | str | None]
+Line = Callable[[str], bytes]
+Fate = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]] | str | Line | None]
 
 
 class BatchServer:
@@ -30,7 +31,12 @@ class BatchServer:
         """Status that each batch ends with, in their order; ``completed`` where there is none."""
         self.fate: Fate = lambda _batch, _body: None
         """Of a request in a batch of that number: ``None`` is answered, a pair is an error's status
-        and body, ``missing`` has no line, and any other text is the code of an error."""
+        and body, ``missing`` has no line, any other text is the code of an error, and a function
+        makes the line from the request's ``custom_id``."""
+        self.end: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda _: {}
+        """Fields of the state that a batch ends with, from its requests' bodies."""
+        self.script: Callable[[dict[str, Any]], Say] | None = None
+        """What a request is answered with, in the place of ``reply``."""
         self.most_requests = 0
         """Requests of a batch above which it is refused as too much, 0 for no limit."""
         self.lose_answers: Counter[str] = Counter()
@@ -124,49 +130,66 @@ class BatchServer:
 
     def _end(self, state: dict[str, Any]) -> None:
         number = state["number"]
-        status = self.ends[number] if number < len(self.ends) else "completed"
+        bodies = [
+            json.loads(raw)["body"] for raw in self.files[state["input_file_id"]].splitlines()
+        ]
+        end = {
+            "status": self.ends[number] if number < len(self.ends) else "completed",
+            **self.end(bodies),
+        }
+        status = end["status"]
         if status == "failed":
             error = {"code": "invalid_request", "message": "told to refuse"}
             state.update(status=status, errors={"data": [error]})
             return
-        outputs, errors = [], []
+        outputs: list[bytes] = []
+        errors: list[bytes] = []
         for raw in self.files[state["input_file_id"]].splitlines():
             line = json.loads(raw)
             fate = self.fate(number, line["body"])
             head = {"id": f"r-{len(outputs) + len(errors)}", "custom_id": line["custom_id"]}
             if fate is None:
                 response = {"status_code": 200, "body": self._completion(line["body"])}
-                outputs.append({**head, "response": response, "error": None})
+                outputs.append(_line({**head, "response": response, "error": None}))
+            elif callable(fate):
+                outputs.append(fate(line["custom_id"]))
             elif isinstance(fate, tuple):
                 response = {"status_code": fate[0], "body": fate[1]}
-                errors.append({**head, "response": response, "error": None})
+                errors.append(_line({**head, "response": response, "error": None}))
             elif fate != "missing":
                 error = {"code": fate, "message": f"told so: {fate}"}
-                errors.append({**head, "response": None, "error": error})
+                errors.append(_line({**head, "response": None, "error": error}))
         for kind, lines in (("output", outputs), ("error", errors)):
             if lines:
                 file = f"{state['id']}-{kind}"
                 # Providers keep no order.
-                texts = [json.dumps(line) for line in reversed(lines)]
-                self.files[file] = ("\n".join(texts) + "\n").encode()
+                self.files[file] = b"\n".join(reversed(lines)) + b"\n"
                 state[f"{kind}_file_id"] = file
-        state["status"] = status
+        state.update(end)
 
     def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        prompt = body["messages"][-1]["content"]
+        prompt = last_text(body)
         self.paid[f"{prompt} {body.get('seed')}"] += 1
-        text = self.reply(prompt)
+        say = Say(self.reply(prompt)) if self.script is None else self.script(body)
+        text = say.text
         usage = {
             "prompt_tokens": len(json.dumps(body, separators=(",", ":"))) // 4,
             "completion_tokens": len(text) // 4 + 1,
         }
-        message = {"role": "assistant", "content": text}
-        return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+        choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
+        if body.get("logprobs"):
+            choice["logprobs"] = {"content": logprobs_of(text, "whole")}
+        return {"choices": [{**choice, "finish_reason": say.finish_reason}], "usage": usage}
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
     owner: BatchServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self._handle("GET")

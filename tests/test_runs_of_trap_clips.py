@@ -6,9 +6,9 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-import hostile_clips
 import pytest
 
+import hostile_clips
 from lmms_eval_captions.lmms_eval_tasks.sample import write_sample
 from runs import environment, run_lmms_eval
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from batch_server import BatchServer
 
+from batch_server import BatchServer
 from conftest import EngineFactory
 from lmms_eval_captions.judges.batch import BatchPace
 from lmms_eval_captions.judges.config import JudgeConfig

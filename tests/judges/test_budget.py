@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from batch_server import BatchServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.batch import BatchPace

@@ -7,8 +7,8 @@ from math import isnan
 from pathlib import Path
 
 import pytest
-from batch_server import BatchServer
 
+from batch_server import BatchServer
 from conftest import ServerFactory
 from lmms_eval_captions.judges.batch import BatchPace
 from lmms_eval_captions.judges.engine import Engine

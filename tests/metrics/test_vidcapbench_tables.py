@@ -5,6 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+
+from lmms_eval_captions.judges.verdict import Correctness
+from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
+from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
+from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
+from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
 from vidcapbench_paper import (
     HALF,
     N_PAIRS_AE,
@@ -17,12 +23,6 @@ from vidcapbench_paper import (
     TABLE_11,
     Cell,
 )
-
-from lmms_eval_captions.judges.verdict import Correctness
-from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
-from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
-from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
-from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
 
 Verdicts = list[Correctness | None]
 Triple = tuple[float, float, float]

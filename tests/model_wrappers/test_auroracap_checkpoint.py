@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_auroracap import IMAGE_SIZE, tiny_tower, write_auroracap
 from transformers import CLIPImageProcessor, CLIPVisionModel
 
 from lmms_eval_captions.judges.errors import SettingsError
@@ -17,6 +16,7 @@ from lmms_eval_captions.model_wrappers.auroracap_checkpoint import (
     load_auroracap,
     load_processor,
 )
+from tiny_auroracap import IMAGE_SIZE, tiny_tower, write_auroracap
 
 if TYPE_CHECKING:
     from pathlib import Path

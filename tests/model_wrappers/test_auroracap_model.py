@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from plain_merging import LogSizesOn, plain_states
-from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
 from lmms_eval_captions.model_wrappers.auroracap_checkpoint import Projector
 from lmms_eval_captions.model_wrappers.auroracap_model import SYSTEM, AuroraCap
 from lmms_eval_captions.model_wrappers.token_merging import TokenMerging
+from plain_merging import LogSizesOn, plain_states
+from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

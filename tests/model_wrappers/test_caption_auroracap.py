@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_all, write_clip
-from tiny_auroracap import write_auroracap
-
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_auroracap import (
@@ -18,6 +17,7 @@ from lmms_eval_captions.model_wrappers.caption_auroracap import (
     CaptionAuroraCapChat,
 )
 from runs import ASPECTS, environment, run_lmms_eval
+from tiny_auroracap import write_auroracap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from lmms_eval.models.registry_v2 import ModelManifest, ModelRegistryV2
+
 from caption_requests import caption_all, results_of
 from hostile_clips import write_clip
-from lmms_eval.models.registry_v2 import ModelManifest, ModelRegistryV2
-from tiny_models import write_llava_onevision
-
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom, load_class
+from tiny_models import write_llava_onevision
 
 README = Path(captioner.__file__).with_name("README.md")
 

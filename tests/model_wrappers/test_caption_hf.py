@@ -6,15 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from caption_requests import GREEDY, caption_all, results_of
-from hostile_clips import write_all, write_clip
-from tiny_models import FAMILIES
 from transformers import AutoProcessor
 
+from caption_requests import GREEDY, caption_all, results_of
+from hostile_clips import write_all, write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfChat
 from runs import ASPECTS, environment, run_lmms_eval
+from tiny_models import FAMILIES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 import pytest
+
 from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
-
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat

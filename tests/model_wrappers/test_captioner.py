@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from caption_requests import GREEDY, caption_all, make_requests, results_of
-from hostile_clips import write_clip
 from hypothesis import given
 from hypothesis import strategies as st
 from lmms_eval.api.instance import unwrap_generation_output
 from lmms_eval.caching.response_cache import ResponseCache
 
+from caption_requests import GREEDY, caption_all, make_requests, results_of
+from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner as module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob

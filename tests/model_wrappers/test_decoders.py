@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hostile_clips
 import numpy as np
 import pytest
 
+import hostile_clips
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers import decoders, readers
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import av
-import hostile_clips
 import numpy as np
 import pytest
-from caption_requests import caption_all
 
+import hostile_clips
+from caption_requests import caption_all
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers import frames_av, readers
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner

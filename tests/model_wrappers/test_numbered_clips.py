@@ -11,15 +11,15 @@ from pathlib import Path
 from random import Random
 
 import av
-import clip_recipes
-import clips
 import numpy as np
 import pytest
-from numbered_frames import number_of, picture
 from numpy.typing import NDArray
 
+import clip_recipes
+import clips
 from lmms_eval_captions.model_wrappers.frames import Clip, read_frames
 from lmms_eval_captions.model_wrappers.sampling import Explicit, FirstMiddleLast, Sampling, Uniform
+from numbered_frames import number_of, picture
 
 FPS, N_FRAMES = 25, 40
 SIZE = (96, 64)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_merging import LogSizesOn, plain_states
 from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
 
 from lmms_eval_captions.judges.errors import SettingsError
@@ -18,6 +17,7 @@ from lmms_eval_captions.model_wrappers.token_merging import (
     merged_per_layer,
     tokens_left,
 )
+from plain_merging import LogSizesOn, plain_states
 
 KINDS = {
     "clip": (CLIPVisionModel, CLIPVisionConfig),

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
 from caption_requests import results_of
 from hostile_clips import write_all, write_clip, write_traps
-from tiny_auroracap import write_auroracap
-from tiny_models import FAMILIES
-
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import DataError
@@ -28,6 +26,8 @@ from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, Capt
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.frames import Clip, read_frames
 from lmms_eval_captions.model_wrappers.sampling import Uniform
+from tiny_auroracap import write_auroracap
+from tiny_models import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

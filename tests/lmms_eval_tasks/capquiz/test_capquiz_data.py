@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from official_files import write_capquiz
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
@@ -22,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     video_path,
 )
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
+from official_files import write_capquiz
 
 ROW: dict[str, Any] = {
     "video": "a.mp4",

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from official_files import write_capquiz
 
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
+from official_files import write_capquiz
 
 Items = dict[str, list[PendingRecord]]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from official_files import write_vcapsbench
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
@@ -21,6 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     read_videos,
     video_path,
 )
+from official_files import write_vcapsbench
 
 
 def _settings(root: Path) -> Settings:

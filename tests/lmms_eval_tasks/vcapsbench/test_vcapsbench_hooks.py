@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from official_files import write_vcapsbench
 
 from conftest import ServerFactory
 from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
+from official_files import write_vcapsbench
 
 Items = dict[str, list[PendingRecord]]
 

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from vidcapbench_files import N_PAIRS, N_VIDEOS, write_files
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
@@ -16,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     read_videos,
     video_path,
 )
+from vidcapbench_files import N_PAIRS, N_VIDEOS, write_files
 
 
 def _settings(root: Path) -> Settings:

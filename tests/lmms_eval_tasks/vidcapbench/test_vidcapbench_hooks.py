@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 from datasets import Dataset
-from vidcapbench_files import CATEGORIES, N_PAIRS, caption, write_files
 
 from conftest import ServerFactory
 from lmms_eval_captions.judges.captions import NoCaption
@@ -25,6 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.cli import main
 from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
+from vidcapbench_files import CATEGORIES, N_PAIRS, caption, write_files
 
 Items = dict[str, list[PendingRecord]]
 
