@@ -29,8 +29,8 @@ from lmms_eval_captions.judges.batch_results import (
     why_missing,
     words_of,
 )
-from lmms_eval_captions.judges.client import scrub
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply
 
 BATCH_CONCURRENCY: Final = 250_000

@@ -16,9 +16,10 @@ from typing import Final
 import aiohttp
 from loguru import logger
 
-from lmms_eval_captions.judges.client import CONNECT_TIMEOUT_S, failure, no_reply, scrub
+from lmms_eval_captions.judges.client import CONNECT_TIMEOUT_S, failure, no_reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import proxy_of
+from lmms_eval_captions.judges.redaction import answer_text
+from lmms_eval_captions.judges.settings import Key, proxy_of
 
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata of a batch that holds our name for it."""
@@ -51,7 +52,7 @@ class BatchApi:
         self._backoff_s = backoff_s
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._session = aiohttp.ClientSession(
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+            headers={"Authorization": Key(f"Bearer {api_key}")} if api_key else {},
             timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
         )
         self._proxy = proxy_of(url)
@@ -175,9 +176,10 @@ class BatchApi:
         return raw
 
     def _object(self, raw: bytes) -> State:
-        words = scrub(raw.decode("utf-8", "replace"), self._api_key)[:80]
+        text = answer_text(raw, self._api_key, self.url)
+        words = text[:80]
         try:
-            value: object = json.loads(raw)
+            value: object = json.loads(text)
         except ValueError as error:
             raise JudgeStoppedError(f"expected JSON of the Batch API, got {words!r}") from error
         if not isinstance(value, dict):

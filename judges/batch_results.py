@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from lmms_eval_captions.judges.client import failure, read_completion, scrub
+from lmms_eval_captions.judges.client import failure, read_completion
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
 )
+from lmms_eval_captions.judges.redaction import answer_text, scrub
 from lmms_eval_captions.judges.request import Reply
 
 Outcome = Reply | JudgeError
@@ -37,7 +38,7 @@ def read_results(raws: Iterable[bytes], url: str, api_key: str | None) -> dict[s
     for raw in raws:
         for line in raw.splitlines():
             try:
-                record = json.loads(line)
+                record = json.loads(answer_text(line, api_key, url))
                 outcome = _outcome(record, url, api_key)
                 if outcome is not None:
                     outcomes[record["custom_id"]] = outcome
@@ -92,5 +93,5 @@ def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None)
     refusal = record["error"]
     if refusal.get("code") in _ENDED_BEFORE:
         return None
-    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}"[:_WORDS], key)
+    words = f"{refusal.get('code')}: {refusal.get('message')}"[:_WORDS]
     return JudgeRequestError(f"the batch has no reply to this request: {words}")

@@ -24,10 +24,11 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
-from lmms_eval_captions.judges.logprobs import number_tokens
+from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
+from lmms_eval_captions.judges.redaction import answer_text, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
 
 _HINTS: Final = {
     401: "check OPENAI_API_KEY",
@@ -72,7 +73,7 @@ class ChatClient:
         self._api_key = api_key
         headers = {"Content-Type": "application/json"}
         if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
+            headers["Authorization"] = Key(f"Bearer {api_key}")
         # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
         # key where a .netrc names the host.
         self._replicas = [
@@ -160,24 +161,24 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
     Raises:
         JudgeUnavailableError: If it is no chat completion.
     """
+    answer = answer_text(raw, api_key, url)
     try:
-        payload = json.loads(raw)
+        payload = json.loads(answer)
         choice = payload["choices"][0]
         text = choice["message"]["content"]
         usage = payload.get("usage") or {}
         logprobs = choice.get("logprobs")
-        words = scrub(text if isinstance(text, str) else "", api_key)
+        words = text if isinstance(text, str) else ""
         reply = Reply(
             text=words,
             finish_reason=choice.get("finish_reason"),
             input_tokens=int(usage.get("prompt_tokens") or 0),
             output_tokens=int(usage.get("completion_tokens") or 0),
-            logprobs=number_tokens(logprobs, words) if logprobs else None,
+            logprobs=_without_key(logprobs, words, api_key) if logprobs else None,
         )
     except _NOT_READABLE as error:
-        words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
         raise JudgeUnavailableError(
-            f"expected a chat completion from {redact_url(url)}, got {words!r}"
+            f"expected a chat completion from {redact_url(url)}, got {answer[:_WORDS]!r}"
         ) from error
     return reply
 
@@ -208,7 +209,7 @@ def no_reply(
             return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
         return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
     return JudgeUnavailableError(
-        f"{start}: {scrub(str(error), api_key) or type(error).__name__}",
+        f"{start}: {scrub(str(error), api_key, url) or type(error).__name__}",
         may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
     )
 
@@ -225,7 +226,7 @@ def failure(
         headers: Of the answer.
         api_key: What must not be in the message, should the server echo it.
     """
-    words = _server_words(raw, api_key)
+    words = _server_words(answer_text(raw, api_key, url))
     message = f"{redact_url(url)} answered {status}: {words}"
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
@@ -244,22 +245,28 @@ def failure(
     return JudgeRequestError(message)
 
 
-def scrub(text: str, api_key: str | None) -> str:
-    """A server's text without the key: servers echo keys in error messages."""
-    return text.replace(api_key, "[key]") if api_key else text
+def _without_key(
+    logprobs: object, text: str, api_key: str | None
+) -> tuple[NumberToken, ...] | None:
+    """The tokens that write a reply's numbers; none where they hold the key, spelt as bytes."""
+    tokens = number_tokens(logprobs, text)
+    if not tokens:
+        return tokens
+    written = "".join(token.text for token in tokens)
+    shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
+    return tokens if scrub(shown, api_key) == shown else None
 
 
-def _server_words(raw: bytes, api_key: str | None) -> str:
-    """The human part of an error body, without the key, shortened."""
-    text = raw.decode("utf-8", "replace").strip()
+def _server_words(text: str) -> str:
+    """The human part of an error body, shortened."""
+    text = text.strip()
     try:
         payload = json.loads(text)
         error = payload.get("error", payload) if isinstance(payload, dict) else payload
         text = error.get("message") or text if isinstance(error, dict) else str(error)
     except (ValueError, RecursionError):
         pass
-    # Shortened last: half a key must not stay.
-    return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
+    return " ".join(str(text).split())[:_WORDS] or "(empty response)"
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

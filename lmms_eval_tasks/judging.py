@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from lmms_eval_captions.judges.captions import CaptionLog, NoCaption, says_nothi
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
 
 J = TypeVar("J")
@@ -218,10 +220,12 @@ def judge_caption(
     except CaptionsError as error:
         reason = str(error)
         return lambda: Judged((), config, reason)
-    return _waiter(future, config)
+    return _waiter(future, config, settings)
 
 
-def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged[J]]:
+def _waiter(
+    future: Future[list[J]], config: JudgeConfig, settings: Settings
+) -> Callable[[], Judged[J]]:
     @functools.cache
     def wait() -> Judged[J]:
         try:
@@ -229,7 +233,13 @@ def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged
         except (CaptionsError, CancelledError) as error:
             return Judged((), config, str(error) or "judging was cancelled")
         except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
-            logger.opt(exception=error).error("judging a caption failed")
-            return Judged((), config, f"internal error: {error!r}")
+            # Not as loguru shows an exception: it prints the variables' values, the key's too.
+            words = "".join(traceback.format_exception(error))
+            logger.error("judging a caption failed: {}", _scrubbed(words, settings))
+            return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
 
     return wait
+
+
+def _scrubbed(text: str, settings: Settings) -> str:
+    return scrub(text, settings.api_key, *settings.urls)
