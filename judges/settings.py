@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.prices import JudgeMode
+from lmms_eval_captions.judges.surrogates import whole
 
 S = TypeVar("S", bound=str)
 
@@ -128,6 +129,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     def text(name: str) -> str | None:
         return env.get(name, "").strip() or None
 
+    judge = text("LMMS_CAPTIONS_JUDGE")
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
     cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
@@ -137,7 +139,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
     )
     return Settings(
-        judge=text("LMMS_CAPTIONS_JUDGE"),
+        judge=judge and whole(judge),
         urls=_parse_urls(urls or _OPENAI_URL, mode),
         api_key=_key(text("OPENAI_API_KEY")),
         concurrency=concurrency,
