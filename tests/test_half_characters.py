@@ -10,7 +10,6 @@ import pytest
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval.filters import build_filter_ensemble
 from lmms_eval.filters.selection import TakeFirstFilter
-from runs import environment, run_lmms_eval
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
@@ -25,6 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import records as vidcapbench_records
 from lmms_eval_captions.model_wrappers.caption_rows import read_rows
 from lmms_eval_captions.model_wrappers.outcome import Outcome
+from runs import environment, run_lmms_eval
 
 HALF = "dog \ud83d"
 MENDED = "dog \ufffd"
@@ -43,7 +43,7 @@ def _texts(place: str) -> Texts:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_what_is_logged_can_be_written(  # noqa: PLR0913
+def test_what_is_logged_can_be_written(
     task: Task,
     place: str,
     bench: pytest.MonkeyPatch,
@@ -98,7 +98,7 @@ def _with_half(text: str) -> str:
 
 
 def test_every_packaged_task_mends_the_answers_of_any_model() -> None:
-    """The filter stands before the one that takes the first answer, and answers are logged whole."""
+    """The filter stands before the one that takes the first answer; all are logged whole."""
     answers = [[f"A {HALF}", CAPTION], [NoCaption("broken"), None]]
     ensemble = build_filter_ensemble("none", [[WholeCaptions, {}], ["take_first", {}]])
     assert isinstance(ensemble.filters[1], TakeFirstFilter)
