@@ -170,7 +170,7 @@ _PlainLoader.add_constructor("!function", lambda _, node: node.value)
 def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
     """``metadata.judge`` of a packaged YAML, read without importing what its tags name."""
     text = yaml_path.read_text(encoding="utf-8")
-    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader
+    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
     defaults: Mapping[str, object] = config["metadata"]["judge"]
     return defaults
 
