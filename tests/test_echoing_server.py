@@ -218,11 +218,14 @@ def test_an_answer_without_the_key_is_json_still(place: str, code: str) -> None:
 @pytest.mark.cli
 def test_an_echoed_key_is_in_nothing_of_a_whole_run(tmp_path: Path) -> None:
     """Results, samples, cache, stdout and stderr of lmms-eval's command line hold no key."""
-    cases = [
-        case
-        for case in _cases(1, with_stops=False)
-        if case[0] not in ("429 message", "Retry-After", "no Location")
+    # What is answered, in all codes, and what is refused for good: the rest is tried for minutes.
+    answered = [
+        (place, code)
+        for place in ("content", "finish_reason", "id", "alternative", "model")
+        for code in CODES
     ]
+    refused = [(f"400 {name}", code) for name, code in zip(ERRORS, CODES, strict=False)]
+    cases = [*answered, *refused]
     root = write_data(tmp_path / "data", _texts(cases))
     captions = tmp_path / "captions.jsonl"
     rows = [{"video_id": f"clip{n}", "caption": f"A dog of case {n}."} for n in range(len(cases))]
