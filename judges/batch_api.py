@@ -18,7 +18,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.client import CONNECT_TIMEOUT_S, failure, no_reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.redaction import answer_text
+from lmms_eval_captions.judges.redaction import answer_text, scrub
 from lmms_eval_captions.judges.settings import Key, proxy_of
 
 NAME_FIELD: Final = "lmms_eval_captions"
@@ -177,7 +177,7 @@ class BatchApi:
 
     def _object(self, raw: bytes) -> State:
         text = answer_text(raw, self._api_key, self.url)
-        words = text[:80]
+        words = scrub(text, self._api_key)[:80]
         try:
             value: object = json.loads(text)
         except ValueError as error:

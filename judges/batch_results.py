@@ -93,5 +93,5 @@ def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None)
     refusal = record["error"]
     if refusal.get("code") in _ENDED_BEFORE:
         return None
-    words = f"{refusal.get('code')}: {refusal.get('message')}"[:_WORDS]
+    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", key)[:_WORDS]
     return JudgeRequestError(f"the batch has no reply to this request: {words}")

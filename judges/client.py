@@ -25,7 +25,7 @@ from lmms_eval_captions.judges.errors import (
     ParameterRefusedError,
 )
 from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
-from lmms_eval_captions.judges.redaction import answer_text, scrub
+from lmms_eval_captions.judges.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
@@ -177,8 +177,9 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
             logprobs=_without_key(logprobs, words, api_key) if logprobs else None,
         )
     except _NOT_READABLE as error:
+        words = scrub(answer, api_key)
         raise JudgeUnavailableError(
-            f"expected a chat completion from {redact_url(url)}, got {answer[:_WORDS]!r}"
+            f"expected a chat completion from {redact_url(url)}, got {words[:_WORDS]!r}"
         ) from error
     return reply
 
@@ -226,7 +227,7 @@ def failure(
         headers: Of the answer.
         api_key: What must not be in the message, should the server echo it.
     """
-    words = _server_words(answer_text(raw, api_key, url))
+    words = _server_words(answer_text(raw, api_key, url), api_key)
     message = f"{redact_url(url)} answered {status}: {words}"
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
@@ -254,11 +255,11 @@ def _without_key(
         return tokens
     written = "".join(token.text for token in tokens)
     shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
-    return tokens if scrub(shown, api_key) == shown else None
+    return tokens if redactor(api_key).text(shown) == shown else None
 
 
-def _server_words(text: str) -> str:
-    """The human part of an error body, shortened."""
+def _server_words(text: str, api_key: str | None) -> str:
+    """The human part of an error body, without the key, shortened."""
     text = text.strip()
     try:
         payload = json.loads(text)
@@ -266,7 +267,8 @@ def _server_words(text: str) -> str:
         text = error.get("message") or text if isinstance(error, dict) else str(error)
     except (ValueError, RecursionError):
         pass
-    return " ".join(str(text).split())[:_WORDS] or "(empty response)"
+    # Shortened last: half a key must not stay.
+    return " ".join(scrub(str(text), api_key).split())[:_WORDS] or "(empty response)"
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

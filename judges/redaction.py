@@ -12,7 +12,7 @@ bytes, before anything reads it. What is found, and replaced by ``[key]``:
 What is not: parts of a secret, a secret with anything else between its characters, other codes. A
 secret of fewer than 8 characters, or of fewer than 16 that are not letters and digits both, is
 taken for a placeholder such as ``EMPTY`` or ``token``: judges write such words, and a reply must be
-read as it came.
+read as it came. Only from the words of errors it is taken, where it stands by itself.
 """
 
 from __future__ import annotations
@@ -109,14 +109,17 @@ def redactor(api_key: str | None, *urls: str) -> Redactor:
 
 
 def scrub(text: str, api_key: str | None, *urls: str) -> str:
-    """A text without the key and the passwords of the URLs.
+    """Words of an error without the key, however short, and without the passwords of the URLs.
 
     >>> scrub("wrong key: SK-ABC-0123456789", "sk-abc-0123456789")
     'wrong key: [key]'
-    >>> scrub("EMPTY is no caption", "EMPTY")
-    'EMPTY is no caption'
+    >>> scrub("wrong key: EMPTY, see EMPTYING", "EMPTY")
+    'wrong key: [key], see EMPTYING'
     """
-    return redactor(api_key, *urls).text(text)
+    text = redactor(api_key, *urls).text(text)
+    if api_key and api_key in text:
+        return re.sub(rf"(?<!\w){re.escape(api_key)}(?!\w)", _SHOWN.decode("ascii"), text)
+    return text
 
 
 def answer_text(raw: bytes, api_key: str | None, url: str) -> str:

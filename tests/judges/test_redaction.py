@@ -49,6 +49,14 @@ def test_a_placeholder_for_a_key_changes_no_reply(key: str) -> None:
     assert read_completion(_answer(text, key), URL, key).finish_reason == key
 
 
+@pytest.mark.parametrize("key", PLACEHOLDERS)
+def test_the_words_of_errors_tell_no_key_however_short(key: str) -> None:
+    """A refused key is not told; words that merely hold it are, as the reason must be read."""
+    raw = json.dumps({"error": {"message": f"Incorrect key: {key} ({key}ish)"}}).encode()
+    said = str(failure(401, raw, URL, headers={}, api_key=key))
+    assert f"Incorrect key: [key] ({key}ish)" in said
+
+
 @pytest.mark.parametrize("key", ["token-abc123", "pass1234", "correct-horse-battery", KEY])
 def test_what_may_be_a_secret_is_taken_out(key: str) -> None:
     """Eight characters of letters and digits, or sixteen of any kind, are no word of a reply."""
