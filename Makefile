@@ -25,6 +25,8 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(TYPED)
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
+	$(BIN)/python .ci/audit.py
 
 # Whole runs of lmms-eval spend their time importing: two at a time. The others measure waits: alone.
 test: setup

@@ -226,7 +226,7 @@ class _server:  # noqa: N801 - used as a statement
     def __enter__(self) -> None:
         for _ in range(100):
             try:
-                urllib.request.urlopen(self._url).close()  # noqa: S310 - our own server
+                urllib.request.urlopen(self._url).close()  # noqa: S310 - our own server # nosec B310
             except OSError:
                 time.sleep(0.1)
             else:

@@ -11,6 +11,7 @@ meets a server's words, a caption, or a line of a file is a reader here.
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -26,9 +27,9 @@ from types import FrameType
 from typing import Final
 
 from hard_replies import READERS
+from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.batch_results import read_results
 from lmms_eval_captions.judges.captions import says_nothing
-from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.judges.lexical import best_sentence, recall
 from lmms_eval_captions.judges.logprobs import number_tokens
@@ -210,7 +211,7 @@ SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
         _completion(text), "http://127.0.0.1", "sk"
     ),
     "lines of a batch": lambda text: read_results(
-        [text.encode("utf-8", "replace")], "http://127.0.0.1", "sk"
+        [io.BytesIO(text.encode("utf-8", "replace"))], "http://127.0.0.1", "sk"
     ),
     "stored reply": lambda text: Reply.from_json(Reply(text).to_json()),
     "lines of a store": _store_lines,

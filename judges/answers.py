@@ -27,7 +27,8 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
-from lmms_eval_captions.judges.logprobs import number_tokens
+from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
+from lmms_eval_captions.judges.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import redact_url
@@ -62,25 +63,26 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
     Raises:
         JudgeUnavailableError: If it is no chat completion.
     """
+    answer = answer_text(raw, api_key, url)
     try:
-        payload = decode(raw)
+        payload = decode(answer)
         error = error_in(payload)
         if error is not None:
             raise _error_within(error, url, api_key)
         choice = payload["choices"][0]  # type: ignore[index]  # else it raises
         usage, logprobs = payload.get("usage"), choice.get("logprobs")  # type: ignore[attr-defined]
         counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
-        words = scrub(text_in(choice), api_key)
+        text = text_in(choice)
         reply = Reply(
-            text=words,
+            text=text,
             finish_reason=finish_reason_in(choice),
             input_tokens=counts[0] or 0,
             output_tokens=counts[1] or 0,
-            logprobs=number_tokens(logprobs, words) if logprobs else None,
+            logprobs=_without_key(logprobs, text, api_key) if logprobs else None,
             is_estimated=None in counts,
         )
     except NOT_READABLE as unreadable:
-        words = scrub(raw.decode("utf-8", "replace"), api_key)[:_WORDS]
+        words = scrub(answer, api_key)[:_WORDS]
         raise JudgeUnavailableError(
             f"expected a chat completion from {redact_url(url)}, got {words!r}"
         ) from unreadable
@@ -114,7 +116,7 @@ def no_reply(
         return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
     # aiohttp's text of a response that is none holds the whole URL, with what it asks for.
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    words = " ".join(scrub(text, api_key).split())[:_WORDS]
+    words = " ".join(scrub(text, api_key, url).split())[:_WORDS]
     return JudgeUnavailableError(
         f"{start}: {words or type(error).__name__}",
         may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
@@ -140,7 +142,7 @@ def failure(
         api_key: What must not be in the message, should the server echo it.
         answered: What came, in words, where that is not the status.
     """
-    words = _server_words(raw, api_key)
+    words = _server_words(answer_text(raw, api_key, url), api_key)
     message = f"{redact_url(url)} answered {answered or status}: {words}"
     if status in _REDIRECTS:
         return JudgeStoppedError(
@@ -168,7 +170,7 @@ def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
     raw = json.dumps({"error": error}).encode("ascii")
     status = status_of(error)
     if status is None:
-        words = _server_words(raw, api_key)
+        words = _server_words(raw.decode("ascii"), api_key)
         return JudgeUnavailableError(f"{redact_url(url)} answered 200 with an error: {words}")
     answered = f"200 with an error {status}"
     return failure(status, raw, url, headers={}, api_key=api_key, answered=answered)
@@ -180,7 +182,7 @@ def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
         goal = redact_url(urljoin(url, headers.get("Location", "")))
     except ValueError:
         goal = ""
-    words = scrub(goal, api_key).removesuffix("/chat/completions")[:_WORDS]
+    words = scrub(goal, api_key, url).removesuffix("/chat/completions")[:_WORDS]
     return (
         f"a redirect to {words!r}, which is not followed: an answer counts from the judge's own "
         "address alone, and the key goes nowhere else. If that is the judge, set "
@@ -188,14 +190,21 @@ def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
     )
 
 
-def scrub(text: str, api_key: str | None) -> str:
-    """A server's text without the key: servers echo keys in error messages."""
-    return text.replace(api_key, "[key]") if api_key else text
+def _without_key(
+    logprobs: object, text: str, api_key: str | None
+) -> tuple[NumberToken, ...] | None:
+    """The tokens that write a reply's numbers; none where they hold the key, spelt as bytes."""
+    tokens = number_tokens(logprobs, text)
+    if not tokens:
+        return tokens
+    written = "".join(token.text for token in tokens)
+    shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
+    return tokens if redactor(api_key).text(shown) == shown else None
 
 
-def _server_words(raw: bytes, api_key: str | None) -> str:
+def _server_words(text: str, api_key: str | None) -> str:
     """The human part of an error body, without the key, shortened."""
-    text = raw.decode("utf-8", "replace").strip()
+    text = text.strip()
     try:
         payload = json.loads(text)
         error = payload.get("error", payload) if isinstance(payload, dict) else payload

@@ -20,7 +20,6 @@ from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.answers import scrub
 from lmms_eval_captions.judges.batch_api import BatchApi, State
 from lmms_eval_captions.judges.batch_group import Group, line_of
 from lmms_eval_captions.judges.batch_ledger import Ledger, SentBatch
@@ -37,6 +36,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     StoreError,
 )
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.tokens import counted
 

@@ -17,9 +17,10 @@ from typing import IO, Final
 import aiohttp
 from loguru import logger
 
-from lmms_eval_captions.judges.answers import failure, no_reply, scrub
+from lmms_eval_captions.judges.answers import failure, no_reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import proxy_of
+from lmms_eval_captions.judges.redaction import answer_text, scrub
+from lmms_eval_captions.judges.settings import Key, proxy_of
 from lmms_eval_captions.judges.wire import (
     open_session,
     read_answer,
@@ -59,7 +60,7 @@ class BatchApi:
         self._backoff_s = backoff_s
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._session = open_session(
-            {"Authorization": f"Bearer {api_key}"} if api_key else {},
+            {"Authorization": Key(f"Bearer {api_key}")} if api_key else {},
             timeout_s=_TIMEOUT_S,
         )
         self._proxy = proxy_of(url)
@@ -214,9 +215,10 @@ class BatchApi:
         return raw
 
     def _object(self, raw: bytes) -> State:
-        words = scrub(raw.decode("utf-8", "replace"), self._api_key)[:80]
+        text = answer_text(raw, self._api_key, self.url)
+        words = scrub(text, self._api_key)[:80]
         try:
-            value: object = json.loads(raw)
+            value: object = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise JudgeStoppedError(f"expected JSON of the Batch API, got {words!r}") from error
         if not isinstance(value, dict):

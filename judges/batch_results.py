@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
 
-from lmms_eval_captions.judges.answers import failure, read_completion, scrub
+from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
 )
+from lmms_eval_captions.judges.redaction import answer_text, scrub
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.wire import MOST_BYTES
 
@@ -47,7 +48,7 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
             if not line.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
                 continue
             try:
-                record = json.loads(line)
+                record = json.loads(answer_text(line, api_key, url))
                 custom_id = record["custom_id"]
                 outcome = _outcome(record, url, api_key)
                 known = outcomes.get(custom_id)
@@ -115,5 +116,5 @@ def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None)
     refusal = record["error"]
     if refusal.get("code") in _ENDED_BEFORE:
         return None
-    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}"[:_WORDS], key)
+    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", key)[:_WORDS]
     return JudgeRequestError(f"the batch has no reply to this request: {words}")

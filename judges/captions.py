@@ -13,6 +13,8 @@ from typing import Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.surrogates import whole
+
 _WORD: Final = re.compile(r"\w")
 
 
@@ -36,7 +38,7 @@ class NoCaption(str):
     def __new__(cls, reason: str) -> NoCaption:
         """An empty text that knows why it is one."""
         self = super().__new__(cls, "")
-        self.reason = reason
+        self.reason = whole(reason)
         return self
 
     def __getnewargs__(self) -> tuple[str]:

@@ -18,7 +18,7 @@ from yarl import URL
 
 from lmms_eval_captions.judges.answers import failure, no_reply, read_completion
 from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
 from lmms_eval_captions.judges.tokens import counted
 from lmms_eval_captions.judges.wire import (
     OutOfStepError,
@@ -56,7 +56,7 @@ class ChatClient:
         self._names = RequestNames()
         self._headers = {"Content-Type": "application/json"}
         if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+            self._headers["Authorization"] = Key(f"Bearer {api_key}")
         # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
         # key where a .netrc names the host.
         self._replicas = [

@@ -14,7 +14,7 @@ NOT_READABLE: Final = (
     ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
 """What a body of another shape raises; the last two an infinite count and JSON of great depth."""
-_MANY_BYTES: Final = 2**20
+_MANY_CHARACTERS: Final = 2**20
 _MOST_VALUES: Final = 1_000_000
 """Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
 each have. A value takes up to 200 bytes of memory, also where it is written in two."""
@@ -39,21 +39,21 @@ _STATUSES: Final = {
 """Codes and types of errors, and the status that they go with."""
 
 
-def decode(raw: bytes) -> object:
+def decode(text: str) -> object:
     """JSON as it came; a whole number of thousands of digits, which Python refuses, is infinite.
 
     Raises:
         ValueError: If it is no JSON, or so many values that it can be no completion.
         RecursionError: If it is nested too deeply.
     """
-    if len(raw) > _MANY_BYTES and sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+    if len(text) > _MANY_CHARACTERS and sum(map(text.count, (",", "[", "{"))) > _MOST_VALUES:
         raise ValueError(f"expected at most {_MOST_VALUES:,} values")
     try:
-        return json.loads(raw)
+        return json.loads(text)
     except ValueError as error:
         if type(error) is not ValueError:
             raise
-        return json.loads(raw, parse_int=_whole)
+        return json.loads(text, parse_int=_whole)
 
 
 def text_in(choice: Mapping[str, object]) -> str:

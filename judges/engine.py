@@ -22,7 +22,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.answers import scrub
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
 from lmms_eval_captions.judges.claims import FRESH_S, Claims
@@ -33,6 +32,7 @@ from lmms_eval_captions.judges.meter import Bar, Meter
 from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.prices import JudgeMode, load_prices
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
@@ -367,7 +367,7 @@ class Engine:
 
     def _words(self, error: object) -> str:
         """An exception in a line, without the key."""
-        return scrub(repr(error), self.config.api_key)
+        return scrub(repr(error), self.config.api_key, *self.config.urls)
 
     def _over(self, defect: str | None = None) -> JudgeStoppedError:
         """The error of captions that are not judged any more."""

@@ -5,9 +5,17 @@ A message says what was expected, what came, where, and what to do about it.
 
 from __future__ import annotations
 
+from lmms_eval_captions.judges.surrogates import whole
+
 
 class CaptionsError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    Its words end in logs and samples: file names and servers' words in it are made whole.
+    """
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*(whole(one) if isinstance(one, str) else one for one in words))
 
 
 class SettingsError(CaptionsError, ValueError):

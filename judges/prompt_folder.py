@@ -26,6 +26,7 @@ from lmms_eval_captions.judges.prompt import (
     read_yaml,
     slots_of,
 )
+from lmms_eval_captions.judges.surrogates import whole_json
 
 _VARIABLE: Final = "LMMS_CAPTIONS_PROMPTS"
 _ROLES: Final = ("system", "user", "assistant")
@@ -135,13 +136,19 @@ def _read(path: Path) -> Content:
         raise _refusal(path, f"the keys {', '.join(ours)}", came)
     if "messages" in ours:
         _check_messages(path, loaded["messages"], prompt_of(ours).slots)
-        return loaded
+        return _whole(loaded)
     for key, text in loaded.items():
         if not isinstance(text, str) or not text.strip():
             raise _refusal(path, f"a text under {key!r}", f"{text!r:.80}")
         if slots_of(text):
             raise _refusal(path, f"no slots under {key!r}", f"{sorted(slots_of(text))}")
-    return loaded
+    return _whole(loaded)
+
+
+def _whole(content: Content) -> Content:
+    """A prompt's file without half characters, which YAML can spell as JSON does."""
+    made: Content = json.loads(whole_json(json.dumps(content, default=str)))
+    return made
 
 
 def _check_messages(path: Path, messages: object, slots: set[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.logprobs import NumberToken
 from lmms_eval_captions.judges.prompt import Message
+from lmms_eval_captions.judges.surrogates import whole_json
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.config import JudgeConfig
@@ -141,7 +142,7 @@ class Reply:
             ValueError: If the line is not one that :meth:`to_json` wrote.
         """
         try:
-            record = json.loads(line.decode("ascii"))
+            record = json.loads(whole_json(line.decode("ascii")))
             reason, logprobs = record["finish_reason"], record.get("logprobs")
             return cls(
                 text=_text(record["text"]),

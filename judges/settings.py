@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.prices import JudgeMode
+from lmms_eval_captions.judges.surrogates import whole
 
 S = TypeVar("S", bound=str)
 
@@ -35,6 +36,19 @@ JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 _OPENAI_URL = "https://api.openai.com/v1"
 
 
+class Key(str):
+    """A key that shows itself nowhere but where it is sent: not in a record, a list, a traceback.
+
+    >>> [Key("sk-secret")], f"Bearer {Key('sk-secret')}"
+    ([[key]], 'Bearer sk-secret')
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "[key]"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the environment says, validated. Source: the table of settings in the README."""
@@ -43,7 +57,7 @@ class Settings:
     """Judge model that replaces each benchmark's own, or ``None``."""
     urls: tuple[str, ...]
     """Base URLs of the judge's replicas, without a trailing slash, at least one."""
-    api_key: str | None = field(repr=False)
+    api_key: Key | None = field(repr=False)
     """Key sent as a bearer token, or ``None``. Never printed."""
     concurrency: int
     """Most requests in flight, all replicas together, >= 1."""
@@ -115,6 +129,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     def text(name: str) -> str | None:
         return env.get(name, "").strip() or None
 
+    judge = text("LMMS_CAPTIONS_JUDGE")
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
     cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
@@ -124,9 +139,9 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         _integer("LMMS_CAPTIONS_JUDGE_CONCURRENCY", text("LMMS_CAPTIONS_JUDGE_CONCURRENCY")) or 64
     )
     return Settings(
-        judge=text("LMMS_CAPTIONS_JUDGE"),
+        judge=judge and whole(judge),
         urls=_parse_urls(urls or _OPENAI_URL, mode),
-        api_key=text("OPENAI_API_KEY"),
+        api_key=_key(text("OPENAI_API_KEY")),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
         temperature=_temperature(text("LMMS_CAPTIONS_JUDGE_TEMPERATURE")),
@@ -223,6 +238,18 @@ def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
             f"got {len(urls)}"
         )
     return urls
+
+
+def _key(value: str | None) -> Key | None:
+    if value is None:
+        return None
+    if not (value.isascii() and value.isprintable()):
+        # aiohttp's error for what cannot be sent in a header holds the whole header.
+        raise SettingsError(
+            "OPENAI_API_KEY: expected printable ASCII characters, got a key with others in it (a "
+            "line end, a typographic hyphen); copy it again"
+        )
+    return Key(value)
 
 
 def _is_http(url: str) -> bool:

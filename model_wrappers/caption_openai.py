@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.engine import Ask, Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.settings import is_loopback, read_settings, redact_url
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
@@ -115,7 +116,7 @@ class CaptionOpenai(Captioner):
         for job, parts in zip(batch.jobs, shown, strict=True):
             self._places.acquire()
             request = self._request(job, parts, batch.generation)
-            futures.append(_caption_of(self._engine.submit([_chain(request)]), self._places))
+            futures.append(_caption_of(self._engine, _chain(request), self._places))
         return futures
 
     def clean(self) -> None:
@@ -179,7 +180,10 @@ def _chain(request: Request) -> Chain[Asked[Reply]]:
     return chain
 
 
-def _caption_of(asked: Future[list[Asked[Reply]]], places: threading.Semaphore) -> Future[Caption]:
+def _caption_of(
+    engine: Engine, chain: Chain[Asked[Reply]], places: threading.Semaphore
+) -> Future[Caption]:
+    asked: Future[list[Asked[Reply]]] = engine.submit([chain])
     caption: Future[Caption] = Future()
 
     def finish(done: Future[list[Asked[Reply]]]) -> None:
@@ -187,7 +191,8 @@ def _caption_of(asked: Future[list[Asked[Reply]]], places: threading.Semaphore) 
         error = done.exception()
         if error is not None:
             known = isinstance(error, CaptionsError)
-            caption.set_exception(error if known else CaptionError(f"internal error: {error!r}"))
+            words = scrub(f"internal error: {error!r}", engine.config.api_key, *engine.config.urls)
+            caption.set_exception(error if known else CaptionError(words))
             return
         [one] = done.result()
         if one.value is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.judges.surrogates import whole_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +77,7 @@ def _jsonl_rows(path: Path, stream: IO[bytes]) -> Iterator[Row]:
             continue
         place = f"line {number}"
         try:
-            value: object = json.loads(raw.decode("utf-8-sig"))
+            value: object = json.loads(whole_json(raw.decode("utf-8-sig")))
         except ValueError as error:
             raise CaptionError(
                 f"{path}, {place}: expected one JSON object a line, got {_excerpt(raw)} ({error}); "
@@ -87,7 +88,7 @@ def _jsonl_rows(path: Path, stream: IO[bytes]) -> Iterator[Row]:
 
 def _json_rows(path: Path, stream: IO[bytes]) -> Iterator[Row]:
     try:
-        value: object = json.loads(stream.read().decode("utf-8-sig"))
+        value: object = json.loads(whole_json(stream.read().decode("utf-8-sig")))
     except ValueError as error:
         raise CaptionError(
             f"{path}: expected one JSON value, a list of rows or an object from video to caption "

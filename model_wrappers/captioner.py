@@ -16,6 +16,7 @@ from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel, refuse_unknown
 from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead, Decoded
 from lmms_eval_captions.model_wrappers.frames import DEFAULT_LIMITS, MAX_PIXELS, Clip, read_frames
@@ -356,7 +357,7 @@ class Captioner(CaptionModel):
 def _result(caption: str | Caption, generation: Generation) -> GenerationResult:
     one = Caption(caption) if isinstance(caption, str) else caption
     counts = TokenCounts(input_tokens=one.n_input_tokens, output_tokens=one.n_output_tokens)
-    return GenerationResult(generation.cut(one.text), counts)
+    return GenerationResult(generation.cut(whole(one.text)), counts)
 
 
 def _whole(name: str, value: object) -> int:

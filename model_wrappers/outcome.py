@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from loguru import logger
 
 from lmms_eval_captions.judges.captions import NoCaption
+from lmms_eval_captions.judges.surrogates import whole
 
 _SHOWN = 20
 """Failures named in the closing report; every one is logged when it happens."""
@@ -33,6 +34,7 @@ class Outcome:
         self, name: str, task: str, doc_id: int, reason: str, positions: Sequence[int]
     ) -> None:
         """Note a document that gets no caption, at these requests; a clip is logged once."""
+        name, reason = whole(name), whole(reason)
         self.failures[task, doc_id] = f"{name}: {reason}"
         self._reasons.update(dict.fromkeys(positions, f"{name}: {reason}"))
         if name not in self._logged:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
@@ -83,7 +84,7 @@ def doc_to_target(doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """Submit one caption; the records fill in place once it is judged."""
-    caption, questions = results[0], _questions(doc)
+    caption, questions = whole(results[0]), _questions(doc)
 
     def chain(question: Question, config: JudgeConfig, run: int) -> Chain[QuizJudgement]:
         return partial(judge_question, question=question, caption=caption, config=config, run=run)

@@ -12,6 +12,7 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.sources import MSVD_EVAL
 
@@ -41,7 +42,7 @@ def read_items(settings: Settings) -> list[Item]:
     path = find_file(settings, MSVD_EVAL, "MSVD-Eval.json")
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        rows = json.loads(raw.decode("utf-8-sig"))
+        rows = json.loads(whole_json(raw.decode("utf-8-sig")))
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
     if not isinstance(rows, dict) or not rows:

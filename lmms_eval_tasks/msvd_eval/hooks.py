@@ -11,6 +11,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling, frame_strip
@@ -85,7 +86,7 @@ def doc_to_target(doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """Submit one caption; the records fill in place once it is judged."""
-    caption = results[0]
+    caption = whole(results[0])
     setting = cast("Setting", doc["setting"])
     references = cast("list[str]", doc["references"])
     records = submit_caption(

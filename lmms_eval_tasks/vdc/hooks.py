@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
 from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
@@ -76,14 +77,14 @@ def doc_to_target(doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """Submit one caption; the records fill in place once it is judged."""
-    records = _submit(doc, results[0], task=f"vdc_{doc['aspect']}")
+    records = _submit(doc, whole(results[0]), task=f"vdc_{doc['aspect']}")
     return pending(records, {"vdc_acc": VdcRecords.acc, "vdc_score": VdcRecords.score})
 
 
 def process_results_rouge(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """As :func:`process_results`, with ROUGE-L in place of the judge's second step."""
     task = f"vdc_rouge_{doc['aspect']}"
-    records = _submit(doc, results[0], task=task, matcher=rouge_l, matching="rouge-l")
+    records = _submit(doc, whole(results[0]), task=task, matcher=rouge_l, matching="rouge-l")
     return pending(records, {"vdc_rouge": VdcRecords.rouge})
 
 

@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
@@ -102,7 +103,7 @@ def doc_to_target(doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
     """Submit one caption; the records fill in place once it is judged."""
-    caption, questions = results[0], _questions(doc)
+    caption, questions = whole(results[0]), _questions(doc)
 
     def chain(question: Question, config: JudgeConfig, run: int) -> Chain[CorrectnessJudgement]:
         return partial(judge_question, question=question, caption=caption, config=config, run=run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from batch_server import BatchServer
 from conftest import EngineFactory
 from lmms_eval_captions.judges.batch import BatchPace
 from lmms_eval_captions.judges.batch_ledger import Ledger, SentBatch
-from lmms_eval_captions.judges.batch_results import errors_of, read_results
+from lmms_eval_captions.judges.batch_results import Outcome, errors_of, read_results
 from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.verdict import Asked
@@ -27,6 +28,10 @@ def _line(custom_id: object, text: object = "fine", **changes: object) -> bytes:
     body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
     response = {"status_code": 200, "body": body}
     return json.dumps({"custom_id": custom_id, "response": response, **changes}).encode()
+
+
+def _read(files: list[bytes]) -> dict[str, Outcome]:
+    return read_results([io.BytesIO(raw) for raw in files], URL, None)
 
 
 BAD_LINES = {
@@ -58,19 +63,19 @@ BAD_LINES = {
 def test_a_bad_line_costs_nothing_but_itself(bad: bytes, end: bytes) -> None:
     """Whatever a line holds, those around it are read, and it is left out or an error."""
     lines = [_line("first"), bad, _line("second"), bad]
-    outcomes = read_results([end.join(lines), b""], URL, None)
+    outcomes = _read([end.join(lines), b""])
     assert outcomes["first"] == outcomes["second"] == Reply("fine", "stop")
     assert not any(isinstance(outcomes.get(name), Reply) for name in ("bad", None))
 
 
 def test_a_mark_at_a_files_start_costs_no_line() -> None:
     """Files that begin with a byte-order mark are read from their first line."""
-    assert set(read_results([b"\xef\xbb\xbf" + _line("first")], URL, None)) == {"first"}
+    assert set(_read([b"\xef\xbb\xbf" + _line("first")])) == {"first"}
 
 
 def test_half_an_emoji_is_a_reply_like_others() -> None:
     """A lone surrogate, escaped as JSON has it, is kept."""
-    reply = read_results([_line("first", "a \ud83d b")], URL, None)["first"]
+    reply = _read([_line("first", "a \ud83d b")])["first"]
     assert isinstance(reply, Reply)
     assert reply.text.startswith("a ")
 
@@ -80,7 +85,7 @@ def test_of_several_lines_for_one_request_a_reply_counts(order: tuple[int, ...])
     """An error beside a reply does not take it away, in whatever order they stand."""
     error = b'{"custom_id": "one", "response": null, "error": {"code": "x", "message": "y"}}'
     lines = [_line("one"), error, b'{"custom_id": "one"']
-    assert isinstance(read_results([b"\n".join(lines[i] for i in order)], URL, None)["one"], Reply)
+    assert isinstance(_read([b"\n".join(lines[i] for i in order)])["one"], Reply)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,220 @@
+"""An endpoint that puts the key it was sent into its answers, in any field and any code."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import quote, unquote_to_bytes
+
+KEY: Final = "sk-Ab12Cd34_ef56+GH78/ij90KL12mn34"
+_SLOT: Final = "<the key>"
+_CASE: Final = re.compile(r"\bcase (\d+)")
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\u{ord(one):04x}" for one in text)
+
+
+CODES: Final[dict[str, Callable[[str], str]]] = {
+    "plain": lambda key: key,
+    "upper": str.upper,
+    "lower": str.lower,
+    "base64": _base64,
+    "base64 of the header": lambda key: _base64(f"Bearer {key}"),
+    "base64 within more": lambda key: _base64(f"id:{key};")[:-2],
+    "urlsafe": lambda key: base64.urlsafe_b64encode(key.encode()).decode().rstrip("="),
+    "hexadecimal": lambda key: key.encode().hex(),
+    "quoted": lambda key: quote(key, safe=""),
+    "all quoted": lambda key: "".join(f"%{ord(one):02X}" for one in key),
+    "escaped": _escaped,
+    "slashes escaped": lambda key: key.replace("/", "\\/"),
+    "JSON in JSON": lambda key: _escaped(key).replace("\\", "\\\\"),
+}
+"""How a key is spelt within a string of JSON."""
+
+
+def traces(raw: bytes) -> list[str]:
+    """The codes in which a text holds the key, looked for without the code under test."""
+    unescaped = re.sub(rb"\\+u00(..)", lambda m: bytes.fromhex(m[1].decode()), _valid(raw))
+    spellings = {raw, raw.replace(b"\0", b""), unquote_to_bytes(raw), unescaped}
+    spellings |= {one.replace(b"\\", b"") for one in spellings}
+    forms = {"plain": KEY, "hexadecimal": KEY.encode().hex(), "bytes": _listed(KEY)}
+    for shift in range(3):
+        coded = _base64("x" * shift + KEY)[4:-4]
+        forms |= {f"base64 {shift}": coded, f"urlsafe {shift}": quote_free(coded)}
+    return [
+        name
+        for name, form in forms.items()
+        if any(form.lower().encode() in one.lower() for one in spellings)
+    ]
+
+
+def quote_free(coded: str) -> str:
+    """Base64 as it stands in URLs."""
+    return coded.replace("+", "-").replace("/", "_")
+
+
+def _valid(raw: bytes) -> bytes:
+    return re.sub(rb"\\+u00(?![0-9a-fA-F]{2})", b"", raw)
+
+
+def _listed(text: str) -> str:
+    return ", ".join(str(one) for one in text.encode())
+
+
+def _completion(**changes: Any) -> dict[str, Any]:
+    token = {"token": "7", "logprob": -0.1, "bytes": [55], "top_logprobs": []}
+    token |= {name: changes.pop(name) for name in ("token", "bytes") if name in changes}
+    top = {"token": "8", "logprob": -2.0, "bytes": [56]}
+    top |= {name[4:]: changes.pop(name) for name in ("top_token", "top_bytes") if name in changes}
+    if "bytes" not in top:
+        top = {**top, "bytes": None}
+    token["top_logprobs"] = [{"token": "7", "logprob": -0.1, "bytes": None}, top]
+    message = {"role": "assistant", "content": changes.pop("content", "The score is $7$.")}
+    message |= changes.pop("message", {})
+    choice = {"index": 0, "message": message, "finish_reason": changes.pop("finish_reason", "stop")}
+    choice["logprobs"] = {"content": [{**token}]}
+    usage = changes.pop("usage", {"prompt_tokens": 9, "completion_tokens": 3})
+    return {"choices": [choice], "usage": usage, **changes}
+
+
+def _bytes(key: str) -> list[int]:
+    return list(key.encode())
+
+
+ANSWERS: Final[dict[str, dict[str, Any]]] = {
+    "content": _completion(content=_SLOT),
+    "content beside a verdict": _completion(content=f"{_SLOT} {{'pred': 'yes', 'score': 3}}"),
+    "content in parts": _completion(content=[{"type": "text", "text": _SLOT}]),
+    "finish_reason": _completion(finish_reason=_SLOT),
+    "id": _completion(id=_SLOT),
+    "model": _completion(model=_SLOT),
+    "system_fingerprint": _completion(system_fingerprint=_SLOT),
+    "role": _completion(message={"role": _SLOT}),
+    "refusal": _completion(message={"refusal": _SLOT, "content": None}),
+    "reasoning": _completion(message={"reasoning_content": _SLOT}),
+    "token": _completion(token=f"7{_SLOT}"),
+    "token as bytes": _completion(bytes=[55, *_bytes(KEY)]),
+    "alternative": _completion(top_token=f"8{_SLOT}", top_bytes=None),
+    "alternative as bytes": _completion(top_bytes=[56, *_bytes(KEY)]),
+    "name in usage": _completion(usage={_SLOT: 1, "prompt_tokens": 2}),
+    "usage": _completion(usage={"prompt_tokens": _SLOT, "completion_tokens": 1}),
+    "whole usage": _completion(usage=_SLOT),
+    "unknown field": _completion(**{_SLOT: _SLOT}),
+    "no choices": {"choices": [], "note": _SLOT},
+    "error in a 200": {"error": {"message": _SLOT, "code": _SLOT, "type": _SLOT, "param": _SLOT}},
+    "no object": [_SLOT],
+}
+"""Bodies of a 200."""
+ERRORS: Final[dict[str, Any]] = {
+    "message": {"error": {"message": f"Incorrect API key: {_SLOT}"}},
+    "code": {"error": {"message": "", "code": _SLOT}},
+    "param": {"error": {"message": "Unsupported parameter", "param": _SLOT, "code": "x"}},
+    "type": {"error": {"type": _SLOT}},
+    "text": {"error": _SLOT},
+    "detail": {"detail": [{"msg": _SLOT}]},
+}
+"""Bodies of other answers."""
+LINES: Final = {
+    "Retry-After": f"HTTP/1.1 429 Slow\r\nRetry-After: {_SLOT}\r\nContent-Length: 2\r\n\r\n{{}}",
+    "reason phrase": f"HTTP/1.1 500 {_SLOT}\r\nContent-Length: 2\r\n\r\n{{}}",
+    "status line": f"HTTP/9 {_SLOT}\r\n\r\n",
+    "header": f"HTTP/1.1 200 OK\r\n{_SLOT} \x01: x\r\n\r\n",
+    "length": f"HTTP/1.1 200 OK\r\nContent-Length: {_SLOT}\r\n\r\n",
+    "chunk": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{_SLOT}\r\n\r\n",
+    "Location": f"HTTP/1.1 307 Go\r\nLocation: /v1/else?{_SLOT}\r\nContent-Length: 0\r\n\r\n",
+    "no Location": f"HTTP/1.1 307 Go\r\nLocation: http://[{_SLOT}\r\nContent-Length: 0\r\n\r\n",
+    "web page": f"HTTP/1.1 502 Bad\r\nContent-Length: 99\r\n\r\n<p>{_SLOT:<96}",
+}
+"""Whole answers, as they go over the wire."""
+STOPS: Final = (401, 402, 403, 404, 407)
+PASSES: Final = (400, 429, 500)
+PLACES: Final = (
+    *ANSWERS,
+    "UTF-16",
+    *LINES,
+    *(f"{status} {name}" for status in PASSES for name in ERRORS),
+)
+"""Where the key may stand in an answer that leaves judging going."""
+
+
+def body_of(place: str, code: str) -> bytes:
+    """JSON of an answer that holds the key."""
+    if place == "UTF-16":
+        return json.dumps(_completion(content=KEY)).encode("utf-16")
+    shape = ANSWERS[place] if place in ANSWERS else ERRORS[place]
+    return json.dumps(shape).replace(_SLOT, CODES[code](KEY)).encode("ascii")
+
+
+def answer_of(place: str, code: str) -> bytes:
+    """An answer that holds the key, as it goes over the wire."""
+    if place in LINES:
+        coded = CODES[code](KEY)
+        length = LINES[place].replace(f"{_SLOT:<96}", f"{coded:<96.96}")
+        return length.replace(_SLOT, coded).encode("latin-1")
+    status, _, name = place.partition(" ") if place[0].isdigit() else ("200", "", place)
+    body = body_of(name, code)
+    head = f"HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+class EchoServer:
+    """Answers request by request; a context manager.
+
+    Args:
+        cases: Place and code of each case. A request names its case in its last message, as in
+            ``case 17``; where it names none it is the first one.
+    """
+
+    def __init__(self, cases: list[tuple[str, str]]) -> None:
+        self.cases = cases
+        self.seen: set[tuple[str, str]] = set()
+        """Cases that were asked for."""
+        handler = type("Handler", (_Handler,), {"owner": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def url(self) -> str:
+        """Base URL."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> EchoServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, body: bytes) -> bytes:
+        """What goes over the wire."""
+        if path.startswith("/v1/else"):
+            return answer_of("500 message", "plain")
+        found = _CASE.findall(body.decode())
+        case = self.cases[int(found[-1]) if found else 0]
+        self.seen.add(case)
+        return answer_of(*case)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: EchoServer
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        assert self.headers["Authorization"] == f"Bearer {KEY}"
+        self.wfile.write(self.owner.answer(self.path, body))
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the library
+        pass
