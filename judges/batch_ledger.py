@@ -9,10 +9,11 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from loguru import logger
 
+from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.judges.settings import redact_url
 
@@ -106,23 +107,24 @@ class Ledger:
 
     def _load(self, path: Path) -> None:
         try:
-            record = json.loads(path.read_text(encoding="ascii"))
+            record = cast("dict[str, Any]", parse_json(read_whole(path)))
+            batch_id, (host, pid) = record["batch_id"], record["writer"]
             batch = SentBatch(
-                model=record["model"],
-                ids=dict.fromkeys(record["ids"]),
+                model=str(record["model"]),
+                ids=dict.fromkeys(map(str, record["ids"])),
                 name=path.stem,
-                batch_id=record["batch_id"],
+                batch_id=None if batch_id is None else str(batch_id),
                 created_s=float(record["created_s"]),
             )
             here = record["url"] == self._url
-            writer = record["writer"]
-        except (ValueError, LookupError, TypeError) as error:
+            runs_elsewhere = _runs_elsewhere(host, int(pid))
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
             logger.warning("{} is no record of a batch and is passed over: {!r}", path, error)
             return
         if time.time() - batch.created_s > _KEPT_S:
             path.unlink(missing_ok=True)
         # What another process is submitting right now is its own to finish.
-        elif here and (batch.batch_id is not None or not _runs_elsewhere(*writer)):
+        elif here and (batch.batch_id is not None or not runs_elsewhere):
             self._batches.update(dict.fromkeys(batch.ids, batch))
 
 
