@@ -18,6 +18,7 @@ _BYTES_OF_A_FILE: Final = 4096
 """What even an empty file takes on a disk."""
 _MOST_NAME_BYTES: Final = 255
 _MOST_PATH_BYTES: Final = 1024
+_MOST_FOLDERS: Final = 64
 _CHUNK: Final = 2**20
 
 
@@ -123,6 +124,15 @@ class Members:
                 file.write(chunk)
                 size -= len(chunk)
 
+    def require_any(self) -> None:
+        """Make sure that the archive had a file at all.
+
+        Raises:
+            EOFError: If it had none.
+        """
+        if not self._written:
+            raise EOFError("it holds no file")
+
     def _make_folder(self, path: Path, name: str) -> None:
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -137,14 +147,14 @@ class Members:
             raise UnsafeMemberError(name, "lies outside the folder")
         if parts and (":" in parts[0] or parts[0].casefold() == self._reserved):
             raise UnsafeMemberError(name, "lies outside the folder or is our own mark")
-        try:
-            sizes = [len(os.fsencode(part)) for part in parts]
-        except UnicodeEncodeError as error:
-            raise UnsafeMemberError(name, "has a name that the disk cannot write") from error
-        if (
-            "\0" in name
-            or max(sizes, default=0) > _MOST_NAME_BYTES
-            or sum(sizes) > _MOST_PATH_BYTES
-        ):
-            raise UnsafeMemberError(name, "has a name that is too long or holds a zero byte")
+        if "\0" in name or len(parts) > _MOST_FOLDERS or not _fits(parts):
+            raise UnsafeMemberError(name, "has a name that no disk can write")
         return self._folder.joinpath(*parts)
+
+
+def _fits(parts: tuple[str, ...]) -> bool:
+    try:
+        sizes = [len(os.fsencode(part)) for part in parts]
+    except UnicodeEncodeError:
+        return False
+    return max(sizes, default=0) <= _MOST_NAME_BYTES and sum(sizes) <= _MOST_PATH_BYTES

@@ -76,7 +76,10 @@ def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        _extract(archive, Members(partial, archive, reserved=MARKER))
+        members = Members(partial, archive, reserved=MARKER)
+        _extract(archive, members)
+        # Zeros, such as a download that made room and stopped, are an empty tar.
+        members.require_any()
         (partial / MARKER).write_text(json.dumps(dict(origin)), encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
