@@ -142,9 +142,11 @@ def _extract_tar(archive: Path, members: Members) -> None:
 
 
 def _extract_zip(archive: Path, members: Members) -> None:
-    _check_index(archive)
+    n_members = _read_end(archive)
     with zipfile.ZipFile(archive) as bundle:
         infos = bundle.infolist()
+        if n_members != len(infos) % 2**16:
+            raise zipfile.BadZipFile(f"{len(infos):,} members where its end says {n_members:,}")
         if min((info.header_offset for info in infos), default=bundle.start_dir):
             # So it is with what is left of a zip file that was cut off behind another one in it.
             raise zipfile.BadZipFile("something stands before its first member")
@@ -169,8 +171,12 @@ def _add_zipped(bundle: zipfile.ZipFile, info: zipfile.ZipInfo, members: Members
             raise zipfile.BadZipFile(f"member {info.filename!r:.120} is longer than it says")
 
 
-def _check_index(archive: Path) -> None:
-    """Make sure that a zip file's list of members, which zipfile reads as a whole, is not vast."""
+def _read_end(archive: Path) -> int:
+    """How many members a zip file's end says that it has, modulo 65,536.
+
+    Raises:
+        BadZipFile: If the list of members, which zipfile reads as a whole, is vast.
+    """
     with archive.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _MOST_TAIL_BYTES))
@@ -182,3 +188,4 @@ def _check_index(archive: Path) -> None:
         n_bytes = int.from_bytes(tail[end_64 + 40 : end_64 + 48], "little")
     if n_bytes > _MOST_INDEX_BYTES:
         raise zipfile.BadZipFile(f"its list of members takes {n_bytes:,} bytes")
+    return int.from_bytes(tail[end + 10 : end + 12], "little") if end >= 0 else 0

@@ -211,6 +211,15 @@ def test_a_zip_file_in_a_zip_file_that_was_cut_is_not_taken_for_it(tmp_path: Pat
     refuses(outer, "before its first member", BrokenArchiveError)
 
 
+def test_a_zip_file_with_a_damaged_list_of_members_is_broken(tmp_path: Path) -> None:
+    """A length in the list that swallows the next members does not lose them in silence."""
+    archive = zipped(tmp_path / "v.zip", ("a.mp4", 0), ("b.mp4", 0), ("c.mp4", 0))
+    data = bytearray(archive.read_bytes())
+    data[data.find(b"PK\x01\x02") + 33] = 0x40  # high byte of the first comment's length
+    archive.write_bytes(data)
+    refuses(archive, "1 members where its end says 3", BrokenArchiveError)
+
+
 def test_bombs_end_in_words_before_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
