@@ -1,13 +1,14 @@
-"""Every kind of file that the package reads and others write, in parts that can be damaged alone."""
+"""Every kind of file that others write and the package reads, in parts that are damaged alone."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import random
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 from lmms_eval_captions.judges.batch_ledger import Ledger
 from lmms_eval_captions.judges.prices import load_prices
 from lmms_eval_captions.judges.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_capquiz
 from lmms_eval_captions.lmms_eval_tasks.check import check_folder
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
@@ -29,7 +30,20 @@ from lmms_eval_captions.model_wrappers.caption_records import open_captions
 Units = dict[str, object]
 """What a reader gives: the name of a video, item or task to what belongs to it."""
 URL: Final = "http://localhost:1/v1"
-_WORDS: Final = ("dog", "schön", "三", "\u2028", "a, b", '"', "it's", "\\", "*", "😀", "<b>", "x" * 300)
+_WORDS: Final = (
+    "dog",
+    "schön",
+    "三",
+    "\u2028",
+    "a, b",
+    '"',
+    "it's",
+    "\\",
+    "*",
+    "😀",
+    "<b>",
+    "x" * 300,
+)
 
 
 @dataclass(frozen=True)
@@ -67,28 +81,40 @@ class Kind:
     """What makes the file of its text."""
 
 
-def kinds(sample: Path) -> list[Kind]:
-    """All kinds; benchmark files begin with those below a root of local data, real or the sample's."""
-    return [*_benchmarks(sample), *_captions(), *_others()]
+def kinds(*roots: Path) -> list[Kind]:
+    """All kinds; benchmark files begin with those of the first root of local data that has them."""
+    return [*_benchmarks(roots), *_captions(), *_others()]
 
 
-def _lines(path: Path, key: Callable[[Mapping[str, object]], str]) -> list[tuple[str, bytes]]:
-    rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+def _content(roots: Sequence[Path], name: str) -> bytes:
+    for root in roots:
+        if (root / name).is_file():
+            return (root / name).read_bytes()
+        if (root / f"{name}.gz").is_file():
+            return gzip.decompress((root / f"{name}.gz").read_bytes())
+    raise FileNotFoundError(f"no {name} below {', '.join(map(str, roots))}")
+
+
+def _lines(raw: bytes, key: Callable[[Mapping[str, object]], str]) -> list[tuple[str, bytes]]:
+    rows = [json.loads(line) for line in raw.split(b"\n") if line.strip()]
     return [(key(row), json.dumps(row, ensure_ascii=False).encode()) for row in rows]
 
 
-def _benchmarks(root: Path) -> list[Kind]:
+def _benchmarks(roots: Sequence[Path]) -> list[Kind]:
     def of_lines(
-        name: str, file: str, key: Callable[[Mapping[str, object]], str], read: Callable[[Path], Units]
+        name: str,
+        file: str,
+        key: Callable[[Mapping[str, object]], str],
+        read: Callable[[Path], Units],
     ) -> Kind:
-        rows = _lines(root / name / file, key)
+        rows = _lines(_content(roots, f"{name}/{file}"), key)
 
         def make(rng: random.Random) -> Parts:
             return Parts(b"", rng.sample(rows, min(len(rows), rng.randint(2, 5))), b"\n")
 
         return Kind(name, f"{name}/{file}", make, read)
 
-    items = json.loads((root / "msvd_eval" / "MSVD-Eval.json").read_bytes())
+    items = json.loads(_content(roots, "msvd_eval/MSVD-Eval.json"))
     members = [(key, _member(key, row)) for key, row in items.items()]
 
     def make_msvd(rng: random.Random) -> Parts:
@@ -129,7 +155,7 @@ def _vdc(root: Path) -> Units:
     return dict(read_questions(_settings(root), "camera"))
 
 
-def _settings(root: Path):  # type: ignore[no-untyped-def] # noqa: ANN202 - of judges.settings
+def _settings(root: Path) -> Settings:
     return read_settings({"LMMS_CAPTIONS_DATA": str(root), "LMMS_CAPTIONS_CACHE": str(root)})
 
 
@@ -159,7 +185,7 @@ def _csv_row(*cells: str) -> bytes:
     return stream.getvalue().encode()
 
 
-def _captions() -> list[Kind]:
+def _captions() -> list[Kind]:  # noqa: C901 - one function for each kind
     def reads(file: str) -> Callable[[Path], Units]:
         def read(root: Path) -> Units:
             path = root / file
@@ -204,7 +230,7 @@ def _captions() -> list[Kind]:
     ]
 
 
-def _others() -> list[Kind]:
+def _others() -> list[Kind]:  # noqa: C901 - one function for each kind
     def score_units(root: Path, file: str) -> Units:
         units: dict[str, dict[str, float]] = {}
         for column, scores in read_scores(root / file).items():
@@ -266,7 +292,9 @@ def _others() -> list[Kind]:
             "url": URL, "model": "m", "batch_id": "b", "created_s": 4e9, "writer": ["here", 1],
             "ids": [_name(rng)],
         }  # fmt: skip
-        return Parts(b"{", [(key, _member(key, value)) for key, value in fields.items()], b"}", b",")
+        return Parts(
+            b"{", [(key, _member(key, value)) for key, value in fields.items()], b"}", b","
+        )
 
     def ledger_units(root: Path) -> Units:
         Ledger(root / "ledger", URL)

@@ -96,6 +96,16 @@ def bounded(
     return io.BufferedReader(_Bounded(stream, most, line_ends), _CHUNK)
 
 
+def require_file(path: Path) -> None:
+    """Make sure that opening a path cannot wait for ever.
+
+    Raises:
+        OSError: If there is nothing, or a folder, a pipe or a device.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(f"{path.name!r} is no regular file")
+
+
 @contextmanager
 def open_bounded(path: Path, line_ends: tuple[bytes, ...] = (b"\n",)) -> Iterator[IO[bytes]]:
     """A file's bytes within bounds, unpacked where its content, whatever its name, is gzipped.
@@ -106,8 +116,7 @@ def open_bounded(path: Path, line_ends: tuple[bytes, ...] = (b"\n",)) -> Iterato
         ValueError: If it says that it is text of another encoding than UTF-8. Reading raises it
             beyond a bound.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(f"{path.name!r} is no regular file")
+    require_file(path)
     with path.open("rb") as file:
         head = file.read(4)
         file.seek(0)

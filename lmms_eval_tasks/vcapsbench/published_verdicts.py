@@ -13,6 +13,7 @@ from lmms_eval_captions.judges.bounded_files import (
     CsvTable,
     bounded,
     open_bounded,
+    require_file,
 )
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.verdict import Agreement
@@ -97,6 +98,7 @@ def read_published_verdicts(path: Path) -> Iterator[PublishedVerdicts]:
 
 
 def _read_archive(path: Path) -> Iterator[PublishedVerdicts]:
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if _is_table(PurePosixPath(name))]
@@ -124,7 +126,7 @@ def _read_table(stream: IO[bytes], name: str) -> PublishedVerdicts:
             if missing:
                 raise DataError(
                     f"{name}: expected the columns {', '.join(_COLUMNS)}, got "
-                    f"{', '.join(rows.columns[:30]) or 'an empty file'}"
+                    f"{', '.join(rows.columns[:30]) or 'an empty file':.200}"
                 )
             return _collect(rows, name)
     except ValueError as error:
