@@ -163,4 +163,4 @@ def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
 
 
 def _refusal(path: Path, expected: str, came: str) -> SettingsError:
-    return SettingsError(f"{_VARIABLE}: {path}: expected {expected}, got {came}")
+    return SettingsError(f"{_VARIABLE}: {path}: expected {expected}, got {came:.300}")

@@ -49,7 +49,9 @@ class Members:
         self._folder = folder
         self._reserved = reserved
         self._most_bytes = max(_ALWAYS_BYTES, MOST_RATIO * archive.stat().st_size)
-        self._free_bytes = shutil.disk_usage(folder).free - _LEFT_FREE_BYTES
+        disk = shutil.disk_usage(folder)
+        # Some network file systems do not tell.
+        self._free_bytes = disk.free - _LEFT_FREE_BYTES if disk.total else self._most_bytes
         self._n_bytes = self._n_members = 0
         self._written: set[Path] = set()
 

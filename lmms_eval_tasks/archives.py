@@ -182,10 +182,17 @@ def _read_end(archive: Path) -> int:
         file.seek(max(0, size - _MOST_TAIL_BYTES))
         tail = file.read()
     end = tail.rfind(b"PK\x05\x06")
-    n_bytes = int.from_bytes(tail[end + 12 : end + 16], "little") if end >= 0 else 0
-    if n_bytes == 2**32 - 1:
-        end_64 = tail.rfind(b"PK\x06\x06", 0, end)
-        n_bytes = int.from_bytes(tail[end_64 + 40 : end_64 + 48], "little")
-    if n_bytes > _MOST_INDEX_BYTES:
+    n_members, n_bytes = _number(tail, end + 10, 2), _number(tail, end + 12, 4)
+    end_64 = tail.rfind(b"PK\x06\x06", 0, end)
+    # What does not fit, and with some tools whatever it is, stands in a record of its own.
+    if end_64 >= 0 and n_members == 2**16 - 1:
+        n_members = _number(tail, end_64 + 32, 8)
+    if end_64 >= 0 and n_bytes == 2**32 - 1:
+        n_bytes = _number(tail, end_64 + 40, 8)
+    if end >= 0 and n_bytes > _MOST_INDEX_BYTES:
         raise zipfile.BadZipFile(f"its list of members takes {n_bytes:,} bytes")
-    return int.from_bytes(tail[end + 10 : end + 12], "little") if end >= 0 else 0
+    return n_members % 2**16
+
+
+def _number(raw: bytes, start: int, n_bytes: int) -> int:
+    return int.from_bytes(raw[start : start + n_bytes], "little")

@@ -6,6 +6,7 @@ import gzip
 import io
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 from typing import TYPE_CHECKING
@@ -218,6 +219,22 @@ def test_a_zip_file_with_a_damaged_list_of_members_is_broken(tmp_path: Path) -> 
     data[data.find(b"PK\x01\x02") + 33] = 0x40  # high byte of the first comment's length
     archive.write_bytes(data)
     refuses(archive, "1 members where its end says 3", BrokenArchiveError)
+
+
+def test_a_zip_file_with_its_numbers_in_the_large_record_is_unpacked(tmp_path: Path) -> None:
+    """Some tools write the number of members there alone, however few they are."""
+    archive = zipped(tmp_path / "v.zip", ("a.mp4", 0), ("b.mp4", 0))
+    data = archive.read_bytes()
+    end = data.rfind(b"PK\x05\x06")
+    _, _, _, _, n_members, size, start, _ = struct.unpack("<4s4H2LH", data[end:])
+    large = struct.pack(
+        "<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, n_members, n_members, size, start
+    )
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1)
+    small = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *[2**16 - 1] * 2, *[2**32 - 1] * 2, 0)
+    archive.write_bytes(data[:end] + large + locator + small)
+    unpack(archive, tmp_path / "out", ORIGIN)
+    assert (tmp_path / "out" / "b.mp4").read_text() == "content"
 
 
 def test_bombs_end_in_words_before_the_disk_is_full(
