@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _MOST_HEADER_BYTES: Final = 16 * 2**10
 """Of a long name or an extended header, which tarfile reads at once and searches in square time."""
-_MOST_PADDING_BYTES: Final = 64 * 2**20
+_MOST_PADDING_BYTES: Final = 2**20
+"""Zeros behind the end mark: tar fills up 10 kB, at most a tape's block. A download that made room
+and stopped has more."""
 _CHUNK: Final = 2**16
 
 _OPENERS: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
@@ -108,8 +110,10 @@ class TarStream:
         n_bytes = 0
         while chunk := self._forward.take(_CHUNK):
             n_bytes += len(chunk)
-            if chunk.strip(b"\0") or n_bytes > _MOST_PADDING_BYTES:
+            if chunk.strip(b"\0"):
                 raise BrokenTarError("something stands behind its end mark: damaged, or two files")
+            if n_bytes > _MOST_PADDING_BYTES:
+                raise BrokenTarError("more zeros at its end than any tar has: half downloaded")
 
 
 @contextmanager

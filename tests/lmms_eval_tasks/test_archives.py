@@ -185,6 +185,15 @@ def test_a_damaged_header_is_not_taken_for_the_end(tmp_path: Path) -> None:
     refuses(archive, "holds no file", BrokenArchiveError)
 
 
+def test_a_tar_that_is_zeros_from_some_place_on_is_broken(tmp_path: Path) -> None:
+    """So is what a download leaves that makes room first and then stops."""
+    members = [(f"{name}.mp4", tarfile.REGTYPE, name * 2**20) for name in "abcd"]
+    archive = tar(tmp_path / "v.tar", *members)
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: 2**20 + 9999] + bytes(len(whole) - 2**20 - 9999))
+    refuses(archive, "half downloaded", BrokenArchiveError)
+
+
 def test_a_compressed_tar_is_read_to_its_very_end(tmp_path: Path) -> None:
     """The checksum behind the last member counts; zeros at the end may be missing."""
     archive = tar(tmp_path / "v.tar", ("a.mp4", tarfile.REGTYPE, "A" * 5000))
