@@ -10,10 +10,11 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from loguru import logger
 
+from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.judges.settings import redact_url
 
@@ -112,7 +113,7 @@ class Ledger:
 
     def _load(self, path: Path) -> None:
         try:
-            record = json.loads(path.read_text(encoding="ascii"))
+            record = cast("dict[str, Any]", parse_json(read_whole(path)))
             batch = _batch_in(record, path.stem)
             is_ours = record["url"] == self._url
             is_theirs = batch.batch_id is None and _runs_elsewhere(*record["writer"])

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import yaml
 
+from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.errors import SettingsError
 
 JudgeMode = Literal["now", "batch"]
@@ -99,14 +100,13 @@ def load_prices(override: Path | None = None) -> Prices:
 
 def _read(path: Path) -> Mapping[str, object]:
     try:
-        loaded: object = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path} cannot be read: {words}") from error
+        loaded = read_yaml_file(path)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path} cannot be read: {error}") from error
     values = _mapping(loaded, f"LMMS_CAPTIONS_PRICES: {path}")
     unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
     if unknown:
-        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path}: {_SHAPE}, got {unknown}")
+        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path}: {_SHAPE}, got {unknown!r:.120}")
     return values
 
 

@@ -15,8 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.prompt import (
     Content,
@@ -126,13 +125,12 @@ def _packaged_names() -> list[str]:
 def _read(path: Path) -> Content:
     """A file of the user's, of the shape of ours of that name."""
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        words = " ".join(str(error).split())
-        raise _refusal(path, "a YAML file in UTF-8", words) from error
+        loaded = read_yaml_file(path)
+    except (OSError, ValueError) as error:
+        raise _refusal(path, "a YAML file in UTF-8", str(error)) from error
     ours = read_yaml(path.stem)
     if not isinstance(loaded, dict) or set(loaded) != set(ours):
-        came = f"the keys {list(loaded)}" if isinstance(loaded, dict) else f"{loaded!r:.80}"
+        came = f"the keys {list(loaded)!r:.120}" if isinstance(loaded, dict) else f"{loaded!r:.80}"
         raise _refusal(path, f"the keys {', '.join(ours)}", came)
     if "messages" in ours:
         _check_messages(path, loaded["messages"], prompt_of(ours).slots)
@@ -172,4 +170,4 @@ def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
 
 
 def _refusal(path: Path, expected: str, came: str) -> SettingsError:
-    return SettingsError(f"{_VARIABLE}: {path}: expected {expected}, got {came}")
+    return SettingsError(f"{_VARIABLE}: {path}: expected {expected}, got {came:.300}")

@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.archive_members import Members, UnsafeMemberError
+from lmms_eval_captions.lmms_eval_tasks.tar_stream import open_tar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-MARKER = ".unpacked.json"
+MARKER: Final = ".unpacked.json"
 """File in an unpacked folder that says what it was unpacked from."""
+
+BROKEN: Final = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
+"""What the standard library raises, beside ``OSError``, on archives that are cut off, damaged,
+encrypted or of a kind that it does not know."""
+
+_MOST_INDEX_BYTES: Final = 32 * 2**20
+"""Of a zip file's list of members; a hundred thousand take half of it."""
+_MOST_TAIL_BYTES: Final = 2**16 + 200
+"""Within which a zip file's end records are: a comment has at most 65,535 bytes."""
+
+
+class BrokenArchiveError(DataError):
+    """An archive that is cut off or damaged: to be downloaded again."""
 
 
 def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
@@ -27,6 +56,7 @@ def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
 
     The members go to a sibling folder first, which then takes its place in one move: a process
     that is killed midway leaves nothing that looks complete. The caller keeps other processes out.
+    Of members of one name the last counts. Modes, owners and times are not taken over.
 
     Args:
         archive: The file.
@@ -34,8 +64,11 @@ def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
         origin: What the archive is, written into the marker and compared with it.
 
     Raises:
-        DataError: If the archive is broken, is of another kind, or has a member that would land
-            outside the folder or is a link or device; or the disk refuses.
+        BrokenArchiveError: If the archive is cut off, damaged or of another kind. A tar must have
+            its end mark, as all that tar programs write do: without it a cut at a member's end
+            could not be told.
+        DataError: If it has a member that would land outside the folder or is no plain file, if it
+            holds more than the disk or ``Members`` takes; or the disk refuses.
     """
     if is_unpacked(folder, origin):
         return
@@ -43,21 +76,31 @@ def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        _extract(archive, partial)
+        members = Members(partial, archive, reserved=MARKER)
+        _extract(archive, members)
+        # Zeros, such as a download that made room and stopped, are an empty tar.
+        members.require_any()
         (partial / MARKER).write_text(json.dumps(dict(origin)), encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
         partial.rename(folder)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, RuntimeError) as error:
+    except UnsafeMemberError as error:
         raise DataError(
+            f"{archive}: {error}, so that nothing was unpacked; is this the official file? Unpack "
+            "it by hand if you trust it, and set LMMS_CAPTIONS_DATA"
+        ) from error
+    except BROKEN as error:
+        raise BrokenArchiveError(
             f"{archive}: the archive is broken ({error}); delete the file and run again, which "
-            "downloads it anew"
+            "downloads it anew, or unpack it by hand and set LMMS_CAPTIONS_DATA"
         ) from error
     except OSError as error:
         raise DataError(
             f"{archive} cannot be unpacked to {folder}: {error}; make room there or set "
             "LMMS_CAPTIONS_CACHE to another disk, then run again"
         ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def is_unpacked(folder: Path, origin: Mapping[str, str]) -> bool:
@@ -69,51 +112,87 @@ def read_marker(path: Path) -> object:
     """What a marker file says, or ``None`` where it is missing or broken."""
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value
 
 
-def _extract(archive: Path, folder: Path) -> None:
-    if tarfile.is_tarfile(archive):
-        _extract_tar(archive, folder)
-    elif zipfile.is_zipfile(archive):
-        _extract_zip(archive, folder)
+def _extract(archive: Path, members: Members) -> None:
+    if not archive.is_file():
+        raise OSError(f"there is no file {archive}")
+    # A zip file may hold a tar file, uncompressed: what a file begins with says what it is.
+    with archive.open("rb") as file:
+        is_zip = file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+    if is_zip:
+        _extract_zip(archive, members)
     else:
-        raise tarfile.ReadError("neither tar nor zip")
+        _extract_tar(archive, members)
 
 
-def _extract_tar(archive: Path, folder: Path) -> None:
-    with tarfile.open(archive) as tar:
-        # The filter is missing before Python 3.10.12; the checks below do not depend on it.
-        data_filter = getattr(tarfile, "data_filter", None)
-        if data_filter is not None:
-            tar.extraction_filter = data_filter
+def _extract_tar(archive: Path, members: Members) -> None:
+    with open_tar(archive) as tar:
         for member in tqdm(tar, desc=f"Unpacking {archive.name}", unit=" files"):
-            _check_name(member.name, archive)
-            if not (member.isreg() or member.isdir()):
-                raise _unsafe(member.name, archive, "is a link or device")
-            tar.extract(member, folder)
+            members.expect(member.name, member.size)
+            if member.isdir():
+                members.add_folder(member.name)
+            elif member.isreg() and not member.issparse():
+                members.add(member.name, member.size, tar)
+            else:
+                raise UnsafeMemberError(member.name, "is a link or device, or has holes")
 
 
-def _extract_zip(archive: Path, folder: Path) -> None:
+def _extract_zip(archive: Path, members: Members) -> None:
+    n_members = _read_end(archive)
     with zipfile.ZipFile(archive) as bundle:
-        for member in tqdm(bundle.infolist(), desc=f"Unpacking {archive.name}", unit=" files"):
-            _check_name(member.filename, archive)
-            kind = stat.S_IFMT(member.external_attr >> 16)
+        infos = bundle.infolist()
+        if n_members != len(infos) % 2**16:
+            raise zipfile.BadZipFile(f"{len(infos):,} members where its end says {n_members:,}")
+        if min((info.header_offset for info in infos), default=bundle.start_dir):
+            # So it is with what is left of a zip file that was cut off behind another one in it.
+            raise zipfile.BadZipFile("something stands before its first member")
+        for info in infos:
+            members.expect(info.filename, info.file_size)
+            kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise _unsafe(member.filename, archive, "is a link or device")
-            bundle.extract(member, folder)
+                raise UnsafeMemberError(info.filename, "is a link or device")
+        for info in tqdm(infos, desc=f"Unpacking {archive.name}", unit=" files"):
+            if not info.is_dir():
+                _add_zipped(bundle, info, members)
+            elif info.file_size or info.CRC:
+                raise zipfile.BadZipFile(f"the folder {info.filename!r:.120} has content")
+            else:
+                members.add_folder(info.filename)
 
 
-def _check_name(name: str, archive: Path) -> None:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in (path.parts or ("",))[0]:
-        raise _unsafe(name, archive, "lies outside the folder")
+def _add_zipped(bundle: zipfile.ZipFile, info: zipfile.ZipInfo, members: Members) -> None:
+    with bundle.open(info) as stream:
+        members.add(info.filename, info.file_size, stream)
+        if stream.read(1):
+            raise zipfile.BadZipFile(f"member {info.filename!r:.120} is longer than it says")
 
 
-def _unsafe(name: str, archive: Path, why: str) -> DataError:
-    return DataError(
-        f"{archive}: member {name!r} {why}, so that nothing was unpacked; is this the official "
-        "file? Unpack it by hand if you trust it, and set LMMS_CAPTIONS_DATA"
-    )
+def _read_end(archive: Path) -> int:
+    """How many members a zip file's end says that it has, modulo 65,536.
+
+    Raises:
+        BadZipFile: If the list of members, which zipfile reads as a whole, is vast.
+    """
+    with archive.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _MOST_TAIL_BYTES))
+        tail = file.read()
+    end = tail.rfind(b"PK\x05\x06")
+    n_members, n_bytes = _number(tail, end + 10, 2), _number(tail, end + 12, 4)
+    end_64 = tail.rfind(b"PK\x06\x06", 0, end)
+    # What does not fit, and with some tools whatever it is, stands in a record of its own.
+    if end_64 >= 0 and n_members == 2**16 - 1:
+        n_members = _number(tail, end_64 + 32, 8)
+    if end_64 >= 0 and n_bytes == 2**32 - 1:
+        n_bytes = _number(tail, end_64 + 40, 8)
+    if end >= 0 and n_bytes > _MOST_INDEX_BYTES:
+        raise zipfile.BadZipFile(f"its list of members takes {n_bytes:,} bytes")
+    return n_members % 2**16
+
+
+def _number(raw: bytes, start: int, n_bytes: int) -> int:
+    return int.from_bytes(raw[start : start + n_bytes], "little")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 
+from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 
 _SIGNATURE = "signature,"
 _UNAVAILABLE = re.compile(r"\|(\w+):unavailable(?=\|)")
-_UNSCORED = re.compile(r"\|unscored:(\d+)/(\d+)\|")
+_UNSCORED = re.compile(r"\|unscored:(\d{1,18})/(\d{1,18})\|")
 
 
 @dataclass(slots=True)
@@ -71,8 +71,8 @@ def _problems(metrics: Mapping[str, object], *, max_unscored: float) -> list[str
     if found:
         n_unscored, n_questions = int(found[1]), int(found[2])
         if n_unscored > max_unscored * n_questions:
-            share = n_unscored / n_questions
-            problems.append(f"{n_unscored} of {n_questions} questions are unscored ({share:.2%})")
+            share = f" ({n_unscored / n_questions:.2%})" if n_questions else ""
+            problems.append(f"{n_unscored} of {n_questions} questions are unscored{share}")
     return problems
 
 
@@ -90,7 +90,13 @@ def _newest(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> dict[str, dict[str, object]]:
     try:
-        results: dict[str, dict[str, object]] = json.loads(path.read_text("utf-8"))["results"]
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{path}: expected a results file of lmms-eval: {error!r}") from error
+        content = parse_json(read_whole(path))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected a results file of lmms-eval: {error}") from error
+    results = content.get("results") if isinstance(content, dict) else None
+    if not isinstance(results, dict) or not all(isinstance(m, dict) for m in results.values()):
+        raise DataError(
+            f"{path}: expected a results file of lmms-eval, with each task's metrics under "
+            f"'results', got {content!r:.80}"
+        )
     return results

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import zlib
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from lmms_eval_captions.judges.bounded_files import numbered_lines, parse_json
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import SAMPLE
-from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.hub import Hub, fetch_file, fetch_videos
 
 if TYPE_CHECKING:
@@ -112,11 +109,11 @@ def read_jsonl(path: Path) -> list[dict[str, object]]:
     """The objects of a JSON-lines file in UTF-8, in order; empty lines are left out.
 
     Args:
-        path: A ``.jsonl`` file, or a gzipped one that ends in ``.gz``.
+        path: The file, plain or gzipped.
 
     Raises:
-        DataError: If the file is missing, cut off, or has a line that is not an object; the text
-            names the line.
+        DataError: If the file is missing, cut off, beyond the bounds of ``judges.bounded_files``,
+            or has a line that is not an object; the text names the line.
     """
     return [row for _, row in read_numbered_jsonl(path)]
 
@@ -124,16 +121,13 @@ def read_jsonl(path: Path) -> list[dict[str, object]]:
 def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
     """As :func:`read_jsonl`, each object with its line's number, which starts at 1."""
     rows: list[tuple[int, dict[str, object]]] = []
-    n_lines = 0
     try:
-        with _open(path) as stream:
-            for raw in stream:
-                n_lines += 1
-                if raw.strip():
-                    rows.append((n_lines, _parse_line(raw, path, n_lines)))
-    except (OSError, EOFError, zlib.error) as error:
+        for number, raw in numbered_lines(path):
+            rows.append((number, _parse_line(raw, path, number)))
+    except (OSError, ValueError) as error:
+        last = rows[-1][0] if rows else 0
         raise DataError(
-            f"{path} cannot be read beyond line {n_lines} ({error}); download it again"
+            f"{path} cannot be read beyond line {last} ({error}); download it again"
         ) from error
     return rows
 
@@ -189,14 +183,9 @@ def _content(folder: Path) -> str:
     return f"{text}; archives not yet unpacked: {', '.join(packed[:5])}" if packed else text
 
 
-def _open(path: Path) -> IO[bytes]:
-    # gzip's own class is no IO to the type checker.
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
 def _parse_line(raw: bytes, path: Path, number: int) -> dict[str, object]:
     try:
-        value: object = json.loads(whole_json(raw.decode("utf-8-sig")))
+        value = parse_json(raw)
     except ValueError as error:
         raise DataError(
             f"{path}, line {number}: expected one JSON object a line ({error}); was it cut "

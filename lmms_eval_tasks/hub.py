@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, cast
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.archives import is_unpacked, read_marker, unpack
+from lmms_eval_captions.lmms_eval_tasks.archives import (
+    BrokenArchiveError,
+    is_unpacked,
+    read_marker,
+    unpack,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,9 +123,19 @@ def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
     )
     for archive in archives:
         if not is_unpacked(folder / _folder_name(archive), _origin(source, archive)):
-            path = _download(source, archive, hub)
-            unpack(path, folder / _folder_name(archive), _origin(source, archive))
+            _fetch_archive(source, archive, folder / _folder_name(archive), hub)
     _write_complete(source, folder, archives)
+
+
+def _fetch_archive(source: Source, archive: str, folder: Path, hub: Hub) -> None:
+    origin = _origin(source, archive)
+    path = _download(source, archive, hub)
+    try:
+        unpack(path, folder, origin)
+    except BrokenArchiveError as error:
+        # What an earlier run, or another tool, left in the folder of downloads may be damaged.
+        logger.warning(f"{error}. Downloading it anew, once")
+        unpack(_download(source, archive, hub, anew=True), folder, origin)
 
 
 def _is_complete(source: Source, folder: Path) -> bool:
@@ -148,7 +163,7 @@ def _folder_name(archive: str) -> str:
     return re.sub(r"[^\w.-]+", "_", archive).strip(".")
 
 
-def _download(source: Source, name: str, hub: Hub) -> Path:
+def _download(source: Source, name: str, hub: Hub, *, anew: bool = False) -> Path:
     # Resumes a download that was cut off, shows a bar, and asks nothing where the file is at hand.
     from huggingface_hub import hf_hub_download
 
@@ -160,6 +175,7 @@ def _download(source: Source, name: str, hub: Hub) -> Path:
             revision=source.revision,
             endpoint=hub.endpoint,
             cache_dir=hub.downloads,
+            force_download=anew,
         )
     return Path(path)
 

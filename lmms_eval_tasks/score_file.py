@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Final
 
+from lmms_eval_captions.judges.bounded_files import (
+    CSV_LINE_ENDS,
+    CsvTable,
+    open_bounded,
+    parse_json,
+    read_whole,
+)
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.data import read_jsonl
 
 _ID_KEYS: Final = ("video_id", "id", "vname", "video")
@@ -39,14 +43,14 @@ def read_scores(path: Path) -> Columns:
     columns: Columns = {}
     seen: set[str] = set()
     for row in _rows(path):
-        key = next((name for name in _ID_KEYS if row.get(name) not in (None, "")), None)
-        if key is None:
+        item = next(filter(None, (_name(row.get(key)) for key in _ID_KEYS)), None)
+        if item is None:
             raise DataError(
-                f"{path}: expected {' or '.join(_ID_KEYS)} in every row, got {row!r:.80}"
+                f"{path}: expected {' or '.join(_ID_KEYS)} with a name in every row, got "
+                f"{row!r:.80}"
             )
-        item = str(row[key])
         if item in seen:
-            raise DataError(f"{path}: expected one row an item, {item!r} has two")
+            raise DataError(f"{path}: expected one row an item, {item!r:.80} has two")
         seen.add(item)
         for name, value in row.items():
             number = None if name in _ID_KEYS else _number(value)
@@ -83,12 +87,14 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
     if ending == ".jsonl":
         return read_jsonl(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
         if ending == ".csv":
-            return [dict(row) for row in csv.DictReader(text.splitlines())]
-        value = json.loads(whole_json(text)) if ending == ".json" else None
-    except (OSError, ValueError, csv.Error) as error:
+            return _csv_rows(path)
+        repeated: list[str] = []
+        value = parse_json(read_whole(path), repeated) if ending == ".json" else None
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
+    if repeated:
+        raise DataError(f"{path}: expected every key once, {repeated[0]!r:.80} is there twice")
     if isinstance(value, dict):
         return [
             {_ID_KEYS[0]: item, **(entry if isinstance(entry, dict) else {_VALUE: entry})}
@@ -99,9 +105,26 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
     return value
 
 
+def _csv_rows(path: Path) -> list[Mapping[str, object]]:
+    rows: list[Mapping[str, object]] = []
+    with open_bounded(path, CSV_LINE_ENDS) as stream, CsvTable(stream) as table:
+        for row, further in table:
+            if any(further):
+                raise ValueError(f"line {table.line} has more cells than the header")
+            rows.append(row)
+    return rows
+
+
+def _name(value: object) -> str | None:
+    """An item's name; whole numbers, which tables make of digits, are names, too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
 def _number(value: object) -> float | None:
     try:
         number = float(value) if isinstance(value, int | float | str) else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if number is not None and isfinite(number) else None

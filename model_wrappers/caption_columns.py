@@ -61,7 +61,9 @@ def video_names(doc: Mapping[str, object]) -> list[str]:
 def listed(values: Iterable[str], most: int = 5) -> str:
     """Names fit for a message: the first few, quoted."""
     known = list(values)
-    return ", ".join(map(repr, known[:most])) + (" and more" if len(known) > most else "")
+    return ", ".join(f"{name!r:.80}" for name in known[:most]) + (
+        " and more" if len(known) > most else ""
+    )
 
 
 def video_of(fields: Mapping[str, object]) -> str | None:
@@ -97,8 +99,8 @@ def captions_of(row: Row, path: Path, column: str | None) -> dict[str, str]:
     for value in captions.values():
         if value is not None and not isinstance(value, str):
             raise CaptionError(
-                f"{path}, {row.place}: expected a caption as text, got {value!r}; write captions "
-                "as strings, or null where there is none"
+                f"{path}, {row.place}: expected a caption as text, got {value!r:.80}; write "
+                "captions as strings, or null where there is none"
             )
     return {role: value for role, value in captions.items() if isinstance(value, str)}
 

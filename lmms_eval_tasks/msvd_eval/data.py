@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
+from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.judges.surrogates import whole_json
 from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.sources import MSVD_EVAL
 
@@ -41,9 +39,8 @@ def read_items(settings: Settings) -> list[Item]:
     """
     path = find_file(settings, MSVD_EVAL, "MSVD-Eval.json")
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        rows = json.loads(whole_json(raw.decode("utf-8-sig")))
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+        rows = parse_json(read_whole(path))
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
     if not isinstance(rows, dict) or not rows:
         raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
@@ -71,7 +68,7 @@ def video_path(settings: Settings, vname: str) -> Path:
 
 
 def _item(video_id: str, row: object, path: Path) -> Item:
-    where = f"{path}, video {video_id!r}"
+    where = f"{path}, video {video_id!r:.80}"
     if not isinstance(row, dict) or not {"vname", "ref"} <= set(row):
         raise DataError(f"{where}: expected an object with 'vname' and 'ref', got {row!r:.80}")
     references, candidate = row["ref"], row.get("candidate", "")
@@ -80,11 +77,17 @@ def _item(video_id: str, row: object, path: Path) -> Item:
         raise DataError(
             f"{where}: expected a file name and at least one reference, got {row!r:.80}"
         )
-    ratings = row.get("human_score", [])
+    ratings = _ratings(row.get("human_score", []), where)
+    return Item(video_id, row["vname"], tuple(references), candidate, ratings)
+
+
+def _ratings(value: object, where: str) -> tuple[tuple[float, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(rating, list) for rating in value):
+        raise DataError(f"{where}: expected a list of ratings, got {value!r:.80}")
     try:
-        rated = tuple(tuple(float(value) for value in rating) for rating in ratings)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: expected ratings as numbers, got {ratings!r:.80}") from error
-    if any(len(rating) != len(RATED) for rating in rated):
-        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {ratings!r:.80}")
-    return Item(video_id, row["vname"], tuple(references), candidate, rated)
+        rated = tuple(tuple(float(number) for number in rating) for rating in value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{where}: expected ratings as numbers, got {value!r:.80}") from error
+    if not all(len(rating) == len(RATED) and all(map(isfinite, rating)) for rating in rated):
+        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {value!r:.80}")
+    return rated

@@ -11,7 +11,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.sources import VCAPSBENCH
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
@@ -59,8 +59,8 @@ def read_videos(settings: Settings) -> list[Video]:
     path = find_file(settings, VCAPSBENCH, _FILE)
     videos: dict[str, Video] = {}
     malformed: list[str] = []
-    for number, row in enumerate(read_jsonl(path), 1):
-        video_id, texts = _check_row(row, where=f"{path}, row {number}")
+    for number, row in read_numbered_jsonl(path):
+        video_id, texts = _check_row(row, where=f"{path}, line {number}")
         video = videos.setdefault(video_id, Video(video_id))
         for text in texts:
             question = parse_question(text)
@@ -124,7 +124,7 @@ def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]
         raise DataError(f"{where}: expected 'video_id' with a name, got {video_id!r:.80}")
     if not isinstance(texts, list):
         raise DataError(
-            f"{where}, video {video_id!r}: expected 'qa' with a list, got {texts!r:.80}"
+            f"{where}, video {video_id!r:.80}: expected 'qa' with a list, got {texts!r:.80}"
         )
     return video_id, texts
 

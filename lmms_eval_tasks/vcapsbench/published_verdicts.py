@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
+from lmms_eval_captions.judges.bounded_files import (
+    CSV_LINE_ENDS,
+    CsvTable,
+    bounded,
+    open_bounded,
+    require_file,
+)
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.verdict import Agreement
+from lmms_eval_captions.lmms_eval_tasks.archives import BROKEN
 from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import category_name, parse_question
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
@@ -40,7 +45,8 @@ class PublishedVerdicts:
     verdicts: list[Agreement | None]
     """Verdict of each of these rows, ``None`` where it cannot be read."""
     n_malformed: int
-    """Rows whose question names no category; they count in nothing."""
+    """Rows whose question names no category, or that have more cells than the header; they count in
+    nothing."""
     n_contradicted: int
     """Verdicts that the row's own answer and gold answer contradict; they count as they stand."""
 
@@ -82,9 +88,9 @@ def read_published_verdicts(path: Path) -> Iterator[PublishedVerdicts]:
         if path.suffix.lower() == ".zip":
             yield from _read_archive(path)
         else:
-            with path.open("rb") as stream:
+            with open_bounded(path, CSV_LINE_ENDS) as stream:
                 yield _read_table(stream, path.name)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise DataError(
             f"{path} cannot be read ({error}); expected a .csv file of verdicts, or the .zip file "
             "of them, that VCapsBench's authors publish"
@@ -92,15 +98,19 @@ def read_published_verdicts(path: Path) -> Iterator[PublishedVerdicts]:
 
 
 def _read_archive(path: Path) -> Iterator[PublishedVerdicts]:
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if _is_table(PurePosixPath(name))]
             if not names:
                 raise DataError(f"{path}: expected .csv files of verdicts in it, found none")
             for name in names:
-                with archive.open(name) as stream:
+                packed = archive.getinfo(name).compress_size
+                with bounded(
+                    archive.open(name), packed_bytes=packed, line_ends=CSV_LINE_ENDS
+                ) as stream:
                     yield _read_table(stream, name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+    except BROKEN as error:
         raise DataError(f"{path}: the archive is broken ({error}); download it again") from error
 
 
@@ -110,32 +120,31 @@ def _is_table(name: PurePosixPath) -> bool:
 
 
 def _read_table(stream: IO[bytes], name: str) -> PublishedVerdicts:
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        rows = csv.DictReader(text)
-        try:
-            missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
+    try:
+        with CsvTable(stream) as rows:
+            missing = [column for column in _COLUMNS if column not in rows.columns]
             if missing:
                 raise DataError(
                     f"{name}: expected the columns {', '.join(_COLUMNS)}, got "
-                    f"{', '.join(rows.fieldnames or ()) or 'an empty file'}"
+                    f"{', '.join(rows.columns[:30]) or 'an empty file':.200}"
                 )
             return _collect(rows, name)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{name}, after line {rows.line_num}: expected comma-separated UTF-8 text "
-                f"({error}); download it again"
-            ) from error
+    except ValueError as error:
+        raise DataError(
+            f"{name}, {error}; expected comma-separated UTF-8 text: download it again"
+        ) from error
 
 
-def _collect(rows: Iterable[Mapping[str, str | None]], name: str) -> PublishedVerdicts:
+def _collect(rows: CsvTable, name: str) -> PublishedVerdicts:
     categories: list[str] = []
     verdicts: list[Agreement | None] = []
     n_malformed = n_contradicted = 0
-    for row in rows:
+    for row, further in rows:
         question = row["question"] or ""
         head, star, _ = question.partition("*")
         category = category_name(head) if star else ""
-        if not category:
+        # A comma that is not quoted moves what follows to other columns.
+        if not category or any(further):
             n_malformed += 1
             continue
         verdict = _VERDICTS.get((row["answer"] or "").strip())

@@ -7,7 +7,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.sources import VDC
 
 ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
@@ -32,9 +32,11 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
     """
     path = find_file(settings, VDC, f"VDCScore_qa/{aspect}.jsonl")
     questions: dict[str, list[Pair]] = {}
-    for number, row in enumerate(read_jsonl(path), 1):
+    for number, row in read_numbered_jsonl(path):
         for video_id, pairs in row.items():
-            questions[video_id] = _pairs(pairs, where=f"{path}, row {number}, video {video_id!r}")
+            questions[video_id] = _pairs(
+                pairs, where=f"{path}, line {number}, video {video_id!r:.80}"
+            )
     if not questions:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return questions

@@ -13,7 +13,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.sources import VIDCAPBENCH
 
 SUBSETS: Final = ("AE", "HE")
@@ -63,13 +63,13 @@ def read_videos(settings: Settings, subset: str) -> list[Video]:
     """
     path = find_file(settings, VIDCAPBENCH, f"VidCapBench-{subset}_QA.jsonl")
     videos: dict[str, Video] = {}
-    rows = read_jsonl(path)
-    for number, row in enumerate(rows, 1):
-        where = f"{path}, row {number}"
+    rows = read_numbered_jsonl(path)
+    for number, row in rows:
+        where = f"{path}, line {number}"
         video_dir, pairs = row.get("video_dir"), _pairs(row.get("QA_pairs"), where=where)
-        if not isinstance(video_dir, str) or not video_dir.strip():
+        name = re.split(r"[/\\]", video_dir)[-1] if isinstance(video_dir, str) else ""
+        if not isinstance(video_dir, str) or not name.strip():
             raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
-        name = re.split(r"[/\\]", video_dir)[-1]
         # The released script scores every row of a video, too.
         videos.setdefault(name, Video(name, video_dir)).pairs.extend(pairs)
     found = sorted(videos.values(), key=lambda video: not video.pairs)

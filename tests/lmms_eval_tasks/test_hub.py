@@ -306,6 +306,28 @@ def test_a_killed_run_goes_on_where_it_stopped(
     assert sum("videos_1.tar.gz" in request for request in stand_in.requests) == 1
 
 
+def test_a_damaged_download_is_fetched_anew_once(stand_in: StandIn, tmp_path: Path) -> None:
+    """An archive that lies cut in the folder of downloads costs a second transfer, not the run."""
+    hub = hub_of(stand_in, tmp_path)
+    name = "videos/videos_1.tar.gz"
+    path = fetch_file(VDC, name, hub)
+    path.write_bytes(path.read_bytes()[:-20])
+    folder = fetch_videos(VDC, tmp_path, hub)
+    assert sum(path.name == "a.mp4" for path in folder.rglob("*")) == 1
+    assert sum(name in request for request in stand_in.requests) == 2
+
+
+def test_an_archive_that_is_broken_on_the_hub_ends_in_words(
+    stand_in: StandIn, tmp_path: Path
+) -> None:
+    """It is transferred twice at most."""
+    name = "videos/videos_1.tar.gz"
+    stand_in.files[name] = stand_in.files[name][:-20]
+    with pytest.raises(DataError, match="the archive is broken"):
+        fetch_videos(VDC, tmp_path, hub_of(stand_in, tmp_path))
+    assert sum(name in request for request in stand_in.requests) == 2
+
+
 def test_another_revision_replaces_the_videos(stand_in: StandIn, tmp_path: Path) -> None:
     """Videos of another revision do not count as there."""
     hub = hub_of(stand_in, tmp_path)

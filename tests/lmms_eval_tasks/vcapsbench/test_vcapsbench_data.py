@@ -123,9 +123,9 @@ def test_a_category_that_the_paper_does_not_name_is_kept_and_reported(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        pytest.param({"qa": []}, "row 2: expected 'video_id'", id="no-video"),
-        pytest.param({"video_id": "a"}, "row 2, video 'a': expected 'qa'", id="no-questions"),
-        pytest.param({"video_id": 3, "qa": []}, "row 2: expected 'video_id'", id="number"),
+        pytest.param({"qa": []}, "line 2: expected 'video_id'", id="no-video"),
+        pytest.param({"video_id": "a"}, "line 2, video 'a': expected 'qa'", id="no-questions"),
+        pytest.param({"video_id": 3, "qa": []}, "line 2: expected 'video_id'", id="number"),
         pytest.param({"video_id": "a", "qa": "x"}, "expected 'qa' with a list", id="text"),
     ],
 )
