@@ -29,6 +29,8 @@ def count_of(usage: object, name: str) -> int | None:
     True
     """
     value = usage.get(name) if isinstance(usage, dict) else None
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # What is not a number is not between these.
