@@ -45,7 +45,10 @@ def shown_at(
             continue
         time_s = stamp * unit_s + (offset_s or 0.0)
         expected_s = times_s[last] + step_s * (position - last)
-        is_new_clock = may_jump and not -_BACK_S <= time_s - times_s[last] <= _JUMP_S
+        n_steps, gone_s = position - last, time_s - times_s[last]
+        # Frames without stamps lie between, for which there is no room: the clock went back.
+        is_crowded = n_steps > 1 and gone_s < step_s * n_steps / 2
+        is_new_clock = may_jump and (is_crowded or not -_BACK_S <= gone_s <= _JUMP_S)
         if offset_s is None or is_new_clock:
             offset_s = (offset_s or 0.0) + expected_s - time_s
             time_s = expected_s
