@@ -36,7 +36,8 @@ def shown_at(
     array([0.  , 1.  , 1.25])
     """
     own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
-    raw = own if _n_bad(own) <= _n_bad(packets) else packets
+    is_own_better = packets.count(None) == len(packets) or _n_bad(own) <= _n_bad(packets)
+    raw = own if is_own_better else packets
     times_s = np.zeros(len(raw), dtype=np.float64)
     offset_s: float | None = None
     last = 0
@@ -62,10 +63,11 @@ def shown_at(
 
 
 def _n_bad(stamps: Sequence[int | None]) -> int:
-    """Stamps that are missing, or not later than the one before."""
+    """Stamps that are missing, or not later than the one before; after the last all are missing."""
     last: int | None = None
     n_bad = 0
-    for stamp in stamps:
+    n_known = max((n for n, stamp in enumerate(stamps, 1) if stamp is not None), default=0)
+    for stamp in stamps[:n_known]:
         n_bad += stamp is None or (last is not None and stamp <= last)
         last = stamp if stamp is not None else last
     return n_bad
