@@ -36,7 +36,8 @@ def shown_at(
     array([0.  , 1.  , 1.25])
     """
     own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
-    raw = own if _n_bad(own) <= _n_bad(packets) else packets
+    is_own_better = packets.count(None) == len(packets) or _n_bad(own) <= _n_bad(packets)
+    raw = own if is_own_better else packets
     times_s = np.zeros(len(raw), dtype=np.float64)
     offset_s: float | None = None
     last = 0
@@ -45,7 +46,10 @@ def shown_at(
             continue
         time_s = stamp * unit_s + (offset_s or 0.0)
         expected_s = times_s[last] + step_s * (position - last)
-        is_new_clock = may_jump and not -_BACK_S <= time_s - times_s[last] <= _JUMP_S
+        n_steps, gone_s = position - last, time_s - times_s[last]
+        # Frames without stamps lie between, for which there is no room: the clock went back.
+        is_crowded = n_steps > 1 and gone_s < step_s * n_steps / 2
+        is_new_clock = may_jump and (is_crowded or not -_BACK_S <= gone_s <= _JUMP_S)
         if offset_s is None or is_new_clock:
             offset_s = (offset_s or 0.0) + expected_s - time_s
             time_s = expected_s
@@ -59,10 +63,11 @@ def shown_at(
 
 
 def _n_bad(stamps: Sequence[int | None]) -> int:
-    """Stamps that are missing, or not later than the one before."""
+    """Stamps that are missing, or not later than the one before; after the last all are missing."""
     last: int | None = None
     n_bad = 0
-    for stamp in stamps:
+    n_known = max((n for n, stamp in enumerate(stamps, 1) if stamp is not None), default=0)
+    for stamp in stamps[:n_known]:
         n_bad += stamp is None or (last is not None and stamp <= last)
         last = stamp if stamp is not None else last
     return n_bad
