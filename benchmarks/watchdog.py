@@ -46,8 +46,7 @@ from lmms_eval_captions.judges import engine as engines
 from lmms_eval_captions.judges import stragglers
 from lmms_eval_captions.judges.batch import BatchPace
 from lmms_eval_captions.judges.engine import Chain, EngineConfig
-from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.judges.segment_writer import SegmentWriter
+from lmms_eval_captions.judges.errors import JudgeError, StoreError
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.lmms_eval_tasks import judging
 
@@ -208,20 +207,20 @@ def hurried() -> Iterator[None]:
 def failing_disk(world: World) -> Iterator[None]:
     """In one world, every fifth reply cannot be written at first."""
     n_writes = 0
-    real = SegmentWriter.append
+    real = ReplyStore.put
 
-    def append(writer: SegmentWriter, line: bytes) -> int:
+    def put(store: ReplyStore, key: bytes, value: bytes) -> None:
         nonlocal n_writes
         is_ours = threading.current_thread().name == THREAD
         n_writes += is_ours
         if is_ours and n_writes % 5 == 0:
-            raise OSError(28, "no space left on the disk")
-        return real(writer, line)
+            raise StoreError("cannot write: no space left on the disk")
+        real(store, key, value)
 
     if world.name != "store":
         yield
         return
-    with mock.patch.object(SegmentWriter, "append", append):
+    with mock.patch.object(ReplyStore, "put", put):
         yield
 
 

@@ -50,6 +50,7 @@ def test_no_family_is_slow(capsys: pytest.CaptureFixture[str]) -> None:
         Family("", "1 ", "2"),
         Family("unknown parameter", " ", "seed"),
         Family("", "\n", "{"),
+        Family("a", "\ud800", ""),
     ],
     ids=str,
 )
