@@ -63,9 +63,8 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
     Raises:
         JudgeUnavailableError: If it is no chat completion.
     """
-    answer = answer_text(raw, api_key, url)
     try:
-        payload = decode(answer)
+        payload = decode(answer_text(raw, api_key, url, strictly=True))
         error = error_in(payload)
         if error is not None:
             raise _error_within(error, url, api_key)
@@ -82,7 +81,7 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
             is_estimated=None in counts,
         )
     except NOT_READABLE as unreadable:
-        words = scrub(answer, api_key)[:_WORDS]
+        words = scrub(answer_text(raw, api_key, url), api_key)[:_WORDS]
         raise JudgeUnavailableError(
             f"expected a chat completion from {redact_url(url)}, got {words!r}"
         ) from unreadable

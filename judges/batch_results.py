@@ -48,7 +48,7 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
             if not line.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
                 continue
             try:
-                record = json.loads(answer_text(line, api_key, url))
+                record = json.loads(answer_text(line, api_key, url, strictly=True))
                 custom_id = record["custom_id"]
                 outcome = _outcome(record, url, api_key)
                 known = outcomes.get(custom_id)

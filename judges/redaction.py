@@ -122,15 +122,21 @@ def scrub(text: str, api_key: str | None, *urls: str) -> str:
     return text
 
 
-def answer_text(raw: bytes, api_key: str | None, url: str) -> str:
+def answer_text(raw: bytes, api_key: str | None, url: str, *, strictly: bool = False) -> str:
     """An answer as text: without secrets, and of whole characters. All that is read of one.
 
     Args:
-        raw: Body as it came.
+        raw: Body as it came, in UTF-8, or in another encoding that JSON may have.
         api_key: The key that was sent, or ``None``.
         url: Where to.
+        strictly: Whether bytes that are no characters are an error, not U+FFFD.
+
+    Raises:
+        ValueError: If it is to be read strictly and is no text.
     """
-    text = redactor(api_key, url).body(raw).decode("utf-8", "replace")
+    clean = redactor(api_key, url).body(raw)
+    # As JSON is decoded: half characters come through here, and are mended below.
+    text = clean.decode(json.detect_encoding(clean), "surrogatepass" if strictly else "replace")
     return whole_json(text.removeprefix("\ufeff"))
 
 

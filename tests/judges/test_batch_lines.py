@@ -25,7 +25,8 @@ PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5
 
 
 def _line(custom_id: object, text: object = "fine", **changes: object) -> bytes:
-    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+    usage = {"prompt_tokens": 2, "completion_tokens": 1}
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage}
     response = {"status_code": 200, "body": body}
     return json.dumps({"custom_id": custom_id, "response": response, **changes}).encode()
 
@@ -64,7 +65,7 @@ def test_a_bad_line_costs_nothing_but_itself(bad: bytes, end: bytes) -> None:
     """Whatever a line holds, those around it are read, and it is left out or an error."""
     lines = [_line("first"), bad, _line("second"), bad]
     outcomes = _read([end.join(lines), b""])
-    assert outcomes["first"] == outcomes["second"] == Reply("fine", "stop")
+    assert outcomes["first"] == outcomes["second"] == Reply("fine", "stop", 2, 1)
     assert not any(isinstance(outcomes.get(name), Reply) for name in ("bad", None))
 
 
