@@ -75,10 +75,10 @@ def read_image(path: Path) -> Picture:
     if media_type is None:
         known = ", ".join(sorted(_MEDIA_TYPES))
         raise DataError(f"{path}: expected an image that ends in one of {known}")
-    check_file(path, "an image file")
     try:
+        check_file(path, "an image file")
         return Picture(path.read_bytes(), media_type)
-    except OSError as error:
+    except (DataError, OSError) as error:
         raise DataError(f"{path} cannot be read: {error}; check the data folder") from error
 
 

@@ -1,7 +1,7 @@
 """A decoder's process: it reads clips for its parent, and a crash here ends nothing else.
 
-Started by :mod:`decoders`; it imports neither torch nor lmms-eval, says nothing on standard output,
-and ends with its parent.
+Started by :mod:`decoder_process`; it imports neither torch nor lmms-eval, says nothing on standard
+output, and ends with its parent.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.prompt import Picture
 from lmms_eval_captions.lmms_eval_tasks.frame_strip import draw_strip, frame_strip, read_image
 
 _BAR = 462
@@ -122,3 +125,12 @@ def test_an_image_goes_to_the_judge_as_it_is(tmp_path: Path) -> None:
     for name, words in (("dog.tiff", "ends in"), ("cat.jpg", "cannot be read")):
         with pytest.raises(DataError, match=words):
             read_image(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("read", [lambda path: frame_strip(path, cache=path.parent), read_image])
+def test_a_named_pipe_is_refused_at_once(tmp_path: Path, read: Callable[[Path], Picture]) -> None:
+    """Nobody will ever write to it: it is not opened."""
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(DataError, match=r"pipe\.jpg.*named pipe"):
+        read(tmp_path / "pipe.jpg")
