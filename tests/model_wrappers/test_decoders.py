@@ -221,10 +221,13 @@ def test_a_forked_child_starts_decoders_of_its_own(clip: Path, fresh: Decoders) 
 
 
 _READS = """
+import signal
 import sys
 from pathlib import Path
 from lmms_eval_captions.model_wrappers.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.frames import read_frames
+# Shells have what runs in the background ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 read_frames(Path(sys.argv[1]), 2)
 print(DECODERS._idle[0].process.pid, flush=True)
 read_frames(Path(sys.argv[2]), 2)
@@ -245,7 +248,7 @@ def test_decoders_end_with_their_parent(clip: Path, slow: Path, number: int) -> 
         time.sleep(0.5)
         assert _runs(decoder)
         parent.send_signal(number)
-        parent.wait(timeout=10)
+        parent.wait(timeout=30)
         _wait_for(lambda: not _runs(decoder))
 
 
