@@ -70,6 +70,10 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
         error = error_in(payload)
         if error is not None:
             broken_off = _error_within(error, url, api_key)
+            in_all = isinstance(payload, dict) and (payload.get("error") or payload is error)
+            if isinstance(broken_off, JudgeStoppedError) and not in_all:
+                # A choice's own: this request got past the key and the model's name.
+                broken_off = JudgeRequestError(str(broken_off))
             # What was counted may be billed, though it broke off.
             broken_off.may_be_billed |= any(counts)
             raise broken_off
