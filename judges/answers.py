@@ -65,12 +65,20 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
     """
     try:
         payload = decode(answer_text(raw, api_key, url, strictly=True))
+        usage = payload.get("usage") if isinstance(payload, dict) else None
+        counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
         error = error_in(payload)
         if error is not None:
-            raise _error_within(error, url, api_key)
+            broken_off = _error_within(error, url, api_key)
+            in_all = isinstance(payload, dict) and (payload.get("error") or payload is error)
+            if isinstance(broken_off, JudgeStoppedError) and not in_all:
+                # A choice's own: this request got past the key and the model's name.
+                broken_off = JudgeRequestError(str(broken_off))
+            # What was counted may be billed, though it broke off.
+            broken_off.may_be_billed |= any(counts)
+            raise broken_off
         choice = payload["choices"][0]  # type: ignore[index]  # else it raises
-        usage, logprobs = payload.get("usage"), choice.get("logprobs")  # type: ignore[attr-defined]
-        counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+        logprobs = choice.get("logprobs")
         text = text_in(choice)
         reply = Reply(
             text=text,

@@ -10,7 +10,7 @@ import asyncio
 import json
 from typing import Final, Protocol
 
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, JudgeUnavailableError
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.tokens import pictures_in
@@ -183,11 +183,8 @@ class CappedClient:
         try:
             reply = await self._client.complete(body, timeout_s=timeout_s, asked=asked)
             billed_usd = self._budget.billed_usd(body, reply, worst_usd)
-        except JudgeUnavailableError as error:
+        except JudgeError as error:
             billed_usd = worst_usd if error.may_be_billed else 0.0
-            raise
-        except JudgeError:
-            billed_usd = 0.0
             raise
         finally:
             self._budget.settle(worst_usd, billed_usd)

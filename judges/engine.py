@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -44,6 +46,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _TICK_S: Final = 0.25
+_ANEW_S: Final = 4 * _TICK_S
+"""Within so long another process whose folder was removed has written its replies anew."""
 _CLOSE_S: Final = 60.0
 """Seconds that the engine's thread has to end in: a file system may have stopped answering."""
 _ENDED: Final = "judging was ended before this caption's turn"
@@ -133,6 +137,8 @@ class Engine:
         self._closed = False
         self._defect: str | None = None
         self._pid = os.getpid()
+        self._unread_s = inf
+        """When a stored reply could first not be read."""
         self._loop = asyncio.new_event_loop()
         self._ending: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name="judge", daemon=True)
@@ -225,7 +231,7 @@ class Engine:
             return Reply(request.stand_in(), "stop"), False
         body = request.body(attempt)
         key = request.key(body)
-        stored = self._shelf.get(request.model, key)
+        stored = await self._stored(request.model, key)
         if stored is not None:
             self.meter.n_cached += 1
             return stored, True
@@ -277,7 +283,21 @@ class Engine:
             )
             await self._places.without_place(waiting)
             max_age_s = 0.0
-        return self._shelf.get(model, key, max_age_s=max_age_s)
+        return await self._stored(model, key, max_age_s=max_age_s)
+
+    async def _stored(
+        self, model: str, key: bytes, *, max_age_s: float | None = None
+    ) -> Reply | None:
+        """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
+        while True:
+            try:
+                return self._shelf.get(model, key, max_age_s=max_age_s)
+            except JudgeStoppedError:
+                now_s = time.monotonic()
+                self._unread_s = min(self._unread_s, now_s)
+                if now_s - self._unread_s > _ANEW_S:
+                    raise
+                await asyncio.sleep(_TICK_S)
 
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
         results: dict[int, R] = {}

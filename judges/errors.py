@@ -35,7 +35,13 @@ class StoreError(CaptionsError):
 
 
 class JudgeError(CaptionsError):
-    """Base of everything that can go wrong between a question and its verdict."""
+    """Base of everything that can go wrong between a question and its verdict.
+
+    Attributes:
+        may_be_billed: Whether the request may have been answered, and billed, out of sight.
+    """
+
+    may_be_billed = False
 
 
 class JudgeUnavailableError(JudgeError):
@@ -44,7 +50,6 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
-        may_be_billed: Whether the request may have been answered, and billed, out of sight.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
-from lmms_eval_captions.judges.store_line import MAX_LINE_BYTES, read_line
+from lmms_eval_captions.judges.store_line import KEY_LETTERS, MAX_LINE_BYTES, read_line
 
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -34,6 +34,23 @@ class Segment:
         """Lines that were passed over."""
         self._seen: os.stat_result | None = None
         self._read_to = 0
+        self._is_checked: bool | None = None
+
+    def is_checked(self) -> bool:
+        """Whether its lines have checksums, which those of earlier versions have not."""
+        if self._is_checked is None:
+            try:
+                file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    start = os.pread(file, KEY_LETTERS + 1, 0)
+                finally:
+                    os.close(file)
+            except OSError:  # a folder, a pipe: not to be opened again
+                start = b"-" * (KEY_LETTERS + 1)
+            if len(start) <= KEY_LETTERS:
+                return True  # as far as can be told yet
+            self._is_checked = start[KEY_LETTERS:] != b" "
+        return self._is_checked
 
     def look(self) -> Literal["same", "grown", "changed"]:
         """What happened to the file since the last look.

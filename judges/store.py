@@ -176,8 +176,8 @@ class ReplyStore:
                 names = sorted(entry.name for entry in entries if entry.name.endswith(".jsonl"))
         except FileNotFoundError:
             return
-        for name in names:
-            segment = self._segment(name)
+        # Damage shows in no line of before when it is read; what was asked again counts more.
+        for segment in sorted(map(self._segment, names), key=Segment.is_checked):
             if self._own is None or segment.number != self._own_number:
                 self._read_new(segment)
         self._report()

@@ -13,6 +13,8 @@ from binascii import unhexlify
 from typing import Final
 from zlib import crc32
 
+KEY_LETTERS: Final = 32
+"""Letters of a key; what follows tells a checksum from none."""
 MAX_LINE_BYTES: Final = 64 << 20
 """Longer lines are passed over: an answer of 16 MiB is at most 48 MiB of JSON."""
 

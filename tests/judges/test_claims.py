@@ -216,6 +216,23 @@ def test_what_another_process_asks_is_waited_for(
     assert server.counts.n_requests == 2 - is_theirs
 
 
+def test_what_another_process_writes_anew_is_waited_for(
+    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A folder that is removed under two processes costs neither a question, nor a request."""
+    server = serve()
+    writer, reader = make_engine(server.url), make_engine(server.url)
+    chains = [_chain(_request(f"prompt {number}")) for number in range(20)]
+    written = writer.submit(chains).result(timeout=10)
+    time.sleep(0.6)
+    assert reader.submit([_chain(_request("another"))]).result(timeout=10)[0].value
+    shutil.rmtree(tmp_path / "replies")
+    read = reader.submit(chains).result(timeout=10)
+    assert [one.value for one in read] == [one.value for one in written]
+    assert all(one.cached for one in read)
+    assert server.counts.n_requests == 21
+
+
 def test_a_request_in_a_batch_is_not_claimed(tmp_path: Path, make_engine: EngineFactory) -> None:
     """Two runs that submit batches do not wait for each other."""
     engine = make_engine("http://127.0.0.1:9/v1", mode="batch")

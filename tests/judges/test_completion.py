@@ -216,6 +216,16 @@ def test_an_error_within_a_choice_says_its_own_words() -> None:
     assert "Provider is gone" in str(_error({"choices": [choice]}))
 
 
+@pytest.mark.parametrize("code", [401, 402, 403, 404, "permission_denied"])
+def test_an_error_within_a_choice_costs_its_own_request(code: int | str) -> None:
+    """An input that a provider flags (403) is no reason to ask nothing more."""
+    choice = {"message": {"content": ""}, "error": {"code": code, "message": "Flagged"}}
+    caught = _error({"choices": [choice]})
+    assert type(caught) is JudgeRequestError
+    assert "Flagged" in str(caught)
+    assert isinstance(_error({"choices": [choice], "error": choice["error"]}), JudgeStoppedError)
+
+
 def test_an_old_vllm_error_within_a_200_is_one_too() -> None:
     """It has no ``error`` around it."""
     caught = _error({"object": "error", "message": "No such model", "code": 404})

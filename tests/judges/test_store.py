@@ -454,6 +454,20 @@ def test_a_line_that_is_no_reply_is_asked_again(tmp_path: Path, value: str) -> N
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("name", ["0-1-0.jsonl", "~-1-0.jsonl"], ids=["first", "last"])
+def test_a_damaged_line_of_before_is_asked_again_once(tmp_path: Path, name: str) -> None:
+    """The reply that was stored since counts, whatever the names of the files."""
+    (tmp_path / "judge").mkdir()
+    (tmp_path / "judge" / name).write_bytes(b'%s {"text": "yes, }\n' % _key(0).hex().encode())
+    first = Shelf(tmp_path, patience_s=0.0)
+    assert first.get("judge", _key(0)) is None
+    asyncio.run(first.save("judge", _key(0), Reply("no")))
+    first.close()
+    second = Shelf(tmp_path, patience_s=0.0)
+    assert second.get("judge", _key(0)) == Reply("no")
+    second.close()
+
+
 @pytest.mark.parametrize("tokens", ["-5", "NaN", '"7"', "1.5", "[]", "null"])
 def test_odd_numbers_of_tokens_do_not_cost_a_stored_reply(tokens: str) -> None:
     """Earlier versions stored what a server called its usage; the reply is as good."""

@@ -190,3 +190,27 @@ def test_a_run_with_odd_usages_is_judged_counted_and_limited(
         assert type(n_input) is type(n_output) is int
         assert n_input >= 60 * n_judged
         assert n_output >= n_judged
+
+
+@pytest.mark.parametrize("code", [500, 503, 429, 400, None])
+def test_an_error_after_tokens_were_counted_is_taken_as_billed(
+    code: int | None, make_engine: EngineFactory
+) -> None:
+    """An answer of 200 that broke off, with its usage: however often, the limit holds."""
+    n_served = 0
+    error = {"message": "Provider is gone", "code": code}
+    choice = {"message": {"content": ""}, "finish_reason": "error", "error": error}
+    usage = {"prompt_tokens": 90, "completion_tokens": 40}
+    content = json.dumps({"choices": [choice], "usage": usage}).encode()
+
+    async def answer(_: Sent, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_served
+        n_served += 1
+        writer.write(http(content))
+
+    with RawServer(answer) as server:
+        engine = make_engine(server.url, max_cost_usd=0.005, concurrency=4)
+        asked = _ask(engine, 40)
+    assert not [one for one in asked if one.value is not None]
+    assert n_served * (90 * 2.5 + 40 * 10.0) / 1e6 <= 0.005
+    assert engine.spent_usd <= 0.005
