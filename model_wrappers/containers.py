@@ -45,6 +45,10 @@ class RefusedError(DataError):
     """No reader can read the file, or should; the text says why in a few words."""
 
 
+class LimitError(RefusedError):
+    """Reading the file goes beyond a limit of time or memory; the text says how it is raised."""
+
+
 def check_file(path: Path, expected: str = "a video file") -> int:
     """The size in bytes of a regular file, which alone can be opened without waiting for ever.
 
