@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 _VIDEO_EXTENSIONS = (
     ".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".gif", ".ts",
-    ".3gp", ".3g2", ".ogv", ".ogg", ".ogm", ".asf", ".m2ts", ".mts", ".m2t", ".vob", ".mpv", ".m1v",
+    ".3gp", ".ogv",
+)  # fmt: skip
+_RARE_EXTENSIONS = (
+    ".3g2", ".ogg", ".ogm", ".asf", ".m2ts", ".mts", ".m2t", ".vob", ".mpv", ".m1v",
     ".m2v", ".f4v", ".qt", ".mxf", ".nut", ".y4m", ".dv", ".divx", ".ivf", ".h264", ".264", ".hevc",
     ".265", ".obu", ".rm", ".rmvb", ".bin",
 )  # fmt: skip
@@ -137,9 +140,10 @@ def index_videos(folder: Path) -> dict[str, Path]:
     """Every spelling of the name of every video in a folder and those below it, and its file.
 
     A spelling is the path below the folder, the file's name, or the name without a video ending;
-    where two files share one, the first in alphabetical order has it.
+    where two files share one, the first in alphabetical order has it, before any whose ending may
+    stand for something else beside a clip: its sound, say, or what a model made of it.
     """
-    files = _files(folder)
+    files = sorted(_files(folder), key=lambda file: file.suffix.lower() in _RARE_EXTENSIONS)
     index: dict[str, Path] = {}
     for names in (
         ((file.relative_to(folder).as_posix(), file) for file in files),
@@ -171,7 +175,9 @@ def _spellings(video_id: str) -> tuple[str, ...]:
 
 def _stem(name: str) -> str:
     head, dot, ending = name.rpartition(".")
-    return head if head and f"{dot}{ending}".lower() in _VIDEO_EXTENSIONS else name
+    return (
+        head if head and f"{dot}{ending}".lower() in _VIDEO_EXTENSIONS + _RARE_EXTENSIONS else name
+    )
 
 
 def _content(folder: Path) -> str:

@@ -219,8 +219,18 @@ def _image_part(frame: NDArray[np.uint8]) -> dict[str, object]:
 
 
 def _video_part(job: CaptionJob) -> dict[str, object]:
-    kind = mimetypes.guess_type(job.path.name)[0] or "video/mp4"
-    return {"type": "video_url", "video_url": {"url": _data_url(kind, job.path.read_bytes())}}
+    url = _data_url(_media_type(job.path.name), job.path.read_bytes())
+    return {"type": "video_url", "video_url": {"url": url}}
+
+
+def _media_type(name: str) -> str:
+    """What a clip is sent as: by its name alone ``.ts`` is a text, and ``.3gp`` sound.
+
+    >>> _media_type("a.webm"), _media_type("a.bin")
+    ('video/webm', 'video/mp4')
+    """
+    kind = (mimetypes.guess_type(name)[0] or "").replace("audio/", "video/")
+    return kind if kind.startswith("video/") or kind == "image/gif" else "video/mp4"
 
 
 def _data_url(kind: str, raw: bytes) -> str:

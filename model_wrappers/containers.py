@@ -34,6 +34,11 @@ _FORMATS: Final = (
 """Containers, as libavformat calls them, that hold their pictures themselves. What names other
 files is not among them: concat, hls, dash, sdp, image2, tedcaptions."""
 
+_LISTS: Final = (b"#EXTM3U", b"ffconcat", b"dash:profile", b"c=IN IP")
+"""What older versions of FFmpeg tell HLS, concat, DASH and SDP by, whatever stands behind it."""
+_PROBED_BYTES: Final = 2**21
+"""At least so much as FFmpeg looks at to tell what a file is, and a title before it."""
+
 _OPTIONS: Final = {
     "format_whitelist": _FORMATS,
     "protocol_whitelist": "file",  # never the network
@@ -43,6 +48,10 @@ _OPTIONS: Final = {
 
 class RefusedError(DataError):
     """No reader can read the file, or should; the text says why in a few words."""
+
+
+class LimitError(RefusedError):
+    """Reading the file goes beyond a limit of time or memory; the text says how it is raised."""
 
 
 def check_file(path: Path, expected: str = "a video file") -> int:
@@ -102,6 +111,16 @@ def nameless(path: Path) -> Iterator[str]:
         yield f"/dev/fd/{descriptor}" if has_names else os.path.abspath(path)  # noqa: PTH100
     finally:
         os.close(descriptor)
+
+
+def may_be_list(path: Path) -> bool:
+    """Whether an older FFmpeg, which cannot be told what to open, may see a list of files here.
+
+    Newer ones look at the name as well, and may take the same file for a broadcast.
+    """
+    with path.open("rb") as file:
+        head = file.read(_PROBED_BYTES)
+    return any(mark in head for mark in _LISTS)
 
 
 def pick_stream(container: InputContainer) -> VideoStream:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _GRACE_S: Final = 10
 """Past its time limit by so much, a decoder whose parent cannot end it ends by itself."""
+_CHANNELS: Final = 3
+_COPIES: Final = 2
+"""Frames are held one by one, and then together."""
 
 
 def main() -> None:
@@ -57,16 +60,16 @@ def _end_with_parent() -> None:
 
 
 def _serve(channel: socket.socket, shared: int, request: Mapping[str, object]) -> None:
-    sampling = _AskedSampling(channel)
+    max_pixels = None if request["max_pixels"] is None else int(str(request["max_pixels"]))
+    memory = _Memory(float(str(request["memory_gib"])), max_pixels)
+    sampling = _AskedSampling(channel, memory)
     signal.alarm(ceil(float(str(request["timeout_s"]))) + _GRACE_S)
-    _limit_memory(float(str(request["memory_gib"])))
-    max_pixels = request["max_pixels"]
     try:
         clip = read_with(
             str(request["reader"]),
             Path(str(request["path"])),
             sampling,
-            max_pixels=None if max_pixels is None else int(str(max_pixels)),
+            max_pixels=max_pixels,
             n_threads=int(str(request["n_threads"])),
         )
         _send_clip(channel, shared, clip)
@@ -80,18 +83,45 @@ def _serve(channel: socket.socket, shared: int, request: Mapping[str, object]) -
         signal.alarm(0)
 
 
+class _Memory:
+    """The limit of private memory; on Linux, where the system says what is in use."""
+
+    def __init__(self, gib: float, max_pixels: int | None) -> None:
+        self._n_bytes = int(gib * 2**30)
+        self._max_pixels = max_pixels
+        self._in_use: int | None = None
+        try:
+            pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
+            self._in_use = int(pages) * resource.getpagesize()
+        except (OSError, ValueError, IndexError):
+            return
+        self.allow_frames(0)
+
+    def allow_frames(self, n_frames: int) -> None:
+        """So many frames that were asked for come on top: they are no fault of the clip's."""
+        if self._in_use is None:
+            return
+        n_extra = _COPIES * n_frames * _CHANNELS * (self._max_pixels or 0)
+        wanted = self._in_use + self._n_bytes + n_extra
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 class _AskedSampling:
     """A sampling that lives in the parent, and may be of a class that only the parent knows."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, memory: _Memory) -> None:
         self._channel = channel
+        self._memory = memory
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
         """See :class:`Sampling`."""
         send(self._channel, {"kind": "times"}, np.asarray(times_s, dtype=np.float64).tobytes())
         answer, _ = receive(self._channel)
-        indices = answer["indices"]
-        return [int(str(index)) for index in indices] if isinstance(indices, list) else []
+        indices = answer["indices"] if isinstance(answer["indices"], list) else []
+        self._memory.allow_frames(len(indices))
+        return [int(str(index)) for index in indices]
 
 
 def _send_clip(channel: socket.socket, shared: int, clip: Clip) -> None:
@@ -109,18 +139,6 @@ def _send_clip(channel: socket.socket, shared: int, clip: Clip) -> None:
         "n_total": clip.n_total,
     }
     send(channel, header, np.asarray(clip.timestamps_s, dtype=np.float64).tobytes())
-
-
-def _limit_memory(gib: float) -> None:
-    """So much more private memory than now; on Linux, where the system says what is in use."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-    except (OSError, ValueError, IndexError):
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = pages * resource.getpagesize() + int(gib * 2**30)
-    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.containers import RefusedError
+from lmms_eval_captions.model_wrappers.containers import LimitError, RefusedError
 from lmms_eval_captions.model_wrappers.decoder_process import Decoder
 from lmms_eval_captions.model_wrappers.frames import Clip, UnreadableError
 from lmms_eval_captions.model_wrappers.readers import read_with
@@ -82,7 +82,8 @@ class Decoders:
 
         Raises:
             UnreadableError: If this reader cannot read the file, or crashed on it.
-            RefusedError: If no reader can, or the clip costs too much.
+            RefusedError: If no reader can.
+            LimitError: If the clip costs too much.
         """
         decoder = self._take()
         if decoder is None:
@@ -105,7 +106,10 @@ class Decoders:
             raise UnreadableError(f"the decoder crashed ({_signal(code)})") from error
         except TimeoutError as error:
             self._end(decoder)
-            raise RefusedError(f"reading it took more than {limits.timeout_s:g} s") from error
+            raise LimitError(
+                f"reading it took more than {limits.timeout_s:g} s; raise decode_timeout_s in "
+                "--model_args where the model takes it, or encode the file again"
+            ) from error
         except BaseException:
             self._end(decoder)
             raise
@@ -113,7 +117,11 @@ class Decoders:
         if clip is not None:
             return clip
         if answer["kind"] == "memory":
-            raise RefusedError(f"reading it needs more than {limits.memory_gib:g} GiB of memory")
+            raise LimitError(
+                f"reading it needs more than {limits.memory_gib:g} GiB of memory besides its "
+                "frames; raise decode_memory_gib in --model_args where the model takes it, or "
+                "encode the file again"
+            )
         raise (UnreadableError if answer["kind"] == "unreadable" else RefusedError)(
             str(answer["reason"])
         )

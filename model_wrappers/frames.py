@@ -75,7 +75,7 @@ def read_frames(
             beyond a limit.
     """
     sampling = Uniform(frames) if isinstance(frames, int) else frames
-    from lmms_eval_captions.model_wrappers.containers import RefusedError, check_file
+    from lmms_eval_captions.model_wrappers.containers import LimitError, RefusedError, check_file
     from lmms_eval_captions.model_wrappers.decoders import DECODERS
     from lmms_eval_captions.model_wrappers.readers import READERS
 
@@ -95,6 +95,11 @@ def read_frames(
             )
         except UnreadableError as error:
             reasons.append(f"{reader}: {error}")
+        except LimitError as error:
+            raise DataError(
+                f"expected a video that can be read within limits, {path} ({n_bytes} bytes) is not "
+                f"one; {error}"
+            ) from error
         except RefusedError as error:
             reasons = [str(error)]
             break

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.containers import GIANT, nameless, open_clip, pick_stream
+from lmms_eval_captions.model_wrappers.containers import (
+    GIANT,
+    may_be_list,
+    nameless,
+    open_clip,
+    pick_stream,
+)
 from lmms_eval_captions.model_wrappers.frames import (
     Clip,
     UnreadableError,
@@ -43,6 +49,8 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
             context = pick_stream(container).codec_context
             if context.width * context.height > GIANT:
                 raise UnreadableError("would hold pictures larger than 8K whole")
+        if may_be_list(path):
+            raise UnreadableError("is not asked: it may see a list of other files in it")
         with nameless(path) as name:
             reader = decord.VideoReader(name, ctx=decord.cpu(0), num_threads=n_threads)
             return _clip(reader, sampling, max_pixels)

@@ -15,7 +15,8 @@ class Limits:
     timeout_s: float = 300.0
     """Seconds of reading and decoding, above 0, at most a million."""
     memory_gib: float = 4.0
-    """Memory of the process that decodes, in GiB, above 0, at most a million; held on Linux."""
+    """Memory of the process that decodes, in GiB, above 0, at most a million, besides the frames
+    that were asked for; held on Linux."""
 
     def __post_init__(self) -> None:
         for name, value in (("timeout_s", self.timeout_s), ("memory_gib", self.memory_gib)):

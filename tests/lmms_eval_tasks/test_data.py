@@ -105,6 +105,17 @@ def test_a_video_is_found_by_any_spelling(tmp_path: Path, stored: str, asked: st
     assert find_video(settings_of(tmp_path), VDC, asked) == tmp_path / "vdc/videos" / stored
 
 
+@pytest.mark.parametrize("beside", ["clip.bin", "clip.ogg", "CLIP/clip.3g2"])
+def test_a_clip_wins_over_what_lies_beside_it(tmp_path: Path, beside: str) -> None:
+    """Endings that often stand for sound or features count where there is no plainer one."""
+    (tmp_path / beside).parent.mkdir(exist_ok=True)
+    (tmp_path / beside).write_bytes(b"x")
+    assert index_videos(tmp_path)["clip"] == tmp_path / beside
+    index_videos.cache_clear()
+    (tmp_path / "clip.webm").write_bytes(b"x")
+    assert index_videos(tmp_path)["clip"] == tmp_path / "clip.webm"
+
+
 @pytest.mark.parametrize(
     ("stored", "asked"),
     [("a.json", "a"), (".a.mp4", "a"), ("a.b.mp4", "a"), ("a.mp4", "../videos")],

@@ -13,7 +13,11 @@ from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
+from lmms_eval_captions.model_wrappers.caption_openai import (
+    CaptionOpenai,
+    CaptionOpenaiChat,
+    _media_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,3 +177,9 @@ def test_wrong_arguments_are_named(
     """Each wrong argument is answered before anything is sent."""
     with pytest.raises(SettingsError, match=message):
         make(**arguments)
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".webm", ".ts", ".mts", ".3gp", ".ogg", ".bin", ""])
+def test_a_clip_is_never_sent_as_sound_or_text(ending: str) -> None:
+    """Whatever its ending means elsewhere on this machine."""
+    assert _media_type(f"clip{ending}").startswith("video/")

@@ -127,6 +127,21 @@ def test_a_clip_that_needs_too_much_memory_is_given_up(tmp_path: Path, clip: Pat
     assert read_frames(clip, 2).n_total == 24
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="the limit is held on Linux")
+def test_frames_that_are_asked_for_do_not_count_against_a_clip(tmp_path: Path) -> None:
+    """However many of them a model wants, a plain clip is read within the same limit."""
+    path = hostile_clips.write_clip(tmp_path / "many.mp4", size=(640, 360), n_frames=200)
+    clip = read_frames(path, 200, limits=Limits(memory_gib=0.1))
+    assert clip.frames.nbytes > 0.1 * 2**30
+
+
+def test_beyond_a_limit_the_limit_is_what_to_change(slow: Path, fresh: Decoders) -> None:
+    """The message names the setting, and does not call a good file unreadable."""
+    with pytest.raises(DataError, match=r"within limits, .*slow\.gif.*decode_timeout_s") as raised:
+        read_frames(slow, 2, limits=Limits(timeout_s=1))
+    assert "fetch" not in str(raised.value)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="memory is read from /proc")
 def test_a_giant_picture_is_never_held_whole_as_rgb(tmp_path: Path, fresh: Decoders) -> None:
     """A gray picture of 144 million pixels takes that many bytes and a little, not four times."""

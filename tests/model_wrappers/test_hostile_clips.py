@@ -13,7 +13,8 @@ from caption_requests import caption_all
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers import frames_av, readers
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.frames import MAX_PIXELS, read_frames
+from lmms_eval_captions.model_wrappers.frames import MAX_PIXELS, UnreadableError, read_frames
+from lmms_eval_captions.model_wrappers.readers import read_with
 from lmms_eval_captions.model_wrappers.sampling import Fps, Uniform
 
 if TYPE_CHECKING:
@@ -145,3 +146,22 @@ def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) ->
     sought = frames_av.read_by_seeking(path, Uniform(9), max_pixels=None, n_threads=1)
     read = frames_av.read_from_start(path, Uniform(9), max_pixels=None)
     assert np.array_equal(sought.frames, read.frames)
+
+
+@pytest.mark.parametrize(
+    "title", [b"", b"ID3\x03\0\0\0\0\0\x0a" + bytes(10)], ids=["plain", "titled"]
+)
+def test_a_list_that_looks_like_a_broadcast_opens_no_other_file(
+    tmp_path: Path, title: bytes
+) -> None:
+    """PyAV sees MPEG-TS in it, and the FFmpeg within decord would open what the list names."""
+    pytest.importorskip("decord")
+    other = hostile_clips.write_clip(tmp_path / "other.mp4")
+    broadcast = hostile_clips.write_clip(
+        tmp_path / "own.ts", codec="mpeg2video", container_format="mpegts"
+    )
+    text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:2,\n{other}\n#EXT-X-ENDLIST\n"
+    path = tmp_path / "list.mp4"
+    path.write_bytes(title + text.encode() + broadcast.read_bytes())
+    with pytest.raises(UnreadableError, match="list of other files"):
+        read_with("decord", path, Uniform(2), max_pixels=None, n_threads=1)
