@@ -28,7 +28,8 @@ from loguru import logger
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Engine, EngineConfig
-from small_questions import BENCHMARKS, questions
+from told_judge import Told
+from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 
 MOST_REPEATED: Final = 0.05
 MOST_S: Final = 300.0
@@ -52,6 +53,11 @@ class Meeting:
     """What one process gets when a third of all is answered: SIGKILL or SIGSTOP."""
     seed: int = 0
 
+    def expected(self) -> list[str]:
+        """The verdicts that the judge is told to give."""
+        told = Told(self.seed)
+        return [expected(told, self.benchmark, 0, index) for index in range(self.n_questions)]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -61,7 +67,7 @@ class Outcome:
     n_distinct: int
     """Different requests among those answered."""
     n_finished: int
-    """Processes that ended with a verdict or a reading for every question."""
+    """Processes that ended with the verdicts that the judge was told to give."""
     seconds: float
 
     @property
@@ -80,6 +86,7 @@ def meet(meeting: Meeting) -> Outcome:
     behaviour = Behaviour(latency_s=meeting.latency_s, tail=meeting.tail, logprobs="whole")
     rng = random.Random(meeting.seed)
     with tempfile.TemporaryDirectory() as name, JudgeServer(behaviour) as server:
+        server.script = script(Told(meeting.seed))
         folder, started_s = Path(name), time.monotonic()
         children = {
             _fork(meeting, server.url, folder, number, rng.uniform(0.0, meeting.spread_s))
@@ -87,11 +94,10 @@ def meet(meeting: Meeting) -> Outcome:
         }
         _wait(children, meeting, server)
         verdicts = [json.loads(path.read_text()) for path in sorted(folder.glob("result-*"))]
-        whole = [one for one in verdicts if one == verdicts[0] and len(one) == meeting.n_questions]
         return Outcome(
             n_answered=server.counts.n_answered,
             n_distinct=len(server.counts.answered),
-            n_finished=len(whole),
+            n_finished=verdicts.count(meeting.expected()),
             seconds=time.monotonic() - started_s,
         )
 
@@ -99,13 +105,13 @@ def meet(meeting: Meeting) -> Outcome:
 def _wait(children: set[int], meeting: Meeting, server: JudgeServer) -> None:
     """Wait for the processes; hurt one on the way."""
     victim, is_hurt = min(children), meeting.hurt is None
-    steps = {"vdc": 2, "vidcapbench": 2, "vcapsbench": 3}.get(meeting.benchmark, 1)
+    n_all_calls = N_CALLS[meeting.benchmark] * meeting.n_questions
     deadline_s = time.monotonic() + MOST_S
     while children - ({victim} if meeting.hurt == signal.SIGSTOP and is_hurt else set()):
         for child in list(children):
             if os.waitpid(child, os.WNOHANG)[0]:
                 children.discard(child)
-        is_third = len(server.counts.answered) > steps * meeting.n_questions / 3
+        is_third = len(server.counts.answered) > n_all_calls / 3
         if not is_hurt and is_third and victim in children:
             os.kill(victim, meeting.hurt or signal.SIGKILL)
             is_hurt = True
@@ -138,13 +144,12 @@ def _judge(meeting: Meeting, url: str, folder: Path, result: Path) -> None:
         concurrency=meeting.concurrency,
         outage_patience_s=1.0,
     )
-    judge = JudgeConfig(model="judge", timeout_s=meeting.timeout_s)
+    judge = JudgeConfig(model=MODEL, timeout_s=meeting.timeout_s)
     with Engine(config) as engine:
-        chains = questions(meeting.benchmark, meeting.n_questions, judge)
+        chains = [chain(meeting.benchmark, 0, i, judge) for i in range(meeting.n_questions)]
         judgements = engine.submit(chains).result()
-    shown = [repr(judgement.reason) for judgement in judgements if judgement.reason is None]
     draft = result.with_name(f"draft-{result.name}")
-    draft.write_text(json.dumps(shown))
+    draft.write_text(json.dumps(list(map(shown, judgements))))
     draft.rename(result)
 
 
@@ -165,7 +170,7 @@ def main() -> int:
     logger.remove()
     is_kept = True
     for n_processes in arguments.processes:
-        for benchmark in BENCHMARKS:
+        for benchmark in N_CALLS:
             meeting = Meeting(
                 benchmark,
                 n_processes,

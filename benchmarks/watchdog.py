@@ -49,6 +49,7 @@ from lmms_eval_captions.judges.engine import Chain, EngineConfig
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.lmms_eval_tasks import judging
+from told_questions import MODEL, N_CALLS, shown
 
 EXCEPTIONS: Final = (RuntimeError, KeyError, CancelledError, MemoryError, SystemExit)
 END_S: Final = 10.0
@@ -64,7 +65,7 @@ the thread."""
 _PACE: Final = BatchPace(
     quiet_s=0.02, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01
 )
-_WORLDS: Final = (*faults.N_CALLS, "store", "budget", "batch")
+_WORLDS: Final = (*N_CALLS, "store", "budget", "batch")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class World:
     @property
     def scenario(self) -> faults.Scenario:
         """Where questions come from."""
-        benchmark = self.name if self.name in faults.N_CALLS else "vdc"
+        benchmark = self.name if self.name in N_CALLS else "vdc"
         return replace(faults.Scenario.draw(0), benchmark=benchmark, faults=(), logprobs="whole")
 
     def captions(self) -> list[list[Chain[Any]]]:
@@ -89,7 +90,7 @@ class World:
         return [self._chain(i) for i in (6, 7)]
 
     def _chain(self, index: int) -> Chain[Any]:
-        return faults._chain(self.scenario, 0, index)
+        return self.scenario.chain(0, index)
 
 
 @dataclass
@@ -188,7 +189,7 @@ class Stage:
 
     def _write_beside(self, store: Path) -> None:
         """Be another process that uses the same store."""
-        other = ReplyStore(store / faults.slug(faults.MODEL))
+        other = ReplyStore(store / MODEL)
         other.put(b"0123456789abcdef", b'{"text":"","finish_reason":"stop"}')
         other.close()
 
@@ -232,7 +233,7 @@ def verdicts(future: Future[list[Any]]) -> list[str] | None:
     if error is not None:
         return [f"lost: {error!r}"]
     return [
-        f"lost: {judgement.reason}" if judgement.reason else str(faults._shown(judgement))
+        f"lost: {judgement.reason}" if judgement.reason else str(shown(judgement))
         for judgement in future.result()
     ]
 
