@@ -70,18 +70,12 @@ _WORDS: Final = (
     *("not ", "n't ", "if ", "or ", "either yes or no ", "wait ", "example ", "for ", "but "),
     *("and ", "Accuracy", "α", "β", "ψ", "δ", "The Accuracy score is α", "{{accuracy_score}}"),
     *("more than ", "<think>", "</think>", "<seed:think>", "<thinking", "[THINK]", "[/THINK]"),
-    *(
-        "\u25c1think\u25b7",
-        "<|channel|>analysis",
-        "<|channel|>final<|message|>",
-        "<|end|>",
-        "<|",
-        "<reasoning>",
-    ),
-    *("unknown ", "parameter ", "'seed'", "seed ", "not supported", "logprobs", "max_tokens"),
-    *("Unrecognized request argument supplied: ", "does not support ", "'msg': '", "temperature"),
-    *("https://", "user:pass@", "?key=", "é", "e\u0301", "\u0130", "\u017f", "😀", "ﬀ", "中", "。"),
-    *("|unscored:1/", "|clips:unavailable", "|", "_samples_", ".jsonl", "a.b", "word ", "x"),
+    *("\u25c1think\u25b7", "<|channel|>analysis", "<|channel|>final<|message|>", "<|end|>", "<|"),
+    *("<reasoning>", "unknown ", "parameter ", "'seed'", "seed ", "not supported", "logprobs"),
+    *("max_tokens", "Unrecognized request argument supplied: ", "does not support ", "'msg': '"),
+    *("temperature", "https://", "user:pass@", "?key=", "é", "e\u0301", "\u0130", "\u017f", "😀"),
+    *("ﬀ", "中", "。", "|unscored:1/", "|clips:unavailable", "|", "_samples_", ".jsonl", "a.b"),
+    *("word ", "x"),
 )
 TOKENS: Final = (*_BLANKS, *_SIGNS, *_DIGITS, *_WORDS)
 _HEADS: Final = (
