@@ -176,14 +176,14 @@ def _seek(
     times_s -= times_s[0]
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
-    found = {
+    pictures = {
         stamp: picture(frame, max_pixels)
         for stamp, frame in _sought(container, stream, wanted, index)
     }
-    if len(found) < len(wanted):
-        raise DoubtError(f"{len(wanted) - len(found)} frames are not at their time stamps")
+    if len(pictures) < len(wanted):
+        raise DoubtError(f"{len(wanted) - len(pictures)} frames are not at their time stamps")
     return make_clip(
-        stack([found[stamp] for stamp in wanted]),
+        stack([pictures[stamp] for stamp in wanted]),
         times_s[chosen],
         fps=float(stream.average_rate or 0.0),
         n_total=len(index.stamps),
