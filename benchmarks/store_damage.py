@@ -258,8 +258,8 @@ def _lines(data: bytes) -> set[bytes]:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: small files by the hundred thousand."""
-    folder = "/dev/shm"  # noqa: S108  # nosec B108 - a folder of our own is made in it
+    """A folder in memory, where there is one, for small files by the hundred thousand."""
+    folder = "/dev/shm"  # noqa: S108 # nosec B108
     return folder if Path(folder).is_dir() else None
 
 
