@@ -29,7 +29,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from loguru import logger
@@ -37,6 +36,7 @@ from loguru import logger
 from data_file_kinds import Kind, Parts, Units, kinds
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from time_limit import TooSlowError, time_limit
 
 MOST_S: Final = 3.0
 MOST_MB: Final = 700
@@ -77,10 +77,6 @@ _HARMLESS: Final = frozenset(
 )
 
 
-class _HungError(BaseException):
-    """A read was given up; no ``Exception``, so that a reader cannot catch it."""
-
-
 @dataclass
 class Tally:
     """What happened to one kind of file."""
@@ -111,7 +107,6 @@ def run_campaign(
     """Read so many files, of each kind as many; the same for the same seed and data."""
     logger.disable("lmms_eval_captions")
     before = _peak_mb()
-    handler = signal.signal(signal.SIGALRM, _give_up)
     tallies: dict[str, Tally] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="data-files-") as folder:
@@ -129,7 +124,6 @@ def run_campaign(
                 _run(kind, rng, root, tallies[kind.name], label=f"file {number}")
                 shutil.rmtree(root)
     finally:
-        signal.signal(signal.SIGALRM, handler)
         logger.enable("lmms_eval_captions")
     if _peak_mb() - before > MOST_MB:
         next(iter(tallies.values())).failures.append(f"memory: {_peak_mb() - before:.0f} MB more")
@@ -144,9 +138,9 @@ def _run(kind: Kind, rng: random.Random, root: Path, tally: Tally, *, label: str
     tally.files += 1
     where = f"{label} ({kind.name}, {case.what})"
     start = time.thread_time()
-    signal.setitimer(signal.ITIMER_REAL, _GIVE_UP_S)
     try:
-        units = _read(kind, case, root / "after")
+        with time_limit(_GIVE_UP_S, signal.ITIMER_REAL):
+            units = _read(kind, case, root / "after")
     except CaptionsError as error:
         if case.what in _HARMLESS:
             tally.failures.append(f"{where}: refused: {error}")
@@ -154,22 +148,17 @@ def _run(kind: Kind, rng: random.Random, root: Path, tally: Tally, *, label: str
             tally.failures.append(f"{where}: the error does not name the file: {error}")
         if len(str(error)) > 2000:
             tally.failures.append(f"{where}: an error of {len(str(error))} characters")
-    except _HungError:
+    except TooSlowError:
         tally.failures.append(f"{where}: given up after {_GIVE_UP_S} s")
     except Exception as error:  # noqa: BLE001 - whatever a reader raises is looked for
         tally.failures.append(f"{where}: raised {error!r:.300}")
     else:
         tally.read += 1
         tally.failures += [f"{where}: {text}" for text in _differences(kind, case, expected, units)]
-    signal.setitimer(signal.ITIMER_REAL, 0)
     elapsed_s = time.thread_time() - start
     tally.slowest_s = max(tally.slowest_s, elapsed_s)
     if elapsed_s > MOST_S:
         tally.failures.append(f"{where}: took {elapsed_s:.1f} s")
-
-
-def _give_up(_signal: int, _frame: FrameType | None) -> None:
-    raise _HungError
 
 
 def _file_names(kind: Kind) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from loguru import logger
 
@@ -42,40 +42,16 @@ from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.prompt import Picture
-from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
-from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.judges.text import slug
-from lmms_eval_captions.judges.verdict import (
-    AgreementJudgement,
-    CorrectnessJudgement,
-    Judgement,
-    MatchJudgement,
-    QuizJudgement,
-    ScoresJudgement,
-)
-from told_judge import (
-    FREE_TEXT,
-    N_ASKS,
-    OPTIONS,
-    Key,
-    Told,
-    cut_reply,
-    gold,
-    key_of,
-    majority,
-    mark,
-)
+from told_judge import FREE_TEXT, N_ASKS, Key, Told, cut_reply, key_of, majority
+from told_questions import MODEL, N_CALLS, chain, expected, shown
 
-MODEL: Final = "judge"
 PASSING_FAULTS = ("500", "503", "drop", "cut", "garbage", "hang")
 SPOILT_REPLIES = ("empty", "nonsense", "length", "reasoning", "withheld", "filter")
 """What a judge may say in the place of a verdict: nothing, something else, a start that is cut
 before the verdict or in the reasoning, and what a content filter leaves of it (200 or 400)."""
-N_CALLS: Final = {"vdc": 2, "vidcapbench": 2, "vcapsbench": N_ASKS, "capquiz": 1, "msvd_eval": 1}
-"""Benchmark to requests of one question."""
 REASONS: Final = (
     "content filter",
     "no reply from",
@@ -120,6 +96,17 @@ class Scenario:
     def config(self) -> JudgeConfig:
         """The judge; only what hangs should run into the time-out, also on a loaded machine."""
         return JudgeConfig(model=MODEL, timeout_s=1.5 if "hang" in self.faults else 15.0)
+
+    def chain(self, process: int, index: int) -> Chain[Any]:
+        """The requests of one question of a process."""
+        setting: Literal["combined", "ref_only"] = "combined" if self.seed % 2 else "ref_only"
+        return chain(self.benchmark, process, index, self.config, setting=setting)
+
+    def expected(self, process: int, index: int) -> str:
+        """Its verdict."""
+        has_logprobs = self.logprobs == "whole"
+        told = Told(self.seed)
+        return expected(told, self.benchmark, process, index, has_logprobs=has_logprobs)
 
     @classmethod
     def draw(cls, seed: int) -> Scenario:
@@ -256,7 +243,7 @@ class _Play:
             outcome.failures.append(f"not finished after {outcome.n_starts} starts")
             return
         expected = [
-            [_expected(scenario, p, i) for i in range(scenario.n_questions)]
+            [scenario.expected(p, i) for i in range(scenario.n_questions)]
             for p in range(scenario.n_processes)
         ]
         if verdicts != expected:
@@ -381,12 +368,10 @@ def _judge(
     )
     with Engine(config) as engine:
         _log_resent(engine, folder)
-        chains = [_chain(scenario, process, index) for index in range(scenario.n_questions)]
+        chains = [scenario.chain(process, index) for index in range(scenario.n_questions)]
         judgements = engine.submit(chains).result()
     draft = result.with_suffix(".draft")
-    draft.write_text(
-        json.dumps([(_shown(judgement), judgement.reason) for judgement in judgements])
-    )
+    draft.write_text(json.dumps([(shown(judgement), judgement.reason) for judgement in judgements]))
     draft.rename(result)
 
 
@@ -481,74 +466,6 @@ def _fork(act: partial[None]) -> int:
         traceback.print_exc()
     finally:
         os._exit(0)
-
-
-def _chain(scenario: Scenario, process: int, index: int) -> Chain[Any]:
-    """The requests of one question, by the benchmark's own protocol."""
-    caption = f"Caption {index // 8} of process {process}. " * 5
-    text = f"What is {mark(process, index)}?"
-    common = {"caption": caption, "config": scenario.config, "run": 0}
-    if scenario.benchmark == "vdc":
-        question = vdc.Question(text, gold(process, index))
-        return partial(vdc.judge_question, question=question, **common)
-    if scenario.benchmark == "vidcapbench":
-        pair = vidcapbench.Question(text, gold(process, index), "video motion", "object motion")
-        return partial(vidcapbench.judge_question, question=pair, **common)
-    if scenario.benchmark == "vcapsbench":
-        fact = vcapsbench.Question("action", text, "yes" if _is_true(index) else "no")
-        return partial(vcapsbench.judge_question, question=fact, **common)
-    if scenario.benchmark == "capquiz":
-        quiz = capquiz.Question("Entity", text, OPTIONS, OPTIONS[index % len(OPTIONS)])
-        return partial(capquiz.judge_question, question=quiz, **common)
-    scorer = GVeval("combined" if scenario.seed % 2 else "ref_only")
-    return partial(
-        scorer.judge,
-        caption=f"A caption of {mark(process, index)}.",
-        references=["A reference.", "Another one."],
-        picture=lambda: Picture(b"a picture", "image/png"),
-        config=scenario.config,
-        run=0,
-    )
-
-
-def _shown(judgement: Judgement) -> str | None:
-    """A verdict in one line, ``None`` where there is none."""
-    match judgement:
-        case MatchJudgement(verdict=str() as verdict, score=score):
-            return f"{verdict} {score:g}"
-        case ScoresJudgement(distributions=dict() as found) if found:
-            means = (sum(n * share for n, share in one) for one in found.values())
-            return " ".join(f"{mean:.2f}" for mean in means)
-        case CorrectnessJudgement() | AgreementJudgement() | QuizJudgement():
-            return judgement.verdict
-        case _:
-            return None
-
-
-def _expected(scenario: Scenario, process: int, index: int) -> str:
-    """The verdict that what the judge is told to say comes to."""
-    told, asked = Told(scenario.seed), (process, index, 0)
-    if scenario.benchmark == "vdc":
-        verdict, score = told.match(*asked)
-        return f"{verdict} {score}"
-    if scenario.benchmark == "vidcapbench":
-        return told.grade(*asked)
-    if scenario.benchmark == "vcapsbench":
-        answer = majority([told.ask(process, index, seed) for seed in range(N_ASKS)])
-        is_right = answer == ("yes" if _is_true(index) else "no")
-        return "unanswerable" if answer == "unanswerable" else ("negative", "positive")[is_right]
-    if scenario.benchmark == "capquiz":
-        letter, right = told.letter(*asked), index % len(OPTIONS)
-        if letter == len(OPTIONS):
-            return "false_negative"
-        return "true_positive" if letter == right else "false_positive"
-    # The server's log-probabilities: a quarter for the number below.
-    less = 0.25 if scenario.logprobs == "whole" else 0.0
-    return " ".join(f"{max(0.0, number - less):.2f}" for number in told.scores(*asked))
-
-
-def _is_true(index: int) -> bool:
-    return index % 2 == 0
 
 
 def _calm_logprobs(scenario: Scenario) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import signal
 import sys
 import time
 from collections import Counter
@@ -26,7 +25,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from lmms_eval_captions.judges.request import Reply
@@ -35,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judges" / "protoco
 from hard_replies import HARD_REPLIES, READERS, Reader, Reading
 from reply_grammars import GRAMMARS
 from slow_families import report_families, run_families
+from time_limit import TooSlowError, time_limit
 
 MOST_MS: Final = 50.0
 """Processor time of one read, per 100 kB."""
@@ -77,10 +76,6 @@ _FRAMES: Final = (
     ("Sure!\n\n", ""),
 )
 """What may stand around a reply without changing it."""
-
-
-class _TooSlowError(BaseException):
-    """A read was given up; no ``Exception``, so that a reader cannot catch it."""
 
 
 @dataclass
@@ -177,18 +172,16 @@ class Attack:
     def _read(self, text: str, finish_reason: str | None) -> Reading:
         reader, reply = READERS[self.name], Reply(text, finish_reason)
         start = time.thread_time()
-        signal.setitimer(signal.ITIMER_VIRTUAL, _GIVE_UP_S)
         try:
-            reading = reader(reply)
-        except _TooSlowError:
+            with time_limit(_GIVE_UP_S):
+                reading = reader(reply)
+        except TooSlowError:
             self.tally.slowest_ms = inf
             self.tally.fail("slow", text, f"given up after {_GIVE_UP_S} s")
             return None
         except Exception as error:  # noqa: BLE001 - whatever a reader raises is looked for
             self.tally.fail("raised", text, repr(error))
             return None
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         self._time(text, reader, reply, (time.thread_time() - start) * 1000)
         if reading is not None and not _on_menu(self.name, reading):
             self.tally.fail("off the menu", text, repr(reading))
@@ -305,21 +298,13 @@ _MENUS: Final[dict[Reader, tuple[str, ...]]] = {
 }
 
 
-def _give_up(_signal: int, _frame: FrameType | None) -> None:
-    raise _TooSlowError
-
-
 def run_campaign(
     mutations: int, seed: int, *, names: Sequence[Reader] = tuple(READERS)
 ) -> dict[Reader, Tally]:
     """Mutations over the named readers in turn, as often each; the same for the same seed."""
     attacks = [Attack(name, random.Random(f"{seed} {name}")) for name in names]
-    handler = signal.signal(signal.SIGVTALRM, _give_up)
-    try:
-        for index in range(mutations):
-            attacks[index % len(attacks)].mutate()
-    finally:
-        signal.signal(signal.SIGVTALRM, handler)
+    for index in range(mutations):
+        attacks[index % len(attacks)].mutate()
     return {attack.name: attack.tally for attack in attacks}
 
 

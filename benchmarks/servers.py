@@ -33,7 +33,6 @@ from typing import Final
 from loguru import logger
 
 import faults
-from faults import MODEL, N_CALLS
 from hostile_answers import LOSING, PASSING, READ, STOPPING, WORDS, Say, all_of
 from judge_server import last_text
 from lmms_eval_captions.judges.config import JudgeConfig
@@ -42,6 +41,7 @@ from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.shelf import Shelf
 from raw_server import Asked, RawServer
 from told_judge import Key, Told, key_of
+from told_questions import MODEL, N_CALLS, shown
 
 TIMEOUT_S: Final = 0.7
 MOST_S: Final = 60.0
@@ -193,7 +193,7 @@ class _Play:
     def check(self) -> None:
         """Judge three times: a hostile server, then one that behaves, then all is known."""
         scenario, judge, failures = self.scenario, self.judge, self.outcome.failures
-        expected = [faults._expected(scenario, 0, i) for i in range(scenario.n_questions)]
+        expected = [scenario.expected(0, i) for i in range(scenario.n_questions)]
         judged = self._judge()
         if judged is None:
             failures.append(f"not done after {MOST_S:.0f} s")
@@ -233,13 +233,13 @@ class _Play:
         )
         with Engine(config) as engine:
             self._note_requests(engine)
-            chains = [faults._chain(scenario, 0, i) for i in range(scenario.n_questions)]
+            chains = [scenario.chain(0, i) for i in range(scenario.n_questions)]
             future = engine.submit(chains)
             try:
                 judgements = future.result(timeout=MOST_S)
             except FutureTimeoutError:
                 return None
-        return [(faults._shown(judgement), judgement.reason) for judgement in judgements]
+        return [(shown(judgement), judgement.reason) for judgement in judgements]
 
     def _note_requests(self, engine: Engine) -> None:
         """Have it written down which reply belongs under which key."""

@@ -28,14 +28,15 @@ from loguru import logger
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Engine, EngineConfig
-from small_questions import BENCHMARKS, questions
+from told_judge import Told
+from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 
 MOST_REPEATED: Final = 0.05
 MOST_S: Final = 300.0
 
 
 @dataclass(frozen=True)
-class Meeting:
+class EqualRuns:
     """Equal runs of one benchmark."""
 
     benchmark: str
@@ -52,6 +53,11 @@ class Meeting:
     """What one process gets when a third of all is answered: SIGKILL or SIGSTOP."""
     seed: int = 0
 
+    def expected(self) -> list[str]:
+        """The verdicts that the judge is told to give."""
+        told = Told(self.seed)
+        return [expected(told, self.benchmark, 0, index) for index in range(self.n_questions)]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -61,7 +67,7 @@ class Outcome:
     n_distinct: int
     """Different requests among those answered."""
     n_finished: int
-    """Processes that ended with a verdict or a reading for every question."""
+    """Processes that ended with the verdicts that the judge was told to give."""
     seconds: float
 
     @property
@@ -75,39 +81,39 @@ class Outcome:
         return f"{self.n_answered - self.n_distinct} of {self.n_distinct} again"
 
 
-def meet(meeting: Meeting) -> Outcome:
-    """Play one meeting to its end."""
-    behaviour = Behaviour(latency_s=meeting.latency_s, tail=meeting.tail, logprobs="whole")
-    rng = random.Random(meeting.seed)
+def judge_side_by_side(runs: EqualRuns) -> Outcome:
+    """Start equal runs side by side, and wait for their ends."""
+    behaviour = Behaviour(latency_s=runs.latency_s, tail=runs.tail, logprobs="whole")
+    rng = random.Random(runs.seed)
     with tempfile.TemporaryDirectory() as name, JudgeServer(behaviour) as server:
+        server.script = script(Told(runs.seed))
         folder, started_s = Path(name), time.monotonic()
         children = {
-            _fork(meeting, server.url, folder, number, rng.uniform(0.0, meeting.spread_s))
-            for number in range(meeting.n_processes)
+            _fork(runs, server.url, folder, number, rng.uniform(0.0, runs.spread_s))
+            for number in range(runs.n_processes)
         }
-        _wait(children, meeting, server)
+        _wait(children, runs, server)
         verdicts = [json.loads(path.read_text()) for path in sorted(folder.glob("result-*"))]
-        whole = [one for one in verdicts if one == verdicts[0] and len(one) == meeting.n_questions]
         return Outcome(
             n_answered=server.counts.n_answered,
             n_distinct=len(server.counts.answered),
-            n_finished=len(whole),
+            n_finished=verdicts.count(runs.expected()),
             seconds=time.monotonic() - started_s,
         )
 
 
-def _wait(children: set[int], meeting: Meeting, server: JudgeServer) -> None:
+def _wait(children: set[int], runs: EqualRuns, server: JudgeServer) -> None:
     """Wait for the processes; hurt one on the way."""
-    victim, is_hurt = min(children), meeting.hurt is None
-    steps = {"vdc": 2, "vidcapbench": 2, "vcapsbench": 3}.get(meeting.benchmark, 1)
+    victim, is_hurt = min(children), runs.hurt is None
+    n_all_calls = N_CALLS[runs.benchmark] * runs.n_questions
     deadline_s = time.monotonic() + MOST_S
-    while children - ({victim} if meeting.hurt == signal.SIGSTOP and is_hurt else set()):
+    while children - ({victim} if runs.hurt == signal.SIGSTOP and is_hurt else set()):
         for child in list(children):
             if os.waitpid(child, os.WNOHANG)[0]:
                 children.discard(child)
-        is_third = len(server.counts.answered) > steps * meeting.n_questions / 3
+        is_third = len(server.counts.answered) > n_all_calls / 3
         if not is_hurt and is_third and victim in children:
-            os.kill(victim, meeting.hurt or signal.SIGKILL)
+            os.kill(victim, runs.hurt or signal.SIGKILL)
             is_hurt = True
         if time.monotonic() > deadline_s:
             break
@@ -117,34 +123,33 @@ def _wait(children: set[int], meeting: Meeting, server: JudgeServer) -> None:
         os.waitpid(child, 0)
 
 
-def _fork(meeting: Meeting, url: str, folder: Path, number: int, wait_s: float) -> int:
+def _fork(runs: EqualRuns, url: str, folder: Path, number: int, wait_s: float) -> int:
     child = os.fork()
     if child:
         return child
     try:
         time.sleep(wait_s)
-        _judge(meeting, url, folder, folder / f"result-{number}")
+        _judge(runs, url, folder, folder / f"result-{number}")
     except BaseException:  # noqa: BLE001 - a child must not return into the parent's code
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def _judge(meeting: Meeting, url: str, folder: Path, result: Path) -> None:
+def _judge(runs: EqualRuns, url: str, folder: Path, result: Path) -> None:
     """What one process does: judge everything, and write what came of it."""
     config = EngineConfig(
         urls=(url,),
         store=folder / "replies",
-        concurrency=meeting.concurrency,
+        concurrency=runs.concurrency,
         outage_patience_s=1.0,
     )
-    judge = JudgeConfig(model="judge", timeout_s=meeting.timeout_s)
+    judge = JudgeConfig(model=MODEL, timeout_s=runs.timeout_s)
     with Engine(config) as engine:
-        chains = questions(meeting.benchmark, meeting.n_questions, judge)
+        chains = [chain(runs.benchmark, 0, i, judge) for i in range(runs.n_questions)]
         judgements = engine.submit(chains).result()
-    shown = [repr(judgement.reason) for judgement in judgements if judgement.reason is None]
     draft = result.with_name(f"draft-{result.name}")
-    draft.write_text(json.dumps(shown))
+    draft.write_text(json.dumps(list(map(shown, judgements))))
     draft.rename(result)
 
 
@@ -154,7 +159,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--concurrency", type=int, default=16, help="of each process")
-    parser.add_argument("--latency", type=float, default=0.05, help="seconds a reply")
+    parser.add_argument("--latency", type=float, default=0.05, help="seconds per reply")
     parser.add_argument(
         "--tail", type=float, default=0.01, help="share that takes 20 times as long"
     )
@@ -165,8 +170,8 @@ def main() -> int:
     logger.remove()
     is_kept = True
     for n_processes in arguments.processes:
-        for benchmark in BENCHMARKS:
-            meeting = Meeting(
+        for benchmark in N_CALLS:
+            runs = EqualRuns(
                 benchmark,
                 n_processes,
                 n_questions=arguments.questions,
@@ -177,7 +182,7 @@ def main() -> int:
                 hurt=signal.SIGKILL if arguments.kill else None,
                 seed=arguments.seed,
             )
-            outcome = meet(meeting)
+            outcome = judge_side_by_side(runs)
             n_expected = n_processes - arguments.kill
             is_good = outcome.n_finished >= n_expected and outcome.repeated <= MOST_REPEATED
             is_kept = is_kept and is_good

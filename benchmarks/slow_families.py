@@ -15,15 +15,12 @@ import io
 import json
 import random
 import re
-import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf, nan
-from types import FrameType
 from typing import Final
 
 from hard_replies import READERS
@@ -42,6 +39,7 @@ from lmms_eval_captions.judges.settings import redact_url
 from lmms_eval_captions.judges.store_line import read_line
 from lmms_eval_captions.judges.text import slug, strip_reasoning
 from lmms_eval_captions.lmms_eval_tasks import check
+from time_limit import TooSlowError, time_limit
 
 MOST_MS: Final = 50.0
 """Processor time of one read, per 100 kB."""
@@ -69,42 +67,15 @@ _WORDS: Final = (
     *("score", "Score: ", "score is ", "final score", "The final score is $", "out of ", "/100"),
     *("pred", "'pred': ", "'score': ", '"score": 1, ', "yes", "no", "Yes@@@", "unanswerable"),
     *("Answer: ", "The answer is ", "answer", "option ", "A", "B. ", "(C) ", "a", "F", "is "),
-    *(
-        "not ",
-        "n't ",
-        "if ",
-        "or ",
-        "either yes or no ",
-        "wait ",
-        "example ",
-        "for ",
-        "but ",
-        "and ",
-    ),
-    *(
-        "Accuracy",
-        "α",
-        "β",
-        "ψ",
-        "δ",
-        "The Accuracy score is α",
-        "{{accuracy_score}}",
-        "more than ",
-    ),
-    *(
-        "<think>",
-        "</think>",
-        "<seed:think>",
-        "<thinking",
-        "[THINK]",
-        "[/THINK]",
-        "\u25c1think\u25b7",
-    ),
-    *("<|channel|>analysis", "<|channel|>final<|message|>", "<|end|>", "<|", "<reasoning>"),
-    *("unknown ", "parameter ", "'seed'", "seed ", "not supported", "logprobs", "max_tokens"),
-    *("Unrecognized request argument supplied: ", "does not support ", "'msg': '", "temperature"),
-    *("https://", "user:pass@", "?key=", "é", "e\u0301", "\u0130", "\u017f", "😀", "ﬀ", "中", "。"),
-    *("|unscored:1/", "|clips:unavailable", "|", "_samples_", ".jsonl", "a.b", "word ", "x"),
+    *("not ", "n't ", "if ", "or ", "either yes or no ", "wait ", "example ", "for ", "but "),
+    *("and ", "Accuracy", "α", "β", "ψ", "δ", "The Accuracy score is α", "{{accuracy_score}}"),
+    *("more than ", "<think>", "</think>", "<seed:think>", "<thinking", "[THINK]", "[/THINK]"),
+    *("\u25c1think\u25b7", "<|channel|>analysis", "<|channel|>final<|message|>", "<|end|>", "<|"),
+    *("<reasoning>", "unknown ", "parameter ", "'seed'", "seed ", "not supported", "logprobs"),
+    *("max_tokens", "Unrecognized request argument supplied: ", "does not support ", "'msg': '"),
+    *("temperature", "https://", "user:pass@", "?key=", "é", "e\u0301", "\u0130", "\u017f", "😀"),
+    *("ﬀ", "中", "。", "|unscored:1/", "|clips:unavailable", "|", "_samples_", ".jsonl", "a.b"),
+    *("word ", "x"),
 )
 TOKENS: Final = (*_BLANKS, *_SIGNS, *_DIGITS, *_WORDS)
 _HEADS: Final = (
@@ -227,10 +198,6 @@ SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
 """What reads a text that somebody else wrote."""
 
 
-class _TooSlowError(BaseException):
-    """A read was given up; no ``Exception``, so that a reader cannot catch it."""
-
-
 @dataclass
 class Pace:
     """What was measured of one subject."""
@@ -250,30 +217,14 @@ class Pace:
             self.examples.append(f"{check_name}: {family!r}: {what}")
 
 
-@contextmanager
-def alarmed() -> Iterator[None]:
-    """Within, a read that takes seconds of processor time is given up."""
-
-    def give_up(_signal: int, _frame: FrameType | None) -> None:
-        raise _TooSlowError
-
-    handler = signal.signal(signal.SIGVTALRM, give_up)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGVTALRM, handler)
-
-
 def _time_ms(read: Callable[[str], object], text: str) -> float:
     """Processor time of one read by this thread."""
     start_s = time.thread_time()
-    signal.setitimer(signal.ITIMER_VIRTUAL, GIVE_UP_S)
     try:
-        read(text)
-    except _TooSlowError:
+        with time_limit(GIVE_UP_S):
+            read(text)
+    except TooSlowError:
         return inf
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return (time.thread_time() - start_s) * 1000
 
 
@@ -330,11 +281,10 @@ def run_families(count: int, seed: int) -> dict[str, Pace]:
     rngs = {name: random.Random(f"{seed} {name}") for name in SUBJECTS}
     paces = {name: Pace() for name in SUBJECTS}
     names = tuple(SUBJECTS)
-    with alarmed():
-        for index in range(count):
-            name = names[index % len(names)]
-            family = Family.draw(rngs[name], index // len(names))
-            look_at(SUBJECTS[name], family, paces[name])
+    for index in range(count):
+        name = names[index % len(names)]
+        family = Family.draw(rngs[name], index // len(names))
+        look_at(SUBJECTS[name], family, paces[name])
     return paces
 
 

@@ -8,7 +8,8 @@ its hands; files are cut, blocks exchanged, lines joined, doubled and given othe
 - nothing is raised.
 
 Then runs are judged while their folder is removed or renamed, or a segment of an earlier run is
-rewritten: they must end with the verdicts of a calm run, and one more run sends nothing.
+rewritten: they must end with the verdicts that the judge was told to give, and one more run sends
+nothing.
 
     python benchmarks/store_damage.py --flips 100000 --others 20000 --runs 100
 """
@@ -26,21 +27,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from loguru import logger
 
-from judge_server import Behaviour, JudgeServer, scripted_reply
+from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Engine, EngineConfig
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.judges.store_line import read_line
-from small_questions import BENCHMARKS, questions
+from told_judge import Told
+from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 
-MODEL: Final = "judge"
 CONFIG: Final = JudgeConfig(model=MODEL, timeout_s=30.0)
 N_QUESTIONS: Final = 12
+TOLD: Final = Told()
 Damage = Callable[[bytes, random.Random], bytes]
 
 
@@ -148,6 +150,7 @@ class Count:
 def make_store(benchmark: str, folder: Path) -> bytes:
     """One segment with the replies to some questions of a benchmark."""
     with JudgeServer(Behaviour(logprobs="whole")) as server:
+        server.script = script(TOLD)
         _verdicts(benchmark, server.url, folder)
     return _segment(folder).read_bytes()
 
@@ -190,26 +193,28 @@ def check_run(benchmark: str, what: str, rng: random.Random, count: Count) -> No
     count.n_stores[what] += 1
     behaviour = Behaviour(latency_s=0.01, logprobs="whole")
     with tempfile.TemporaryDirectory() as name, JudgeServer(behaviour) as server:
-        expected = _verdicts(benchmark, server.url, Path(name) / "calm", 2)
-        n_calls, folder = server.counts.n_requests, Path(name) / "replies"
+        server.script = honest = script(TOLD)
+        n_questions, folder = 2 * N_QUESTIONS, Path(name) / "replies"
+        right = [expected(TOLD, benchmark, 0, index) for index in range(n_questions)]
         if what == "rewritten":
             _verdicts(benchmark, server.url, folder)
+        n_calls = N_CALLS[benchmark] * n_questions
         left = sorted(rng.sample(range(n_calls // 2), k=min(4, n_calls // 2)))
 
-        def reply(prompt: str) -> str:
+        def harming(payload: dict[str, Any]) -> Say | str:
             if left and server.counts.n_requests > n_before + left[0]:
                 left.pop(0)
                 with suppress(OSError):  # nothing is there yet
                     _harm(folder / MODEL, what, rng)
-            return scripted_reply(prompt)
+            return honest(payload)
 
-        n_before, server.reply = server.counts.n_requests, reply
-        found = _verdicts(benchmark, server.url, folder, 2)
+        n_before, server.script = server.counts.n_requests, harming
+        found = _verdicts(benchmark, server.url, folder, n_questions)
         left.clear()
-        if found != expected:
+        if found != right:
             count.fail(f"{what} while {benchmark} was judged: {found}")
         n_before = server.counts.n_requests
-        if _verdicts(benchmark, server.url, folder, 2) != expected:
+        if _verdicts(benchmark, server.url, folder, n_questions) != right:
             count.fail(f"{what} while {benchmark} was judged: the next run differs")
         n_again = server.counts.n_requests - n_before
         # What a segment held that is rewritten is lost, also where it was read before.
@@ -235,16 +240,13 @@ def _harm(folder: Path, what: str, rng: random.Random) -> None:
             draft.rename(path)
 
 
-def _verdicts(benchmark: str, url: str, store: Path, times: int = 1) -> list[str]:
+def _verdicts(
+    benchmark: str, url: str, store: Path, n_questions: int = N_QUESTIONS
+) -> list[str | None]:
     """What a run comes to."""
     with Engine(EngineConfig(urls=(url,), store=store, concurrency=4)) as engine:
-        chains = questions(benchmark, times * N_QUESTIONS, CONFIG)
-        return [_shown(judgement) for judgement in engine.submit(chains).result()]
-
-
-def _shown(judgement: object) -> str:
-    names = ("verdict", "score", "distributions", "reason")
-    return repr([getattr(judgement, name, None) for name in names])
+        chains = [chain(benchmark, 0, index, CONFIG) for index in range(n_questions)]
+        return list(map(shown, engine.submit(chains).result()))
 
 
 def _segment(folder: Path) -> Path:
@@ -256,8 +258,9 @@ def _lines(data: bytes) -> set[bytes]:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: small files by the hundred thousand."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - below it is our own
+    """A folder in memory, where there is one, for small files by the hundred thousand."""
+    folder = "/dev/shm"  # noqa: S108 # nosec B108
+    return folder if Path(folder).is_dir() else None
 
 
 def main() -> int:
@@ -271,7 +274,7 @@ def main() -> int:
     logger.remove()
     rng, count, started_s = random.Random(arguments.seed), Count(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        stores = [make_store(name, Path(folder) / name) for name in BENCHMARKS]
+        stores = [make_store(name, Path(folder) / name) for name in N_CALLS]
     while count.n_flips < arguments.flips:
         data = rng.choice(stores)
         n_bits = min(rng.choice([1, 1, 1, 2, 3, 8]), arguments.flips - count.n_flips)
@@ -283,7 +286,7 @@ def main() -> int:
         altered = damage(data, rng)
         check_damage(damage.__name__, data, altered, is_open=rng.random() < 0.5, count=count)
     for number in range(arguments.runs):
-        benchmark = list(BENCHMARKS)[number % len(BENCHMARKS)]
+        benchmark = list(N_CALLS)[number % len(N_CALLS)]
         check_run(benchmark, ("removed", "renamed", "rewritten")[number % 3], rng, count)
     print(
         f"{count.n_flips:,} bits flipped and other damage in {count.n_stores.total():,} stores "

@@ -1,9 +1,9 @@
 """Throws at every statement, ``await`` and callback of the engine in turn, and waits for an end.
 
-The code of ``judges/`` is searched for places as it is imported (see ``raising.py``), so what is
-written later is looked at as well. Each world is judged calmly first, which tells the verdicts and
-the places that it passes. Then, for each place, an exception is thrown there, once and for good,
-while some captions are judged. Then it checks:
+The code of ``judges/`` is searched for places as it is imported (see ``thrown_errors.py``), so what
+is written later is looked at as well. Each setting is first judged without exceptions, which tells
+the verdicts and the places that it passes. Then, for each place, an exception is thrown there, once
+and for good, while some captions are judged. Then it checks:
 
 - every caption ends within seconds, with its verdicts or with a reason that names what was thrown;
 - a caption submitted afterwards ends, with its verdicts where the exception came once;
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
-from raising import MARK, PLACES, THREAD, TRAP, Place, install
+from thrown_errors import MARK, PLACES, THREAD, TRAP, Place, install
 
 install()
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -49,6 +49,7 @@ from lmms_eval_captions.judges.engine import Chain, EngineConfig
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.lmms_eval_tasks import judging
+from told_questions import MODEL, N_CALLS, shown
 
 EXCEPTIONS: Final = (RuntimeError, KeyError, CancelledError, MemoryError, SystemExit)
 END_S: Final = 10.0
@@ -64,11 +65,11 @@ the thread."""
 _PACE: Final = BatchPace(
     quiet_s=0.02, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01
 )
-_WORLDS: Final = (*faults.N_CALLS, "store", "budget", "batch")
+_SETTINGS: Final = (*N_CALLS, "store", "budget", "batch")
 
 
 @dataclass(frozen=True)
-class World:
+class Setting:
     """What is judged, and how it goes wrong without us."""
 
     name: str
@@ -76,7 +77,7 @@ class World:
     @property
     def scenario(self) -> faults.Scenario:
         """Where questions come from."""
-        benchmark = self.name if self.name in faults.N_CALLS else "vdc"
+        benchmark = self.name if self.name in N_CALLS else "vdc"
         return replace(faults.Scenario.draw(0), benchmark=benchmark, faults=(), logprobs="whole")
 
     def captions(self) -> list[list[Chain[Any]]]:
@@ -89,7 +90,7 @@ class World:
         return [self._chain(i) for i in (6, 7)]
 
     def _chain(self, index: int) -> Chain[Any]:
-        return faults._chain(self.scenario, 0, index)
+        return self.scenario.chain(0, index)
 
 
 @dataclass
@@ -106,11 +107,11 @@ class Run:
     """Captions, by number, that had not ended before the engine was closed."""
 
 
-class Stage:
-    """The servers of a world, and its engines."""
+class Judging:
+    """The servers of a setting, and its engines."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
         behaviour = Behaviour(
             latency_s=0.002,
             tail=0.1,
@@ -124,8 +125,8 @@ class Stage:
         self._batches = BatchServer()
         self._batches.n_polls = 0
 
-    def __enter__(self) -> Stage:
-        self._server.script = faults.Judge(replace(self.world.scenario, spoilt=()))
+    def __enter__(self) -> Judging:
+        self._server.script = faults.Judge(replace(self.setting.scenario, spoilt=()))
         self._server.__enter__()
         self._batches.__enter__()
         return self
@@ -148,11 +149,11 @@ class Stage:
             bench = judging.Bench()
             with mock.patch.object(judging, "_engine_config", return_value=self._config(store)):
                 meanwhile()
-                futures = [bench.engine().submit(chains) for chains in self.world.captions()]
+                futures = [bench.engine().submit(chains) for chains in self.setting.captions()]
                 self._write_beside(store)
                 hung = [futures.index(future) for future in wait(futures, END_S).not_done]
                 n_thrown = TRAP.n_thrown
-                later = bench.engine().submit(self.world.later())
+                later = bench.engine().submit(self.setting.later())
                 hung += [len(futures)] * bool(wait([later], END_S).not_done)
                 early = n_thrown == TRAP.n_thrown
                 engine = bench._engine
@@ -161,7 +162,7 @@ class Stage:
                 closing = threading.Thread(target=engine.close, daemon=True)
                 closing.start()
                 closing.join(END_S)
-                late = engine.submit(self.world.later())
+                late = engine.submit(self.setting.later())
                 wait([late], END_S)
         return Run(futures, later, late, not closing.is_alive(), early, hung)
 
@@ -177,18 +178,18 @@ class Stage:
             outage_patience_s=0.3,
             n_rereads=1,
         )
-        if self.world.name == "budget":
+        if self.setting.name == "budget":
             prices = store.parent / "prices.yaml"
             prices.write_text("models: {judge: {input: 0, output: 1}}")
             config = replace(config, prices=prices, max_cost_usd=0.03, concurrency=8)
-        if self.world.name == "batch":
+        if self.setting.name == "batch":
             urls = (self._batches.url,)
             config = replace(config, urls=urls, mode="batch", concurrency=99, batch_pace=_PACE)
         return config
 
     def _write_beside(self, store: Path) -> None:
         """Be another process that uses the same store."""
-        other = ReplyStore(store / faults.slug(faults.MODEL))
+        other = ReplyStore(store / MODEL)
         other.put(b"0123456789abcdef", b'{"text":"","finish_reason":"stop"}')
         other.close()
 
@@ -204,8 +205,8 @@ def hurried() -> Iterator[None]:
 
 
 @contextmanager
-def failing_disk(world: World) -> Iterator[None]:
-    """In one world, every fifth reply cannot be written at first."""
+def failing_disk(setting: Setting) -> Iterator[None]:
+    """In one setting, every fifth reply cannot be written at first."""
     n_writes = 0
     real = ReplyStore.put
 
@@ -217,7 +218,7 @@ def failing_disk(world: World) -> Iterator[None]:
             raise StoreError("cannot write: no space left on the disk")
         real(store, key, value)
 
-    if world.name != "store":
+    if setting.name != "store":
         yield
         return
     with mock.patch.object(ReplyStore, "put", put):
@@ -232,32 +233,32 @@ def verdicts(future: Future[list[Any]]) -> list[str] | None:
     if error is not None:
         return [f"lost: {error!r}"]
     return [
-        f"lost: {judgement.reason}" if judgement.reason else str(faults._shown(judgement))
+        f"lost: {judgement.reason}" if judgement.reason else str(shown(judgement))
         for judgement in future.result()
     ]
 
 
-def wrongs(run: Run, calm: Run, *, for_good: bool) -> list[str]:
+def problems(run: Run, calm: Run, *, for_good: bool) -> list[str]:
     """What is wrong with a run in which something was thrown."""
-    found = []
+    texts: list[str] = []
     pairs = [*zip(run.futures, calm.futures, strict=True), (run.later, calm.later)]
     names = ("first", "twin", "second", "later")
     for index, (name, (future, expected)) in enumerate(zip(names, pairs, strict=True)):
         said, right = verdicts(future), verdicts(expected)
         if said is None or index in run.hung:
-            found.append(f"the {name} caption waits for ever")
+            texts.append(f"the {name} caption waits for ever")
             continue
         if name == "later" and run.early and not for_good and said != right:
-            found.append(f"the later caption was harmed: {said}")
-        lost = [one for one in said if one.startswith("lost: ")]
-        found += [f"the {name} caption: {one}" for one in lost if not _is_told(one)]
+            texts.append(f"the later caption was harmed: {said}")
+        lost = [verdict for verdict in said if verdict.startswith("lost: ")]
+        texts += [f"the {name} caption: {verdict}" for verdict in lost if not _is_told(verdict)]
         if not lost and said != right:
-            found.append(f"the {name} caption has other verdicts: {said}")
+            texts.append(f"the {name} caption has other verdicts: {said}")
     if not run.closed:
-        found.append("the engine does not close")
+        texts.append("the engine does not close")
     if not run.late.done() or not isinstance(run.late.exception(), JudgeError):
-        found.append("what is submitted after the end is not settled")
-    return found
+        texts.append("what is submitted after the end is not settled")
+    return texts
 
 
 def _is_told(reason: str) -> bool:
@@ -300,16 +301,16 @@ class Campaign:
     Args:
         kinds: Of places.
         share: Of the places, in (0, 1].
-        n_exceptions: Kinds of exception a place, <= 5.
+        n_exceptions: Kinds of exception per place, <= 5.
         only: Words of the places.
-        every_world: Whether a place is thrown at in every world that passes it, not in one alone.
+        every_setting: Whether a place is thrown at in every setting that passes it.
         seed: Of the shares, and of when something is thrown.
     """
 
     kinds: set[str]
     share: float = 1.0
     n_exceptions: int = 1
-    every_world: bool = False
+    every_setting: bool = False
     only: str = ""
     seed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -319,20 +320,20 @@ class Campaign:
         self._rng = random.Random(self.seed)
         self._done: set[int] = set()
 
-    def attack(self, world: World) -> None:
+    def attack(self, setting: Setting) -> None:
         """Judge calmly, and then again and again with something thrown."""
-        with Stage(world) as stage, hurried(), failing_disk(world):
+        with Judging(setting) as judged, hurried(), failing_disk(setting):
             TRAP.disarm()
             TRAP.passed.clear()
-            calm = stage.play()
-            for one in wrongs(calm, calm, for_good=False):
-                self._fail(f"{world.name}: calm: {one}")
+            calm = judged.play()
+            for text in problems(calm, calm, for_good=False):
+                self._fail(f"{setting.name}: calm: {text}")
             passed = {
                 number: n_times
                 for number, n_times in TRAP.passed.items()
                 if _is_looked_at(PLACES[number], self.kinds)
                 and self.only in str(PLACES[number])
-                and (self.every_world or number not in self._done)
+                and (self.every_setting or number not in self._done)
             }
             self._done |= passed.keys()
             places = [number for number in sorted(passed) if self._rng.random() < self.share]
@@ -344,11 +345,11 @@ class Campaign:
                     for for_good in (False, True):
                         if not _is_trusted(PLACES[number], for_good=for_good):
                             nth = self._rng.randint(1, passed[number])
-                            self._throw(stage, calm, number, error, nth=nth, for_good=for_good)
+                            self._throw(judged, calm, number, error, nth=nth, for_good=for_good)
 
     def _throw(
         self,
-        stage: Stage,
+        judged: Judging,
         calm: Run,
         number: int,
         error: type[BaseException],
@@ -357,7 +358,7 @@ class Campaign:
         for_good: bool,
     ) -> None:
         started_s = time.monotonic()
-        run = stage.play(lambda: TRAP.arm(number, lambda: error(MARK), nth=nth, for_good=for_good))
+        run = judged.play(lambda: TRAP.arm(number, lambda: error(MARK), nth=nth, for_good=for_good))
         TRAP.disarm()
         elapsed_ms = int(1000 * (time.monotonic() - started_s))
         self.counts["runs"] += 1
@@ -366,8 +367,8 @@ class Campaign:
             return  # not every judging passes every place
         self.counts["thrown"] += 1
         how = "for good" if for_good else f"once at {nth}"
-        for one in wrongs(run, calm, for_good=for_good):
-            self._fail(f"{stage.world.name}: {error.__name__} {how} at {PLACES[number]}: {one}")
+        for text in problems(run, calm, for_good=for_good):
+            self._fail(f"{judged.setting.name}: {error.__name__} {how} at {PLACES[number]}: {text}")
 
     def _fail(self, what: str) -> None:
         self.failures.append(what)
@@ -379,14 +380,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--worlds", default=",".join(_WORLDS), help="comma-separated")
-    parser.add_argument("--exceptions", type=int, default=1, help="kinds of exception a place")
+    parser.add_argument("--settings", default=",".join(_SETTINGS), help="comma-separated")
+    parser.add_argument("--exceptions", type=int, default=1, help="kinds of exception per place")
     parser.add_argument("--share", type=float, default=1.0, help="of the places")
     parser.add_argument("--kinds", default="start,statement,await,leave", help="of places")
     parser.add_argument(
-        "--every-world",
+        "--every-setting",
         action="store_true",
-        help="throw at a place in every world that passes it, not in the first alone",
+        help="throw at a place in every setting that passes it, not in the first alone",
     )
     parser.add_argument("--only", default="", help="words of the places, such as Places.fill")
     parser.add_argument("--seed", type=int, default=0)
@@ -400,12 +401,12 @@ def main() -> int:
         kinds=set(arguments.kinds.split(",")),
         share=arguments.share,
         n_exceptions=arguments.exceptions,
-        every_world=arguments.every_world,
+        every_setting=arguments.every_setting,
         only=arguments.only,
         seed=arguments.seed,
     )
-    for name in arguments.worlds.split(","):
-        campaign.attack(World(name))
+    for name in arguments.settings.split(","):
+        campaign.attack(Setting(name))
     counts = campaign.counts
     print(
         f"{len(campaign.failures)} failures in {counts['runs']:,} runs, {counts['thrown']:,} with "

@@ -15,16 +15,13 @@ from typing import Any, Final, cast
 from loguru import logger
 
 from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.completion import NOT_READABLE
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.judges.settings import redact_url
 
 _DAY_S: Final = 24 * 3600.0
 _KEPT_S: Final = 30 * _DAY_S
 """Providers delete the replies of a batch after 30 days."""
-_NOT_READABLE: Final = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
-"""What a file of another shape raises."""
 
 
 @dataclass(slots=True)
@@ -117,7 +114,7 @@ class Ledger:
             batch = _batch_in(record, path.stem)
             is_ours = record["url"] == self._url
             is_theirs = batch.batch_id is None and _runs_elsewhere(*record["writer"])
-        except (IsADirectoryError, FileNotFoundError, *_NOT_READABLE) as error:
+        except (IsADirectoryError, FileNotFoundError, *NOT_READABLE) as error:
             logger.warning("{} is no record of a batch and is passed over: {!r}", path, error)
             return
         if time.time() - batch.created_s > _KEPT_S:

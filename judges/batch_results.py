@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
 
 from lmms_eval_captions.judges.answers import failure, read_completion
+from lmms_eval_captions.judges.completion import NOT_READABLE
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -23,10 +24,6 @@ Outcome = Reply | JudgeError
 _ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
 """Codes of requests that were never begun."""
 _WORDS: Final = 300
-_NOT_READABLE: Final = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
-"""What a line of another shape raises."""
 
 
 def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> dict[str, Outcome]:
@@ -54,7 +51,7 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
                 known = outcomes.get(custom_id)
                 if isinstance(custom_id, str) and outcome and not isinstance(known, Reply):
                     outcomes[custom_id] = outcome
-            except _NOT_READABLE:
+            except NOT_READABLE:
                 continue
     return outcomes
 

@@ -185,10 +185,10 @@ def parse_json(raw: bytes, repeated: list[str] | None = None) -> object:
     text = whole_json(raw.decode("utf-8-sig"))
 
     def noted(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if repeated is not None and len(found) < len(pairs):
+        value = dict(pairs)
+        if repeated is not None and len(value) < len(pairs):
             repeated.extend(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        return found
+        return value
 
     try:
         value: object = json.loads(text, object_pairs_hook=None if repeated is None else noted)
@@ -209,18 +209,18 @@ def check_depth(value: object, most_values: float = float("inf")) -> None:
     level: list[object] = [value]
     n_values = 0
     for _ in range(MOST_DEPTH + 1):
-        found: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                found.extend(one.values())
-            elif isinstance(one, list | tuple | set):
-                found.extend(one)
-            if n_values + len(found) > most_values:
+        next_level: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                next_level.extend(item.values())
+            elif isinstance(item, list | tuple | set):
+                next_level.extend(item)
+            if n_values + len(next_level) > most_values:
                 raise ValueError(f"more than {most_values:,} values")
-        if not found:
+        if not next_level:
             return
-        n_values += len(found)
-        level = found
+        n_values += len(next_level)
+        level = next_level
     raise ValueError(_too_deep())
 
 

@@ -13,7 +13,7 @@ from typing import Final
 NOT_READABLE: Final = (
     ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
-"""What a body of another shape raises; the last two an infinite count and JSON of great depth."""
+"""What JSON of another shape raises; the last two an infinite count and JSON of great depth."""
 _MANY_CHARACTERS: Final = 2**20
 _MOST_VALUES: Final = 1_000_000
 """Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives

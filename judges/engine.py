@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -26,7 +24,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.batch import BatchClient, BatchPace
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
-from lmms_eval_captions.judges.claims import FRESH_S, Claims
+from lmms_eval_captions.judges.claims import Claims
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
@@ -35,6 +33,7 @@ from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.prices import JudgeMode, load_prices
 from lmms_eval_captions.judges.redaction import scrub
+from lmms_eval_captions.judges.reply_source import ReplySource
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
@@ -46,8 +45,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _TICK_S: Final = 0.25
-_ANEW_S: Final = 4 * _TICK_S
-"""Within so long another process whose folder was removed has written its replies anew."""
 _CLOSE_S: Final = 60.0
 """Seconds that the engine's thread has to end in: a file system may have stopped answering."""
 _ENDED: Final = "judging was ended before this caption's turn"
@@ -129,16 +126,22 @@ class Engine:
         self._shelf = Shelf(config.store, patience_s=config.store_patience_s)
         # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
         self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
+        self._replies = ReplySource(
+            shelf=self._shelf,
+            claims=self._claims,
+            sender=self._sender,
+            places=self._places,
+            meter=self.meter,
+            patience_s=config.outage_patience_s,
+            ended_by=lambda error: self._over(self._words(error)),
+        )
         self._bar = Bar(visible=config.progress)
-        self._asked: dict[bytes, asyncio.Future[Reply]] = {}
         self._futures: set[Future[list[object]]] = set()
         self._said: set[str] = set()
         self._submitting = threading.Lock()
         self._closed = False
         self._defect: str | None = None
         self._pid = os.getpid()
-        self._unread_s = inf
-        """When a stored reply could first not be read."""
         self._loop = asyncio.new_event_loop()
         self._ending: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name="judge", daemon=True)
@@ -205,7 +208,7 @@ class Engine:
         usage, reply, cached = Usage(), Reply(""), True
         try:
             for attempt in range(1 + self.config.n_rereads):
-                reply, from_store = await self._reply(request, attempt)
+                reply, from_store = await self._replies.get(request, attempt)
                 if not from_store:
                     cached = False
                     usage += Usage(1, reply.input_tokens, reply.output_tokens)
@@ -224,80 +227,6 @@ class Engine:
             reason = f"unreadable reply, asked {attempt + 1} times{_hint(reply)}"
         self.meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage)
-
-    async def _reply(self, request: Request, attempt: int) -> tuple[Reply, bool]:
-        """The reply, and whether it cost nothing: the store, a twin in flight, or the network."""
-        if request.model == LEXICAL:
-            return Reply(request.stand_in(), "stop"), False
-        body = request.body(attempt)
-        key = request.key(body)
-        stored = await self._stored(request.model, key)
-        if stored is not None:
-            self.meter.n_cached += 1
-            return stored, True
-        twin = self._asked.get(key)
-        if twin is not None and not twin.done():
-            reply = await self._places.without_place(asyncio.shield(twin))
-            self.meter.n_cached += 1
-            return reply, True
-        return await self._send_once(request, body, key)
-
-    async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
-        """Send and save; identical requests meanwhile wait for this one, in other processes too."""
-        twin: asyncio.Future[Reply] = self._loop.create_future()
-        is_saved = False
-        try:
-            self._asked[key] = twin
-            stored = await self._claim(request, key)
-            if stored is None:
-                reply = await self._sender.send(request, body)
-                await self._shelf.save(request.model, key, reply)
-                is_saved = True
-            else:
-                reply = stored
-                self.meter.n_cached += 1
-            twin.set_result(reply)
-        except JudgeError as error:
-            if isinstance(error, UnsavedReplyError):
-                self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
-            _fail(twin, error)
-            raise
-        except BaseException as error:
-            # A defect of ours, or the end: who waits for this one must not wait for ever.
-            _fail(twin, error if isinstance(error, Exception) else self._over(self._words(error)))
-            raise
-        finally:
-            twin.cancel()  # does nothing where it is settled
-            self._asked.pop(key, None)
-            self._claims.release(key, in_a_while=is_saved)
-        return reply, stored is not None
-
-    async def _claim(self, request: Request, key: bytes) -> Reply | None:
-        """Claim a request; its reply instead, where another process has stored it meanwhile."""
-        model, max_age_s = request.model, FRESH_S
-        if not self._claims.take(key):
-            waiting = self._claims.wait(
-                key,
-                partial(self._shelf.has, model, key),
-                patience_s=request.timeout_s + self.config.outage_patience_s,
-            )
-            await self._places.without_place(waiting)
-            max_age_s = 0.0
-        return await self._stored(model, key, max_age_s=max_age_s)
-
-    async def _stored(
-        self, model: str, key: bytes, *, max_age_s: float | None = None
-    ) -> Reply | None:
-        """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
-        while True:
-            try:
-                return self._shelf.get(model, key, max_age_s=max_age_s)
-            except JudgeStoppedError:
-                now_s = time.monotonic()
-                self._unread_s = min(self._unread_s, now_s)
-                if now_s - self._unread_s > _ANEW_S:
-                    raise
-                await asyncio.sleep(_TICK_S)
 
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
         results: dict[int, R] = {}
@@ -446,12 +375,6 @@ def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
     except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
         logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
         return None
-
-
-def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:
-    """Hand an error to those that wait for the same request."""
-    twin.set_exception(error)
-    twin.exception()  # seen: nobody may be waiting
 
 
 def _hint(reply: Reply) -> str:

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
 """Containers whose packets have the time stamps of the frames in them."""
-_SKIPPABLE: Final = frozenset({"h264", "mpeg1video", "mpeg2video", "mpeg4"})
-"""Decoders whose frames marked as no reference are none by the standard: leaving them out changes
-no other frame. Not HEVC, where a frame of a higher layer may still be built on one."""
 _MAY_JUMP: Final = 0x0200
 """FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
 
@@ -179,14 +176,14 @@ def _seek(
     times_s -= times_s[0]
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
-    found = {
+    pictures = {
         stamp: picture(frame, max_pixels)
         for stamp, frame in _sought(container, stream, wanted, index)
     }
-    if len(found) < len(wanted):
-        raise DoubtError(f"{len(wanted) - len(found)} frames are not at their time stamps")
+    if len(pictures) < len(wanted):
+        raise DoubtError(f"{len(wanted) - len(pictures)} frames are not at their time stamps")
     return make_clip(
-        stack([found[stamp] for stamp in wanted]),
+        stack([pictures[stamp] for stamp in wanted]),
         times_s[chosen],
         fps=float(stream.average_rate or 0.0),
         n_total=len(index.stamps),
@@ -234,7 +231,9 @@ def _from_start(container: InputContainer, stream: VideoStream, start: int) -> I
 def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator[VideoFrame]:
     """The missing frames among those that come out after a packet."""
     context = stream.codec_context
-    if context.name in _SKIPPABLE:
+    # By the standard nothing is built on what H.264 marks as no reference. In HEVC a frame of a
+    # higher layer may be.
+    if context.name == "h264":
         kept = packet.pts is None or packet.pts in missing
         context.skip_frame = "DEFAULT" if kept else "NONREF"
     for frame in context.decode(packet):

@@ -6,8 +6,8 @@ frames may be marked that decoding cannot start from (open groups, intra refresh
 hold no shown frame, two, or half of one. What is not provably plain is in doubt, and is decoded
 from the start.
 
-Sources: ISO/IEC 13818-2, 6.2; ISO/IEC 14496-2, 6.2; RFC 6386, 9.1; VP9 bitstream specification 0.6,
-6.2 and annex B; AV1 bitstream specification, 5.3 and 5.9; see ``packet_nal`` for H.264 and HEVC.
+Sources: VP9 bitstream specification 0.6, 6.2 and annex B; AV1 bitstream specification, 5.3 and 5.9;
+see ``packet_nal`` for H.264 and HEVC.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from typing import Final
 
 from lmms_eval_captions.model_wrappers.packet_bits import Bits, DoubtError, Mark, Reader
 from lmms_eval_captions.model_wrappers.packet_nal import H264, Hevc
-
-_PICTURE: Final = b"\0\0\1\xb6"
-"""Begins a picture of MPEG-4."""
-_LAST: Final = 1 << 62
 
 
 def marks_of(codec: str, extradata: bytes | None) -> Reader:
@@ -50,11 +46,6 @@ def marks_of(codec: str, extradata: bytes | None) -> Reader:
             raise DoubtError("a header is cut off") from error
 
     return read_whole
-
-
-def _vp8(_extradata: bytes) -> Reader:
-    numbers = count()
-    return lambda packet: Mark((packet[0] >> 4) & 1, not packet[0] & 1, (next(numbers), 0))
 
 
 def _vp9(_extradata: bytes) -> Reader:
@@ -136,78 +127,6 @@ def _obus(packet: bytes) -> Iterator[tuple[int, bytes]]:
         at += size
 
 
-class _InTurns:
-    """Orders pictures of MPEG: one built on both sides is shown before what it stands behind."""
-
-    def __init__(self) -> None:
-        self._n_kept = 0
-        self._numbers = count()
-
-    def mark(self, *, starts: bool, is_between: bool) -> Mark:
-        """The next picture."""
-        if is_between:
-            return Mark(1, False, (self._n_kept, next(self._numbers)))
-        self._n_kept += 1
-        return Mark(1, starts, (self._n_kept, _LAST))
-
-
-def _mpeg2(_extradata: bytes) -> Reader:
-    turns = _InTurns()
-
-    def read(packet: bytes) -> Mark:
-        at = packet.find(b"\0\0\1\0")
-        if at < 0 or packet.find(b"\0\0\1\0", at + 4) > 0:
-            raise DoubtError("a packet of MPEG-2 does not hold one picture")
-        more = packet.find(b"\0\0\1\xb5", at)  # An extension; MPEG-1 has none, nor fields.
-        if more > 0 and (packet[more + 4] >> 4 != 8 or packet[more + 6] & 3 != 3):
-            raise DoubtError("its MPEG-2 may have fields")
-        kind = (packet[at + 5] >> 3) & 7
-        has_parameters = 0 <= packet.find(b"\0\0\1\xb3") < at
-        return turns.mark(starts=kind == 1 and has_parameters, is_between=kind == 3)
-
-    return read
-
-
-def _mpeg4(extradata: bytes) -> Reader:
-    n_bits, turns = _mpeg4_clock(extradata), _InTurns()
-
-    def read(packet: bytes) -> Mark:
-        at = packet.find(_PICTURE)
-        if at < 0 or packet.find(_PICTURE, at + 4) > 0 or b"DivX" in packet:
-            raise DoubtError("a packet of MPEG-4 does not hold one picture")
-        bits = Bits(packet[at + 4 : at + 64])
-        kind = bits.take(2)
-        while bits.take(1):
-            pass
-        bits.take(1 + n_bits + 1)
-        if not bits.take(1):
-            raise DoubtError("a picture of MPEG-4 is not coded")
-        return turns.mark(starts=kind == 0, is_between=kind == 2)
-
-    return read
-
-
-def _mpeg4_clock(extradata: bytes) -> int:
-    """Bits of a picture's time within its second."""
-    layers = [extradata.find(b"\0\0\1" + bytes([kind])) for kind in range(0x20, 0x30)]
-    at = max(layers)
-    if at < 0 or b"DivX" in extradata:
-        raise DoubtError("its MPEG-4 may be packed, or lacks its parameters")
-    bits = Bits(extradata[at + 4 : at + 40])
-    bits.take(9)
-    if bits.take(1):
-        bits.take(7)
-    if bits.take(4) == 15:
-        bits.take(16)
-    if bits.take(1):
-        bits.take(3)
-        if bits.take(1):
-            bits.take(79)
-    if bits.take(2) or not bits.take(1):
-        raise DoubtError("its MPEG-4 is not of whole pictures")
-    return max(1, (bits.take(16) - 1).bit_length())
-
-
 def _one(n_shown: int, *, starts: bool, number: int) -> Mark:
     if n_shown > 1:
         raise DoubtError(f"a packet shows {n_shown} frames")
@@ -218,10 +137,6 @@ _READERS: Final[Mapping[str, Callable[[bytes], Reader]]] = MappingProxyType(
     {
         "h264": H264,
         "hevc": Hevc,
-        "mpeg1video": _mpeg2,
-        "mpeg2video": _mpeg2,
-        "mpeg4": _mpeg4,
-        "vp8": _vp8,
         "vp9": _vp9,
         "av1": _av1,
     }

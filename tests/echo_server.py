@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
+
+from raw_server import Asked, RawServer, http
 
 KEY: Final = "sk-Ab12Cd34_ef56+GH78/ij90KL12mn34"
 _SLOT: Final = "<the key>"
@@ -50,7 +51,7 @@ def traces(raw: bytes) -> list[str]:
     forms = {"plain": KEY, "hexadecimal": KEY.encode().hex(), "bytes": _listed(KEY)}
     for shift in range(3):
         coded = _base64("x" * shift + KEY)[4:-4]
-        forms |= {f"base64 {shift}": coded, f"urlsafe {shift}": quote_free(coded)}
+        forms |= {f"base64 {shift}": coded, f"urlsafe {shift}": _url_safe(coded)}
     return [
         name
         for name, form in forms.items()
@@ -58,7 +59,7 @@ def traces(raw: bytes) -> list[str]:
     ]
 
 
-def quote_free(coded: str) -> str:
+def _url_safe(coded: str) -> str:
     """Base64 as it stands in URLs."""
     return coded.replace("+", "-").replace("/", "_")
 
@@ -159,16 +160,14 @@ def answer_of(place: str, code: str) -> bytes:
     """An answer that holds the key, as it goes over the wire."""
     if place in LINES:
         coded = CODES[code](KEY)
-        length = LINES[place].replace(f"{_SLOT:<96}", f"{coded:<96.96}")
-        return length.replace(_SLOT, coded).encode("latin-1")
+        answer = LINES[place].replace(f"{_SLOT:<96}", f"{coded:<96.96}")
+        return answer.replace(_SLOT, coded).encode("latin-1")
     status, _, name = place.partition(" ") if place[0].isdigit() else ("200", "", place)
-    body = body_of(name, code)
-    head = f"HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return http(body_of(name, code), int(status))
 
 
-class EchoServer:
-    """Answers request by request; a context manager.
+class EchoServer(RawServer):
+    """Answers request by request, and closes each connection; a context manager.
 
     Args:
         cases: Place and code of each case. A request names its case in its last message, as in
@@ -176,45 +175,20 @@ class EchoServer:
     """
 
     def __init__(self, cases: list[tuple[str, str]]) -> None:
+        super().__init__(self._echo)
         self.cases = cases
         self.seen: set[tuple[str, str]] = set()
         """Cases that were asked for."""
-        handler = type("Handler", (_Handler,), {"owner": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
-    @property
-    def url(self) -> str:
-        """Base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+    async def _echo(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        assert asked.headers["authorization"] == f"Bearer {KEY}"
+        writer.write(self._answer(asked))
+        writer.close()
 
-    def __enter__(self) -> EchoServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def answer(self, path: str, body: bytes) -> bytes:
-        """What goes over the wire."""
-        if path.startswith("/v1/else"):
+    def _answer(self, asked: Asked) -> bytes:
+        if asked.path.startswith("/v1/else"):
             return answer_of("500 message", "plain")
-        found = _CASE.findall(body.decode())
-        case = self.cases[int(found[-1]) if found else 0]
+        numbers = _CASE.findall(asked.body.decode())
+        case = self.cases[int(numbers[-1]) if numbers else 0]
         self.seen.add(case)
         return answer_of(*case)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    owner: EchoServer
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        assert self.headers["Authorization"] == f"Bearer {KEY}"
-        self.wfile.write(self.owner.answer(self.path, body))
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the library
-        pass

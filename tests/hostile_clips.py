@@ -10,12 +10,17 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Final
 
 import av
 import numpy as np
 
 FPS = 12
 Picture = np.ndarray
+
+
+SOUGHT_CODEC: Final = "libx264" if "libx264" in av.codecs_available else "mpeg4"
+"""Frames of H.264 are sought; MPEG-4 is always decoded from the start."""
 
 
 def level(index: int) -> int:
@@ -146,18 +151,19 @@ def write_all(folder: Path) -> dict[str, bool]:
                pixel_format="yuvj420p")  # fmt: skip
     write_clip(at("1x1.mkv"), size=(1, 1), codec="ffv1", container_format="matroska",
                pixel_format="bgr0")  # fmt: skip
-    rotate(write_clip(at("portrait.mp4")))
-    write_clip(at("variable_rate.mp4"), 12, times=[0, 1, 2, 3, 4, 5, 30, 60, 61, 62, 63, 120])
-    claim_hours(write_clip(at("ten_hours.mp4")))
-    write_clip(at("matroska.mp4"), container_format="matroska")
+    rotate(write_clip(at("portrait.mp4"), codec=SOUGHT_CODEC))
+    write_clip(at("variable_rate.mp4"), 12, codec=SOUGHT_CODEC,
+               times=[0, 1, 2, 3, 4, 5, 30, 60, 61, 62, 63, 120])  # fmt: skip
+    claim_hours(write_clip(at("ten_hours.mp4"), codec=SOUGHT_CODEC))
+    write_clip(at("matroska.mp4"), container_format="matroska", codec=SOUGHT_CODEC)
     write_clip(at("no_extension"))
     write_clip(at("gif.mp4"), 6, codec="gif", container_format="gif", pixel_format="rgb8")
     write_clip(at("odd_size.mkv"), size=(33, 17), codec="ffv1", container_format="matroska",
                pixel_format="bgr0")  # fmt: skip
     write_clip(at("picture.mp4"), 1, codec="mjpeg", container_format="image2",
                pixel_format="yuvj420p", options={"update": "1"})  # fmt: skip
-    damage(write_clip(at("damaged.mp4"), size=(320, 240)))
-    write_clip(at("late_start.mp4"), times=list(range(60, 84)))
+    damage(write_clip(at("damaged.mp4"), size=(320, 240), codec=SOUGHT_CODEC))
+    write_clip(at("late_start.mp4"), codec=SOUGHT_CODEC, times=list(range(60, 84)))
     write_clip(at("Clip, 1 % ünïcödé 'q'.mp4"))
     write_clip(at("ten_bit.mkv"), codec="ffv1", container_format="matroska",
                pixel_format="yuv420p10le")  # fmt: skip
@@ -296,12 +302,14 @@ def write_traps(folder: Path) -> dict[str, str | None]:
                         ("elst", 8), ("elst", 12), ("mdhd", 12), ("esds", 4)):  # fmt: skip
         for value in (1, 0x10000000, 0x7FFFFFFF, 0xFFFFFFFF):
             name = f"{box}_{offset}_{value:x}.mp4"
-            patch(write_clip(at(name), 12), box.encode(), offset, value)
+            codec = "mpeg4" if box == "esds" else SOUGHT_CODEC
+            patch(write_clip(at(name), 12, codec=codec), box.encode(), offset, value)
             traps[name] = None
     nested = b"".join(struct.pack(">I", 8 * (20_000 - k)) + b"moov" for k in range(20_000))
     at("nested.mp4").write_bytes(b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + nested)
     traps["nested.mp4"] = "no video"
-    matroska = write_clip(at("lies.mkv"), 12, container_format="matroska").read_bytes()
+    whole = write_clip(at("lies.mkv"), 12, container_format="matroska", codec=SOUGHT_CODEC)
+    matroska = whole.read_bytes()
     for number in range(20):
         lying = bytearray(matroska)
         start = random.Random(number).randrange(4, len(lying) - 8)

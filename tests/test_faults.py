@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faults import N_CALLS, PASSING_FAULTS, SPOILT_REPLIES, Scenario, run_scenario
+from faults import PASSING_FAULTS, SPOILT_REPLIES, Scenario, run_scenario
+from told_questions import N_CALLS
 
 N_SCENARIOS = 200
 CALM = Scenario(
@@ -59,7 +60,7 @@ def test_the_campaign_can_fail(benchmark: str, monkeypatch: pytest.MonkeyPatch) 
     """A judge that says something else than expected is found out, on every benchmark."""
     calm = replace(CALM, benchmark=benchmark)
     assert not run_scenario(calm).failures
-    monkeypatch.setattr("faults._expected", lambda *_: "another verdict")
+    monkeypatch.setattr("faults.Scenario.expected", lambda *_: "another verdict")
     words = "verdicts differ from those that the judge was told to give"
     assert words in run_scenario(calm).failures
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from faults import N_CALLS
 from hostile_answers import LOSING, PASSING, READ, STOPPING, WORDS, all_of
 from raw_server import Asked, RawServer, completion, http
 from servers import HostileJudge, Scenario, run_scenario
+from told_questions import N_CALLS
 
 N_LONG = 150
 """Scenarios of the long campaign, ``python benchmarks/servers.py``."""

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-WORLDS = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval", "store", "budget", "batch")
+SETTINGS = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval", "store", "budget", "batch")
 _BLIND = """
 import sys
 sys.path.insert(0, {folder!r})
 import watchdog
 watchdog.END_S = 1.0
 watchdog.engines.Engine._on_defect = lambda *_: None
-sys.argv = ["watchdog.py", "--worlds", "capquiz", "--only", "Places._ended"]
+sys.argv = ["watchdog.py", "--settings", "capquiz", "--only", "Places._ended"]
 sys.exit(watchdog.main())
 """
 
@@ -26,18 +26,18 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_whatever_any_await_raises_every_caption_ends(world: str) -> None:
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_whatever_any_await_raises_every_caption_ends(setting: str) -> None:
     """Each await of the engine in turn, once and for good, on every benchmark."""
-    done = _run(str(BENCHMARKS / "watchdog.py"), "--worlds", world, "--kinds", "await")
+    done = _run(str(BENCHMARKS / "watchdog.py"), "--settings", setting, "--kinds", "await")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 failures" in done.stdout
 
 
-@pytest.mark.parametrize("world", ["vdc", "batch"])
-def test_whatever_any_callback_raises_every_caption_ends(world: str) -> None:
+@pytest.mark.parametrize("setting", ["vdc", "batch"])
+def test_whatever_any_callback_raises_every_caption_ends(setting: str) -> None:
     """Each function and callback that the engine's thread enters, every second one in this test."""
-    options = ("--worlds", world, "--kinds", "start", "--share", "0.5")
+    options = ("--settings", setting, "--kinds", "start", "--share", "0.5")
     done = _run(str(BENCHMARKS / "watchdog.py"), *options)
     assert done.returncode == 0, done.stdout + done.stderr
 
