@@ -63,6 +63,8 @@ REASONS: Final = (
 """Words of every reason that a question may be lost for; the first two wherever nothing else is
 going on (a loaded machine lets requests run into their time-out)."""
 MOST_STARTS = 30
+_QUIET_LOOKS: Final = 10
+"""Looks, 20 ms apart, at which a server must have nothing to do: on a loaded machine it is late."""
 _LOOK_MS: Final = 2
 """How often it is looked whether the next kill is due."""
 
@@ -413,9 +415,14 @@ def _resent(folder: Path) -> Counter[bytes]:
 
 
 def _settle(server: JudgeServer) -> None:
-    """Wait until the server is done with what killed processes had sent."""
-    n_seen = -1
-    while n_seen < server.counts.n_requests or server.counts.n_in_flight:
+    """Wait until the server is done with what killed processes had sent.
+
+    It may not have read all of that yet, so it must have been seen to be done several times.
+    """
+    n_seen, n_quiet = -1, 0
+    while n_quiet < _QUIET_LOOKS:
+        is_done = n_seen == server.counts.n_requests and not server.counts.n_in_flight
+        n_quiet = n_quiet + 1 if is_done else 0
         n_seen = server.counts.n_requests
         time.sleep(0.02)
 

@@ -15,6 +15,8 @@ _JUMP_S: Final = 10.0
 """A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
 _BACK_S: Final = 1.0
 """So is a longer step backwards."""
+_MOST_BAD: Final = 0.2
+"""Share of frames' own stamps, below which they count though some are missing or out of order."""
 
 
 def shown_at(
@@ -36,8 +38,11 @@ def shown_at(
     array([0.  , 1.  , 1.25])
     """
     own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
-    is_own_better = packets.count(None) == len(packets) or _n_bad(own) <= _n_bad(packets)
-    raw = own if is_own_better else packets
+    n_bad = _n_bad(own)
+    # Packets' own are those of decoding: they count where frames' stamps are none, not where a few
+    # of them are rounded to the same moment.
+    is_own_good = n_bad <= _MOST_BAD * len(own) or packets.count(None) == len(packets)
+    raw = own if is_own_good or n_bad <= _n_bad(packets) else packets
     times_s = np.zeros(len(raw), dtype=np.float64)
     offset_s: float | None = None
     last = 0

@@ -18,6 +18,12 @@ from lmms_eval_captions.model_wrappers.frame_times import Stamps, shown_at
         pytest.param([(0, 0), (2, 2), (2, 2), (4, 4)], False, [0, 2, 3, 4], id="twins"),
         pytest.param([(1, 0), (3, 1), (2, 2), (4, 3)], False, [0, 1, 2, 3], id="packets in order"),
         pytest.param([(1, 2), (4, 3), (3, 4), (5, None)], False, [0, 1, 2, 3], id="end missing"),
+        pytest.param(
+            [(2, 2), (3, 3), (4, 4), (4, 5), (6, 7), (9, 9)],
+            False,
+            [0, 1, 2, 3, 4, 7],
+            id="one twin beside packets in order",
+        ),
         pytest.param([(7, 7), (8, 8), (0, 0), (1, 1)], True, [0, 1, 2, 3], id="starts anew"),
         pytest.param([(0, 0), (1, 1), (900, 900)], True, [0, 1, 2], id="leaps"),
         pytest.param([(0, 0), (1, 1), (900, 900)], False, [0, 1, 900], id="a long pause"),
