@@ -249,7 +249,10 @@ class Engine:
                 self.meter.n_done += 1
                 n_left -= 1
                 if not n_left and not future.done() and not self._places.closing:
-                    future.set_result([results[index] for index in range(len(chains))])
+                    if len(results) == len(chains):
+                        future.set_result([results[index] for index in range(len(chains))])
+                    else:  # Not even the words of an error could be made.
+                        future.set_exception(RuntimeError("a question ended without a result"))
 
         self.meter.n_submitted += len(chains)
         try:
