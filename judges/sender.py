@@ -19,6 +19,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
+from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request, without
 from lmms_eval_captions.judges.stragglers import Stragglers
 
@@ -180,7 +181,8 @@ class Sender:
         except JudgeError:
             return  # the original is still under way
         except Exception as error:  # noqa: BLE001 - as above
-            logger.error("a second copy of a request failed: {!r}", error)
+            words = scrub(repr(error), self._config.api_key, *self._config.urls)
+            logger.error("a second copy of a request failed: {}", words)
             return
         if entry in self._in_flight and entry.reply is None and entry.task is not None:
             entry.reply = reply

@@ -84,7 +84,8 @@ class Bench:
 
     def __init__(self) -> None:
         self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
+from typing import cast
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -23,11 +25,14 @@ from conftest import EngineFactory, ServerFactory
 from echo_server import CODES, KEY, traces
 from judge_server import Say
 from lmms_eval_captions.judges.answers import failure, read_completion
+from lmms_eval_captions.judges.budget import Client
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import EngineConfig
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.redaction import redactor, scrub
+from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.sender import Sender, _InFlight
 from lmms_eval_captions.judges.settings import Key, read_settings
 from lmms_eval_captions.lmms_eval_tasks import judging
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
@@ -211,3 +216,25 @@ def test_an_unexpected_error_of_the_engine_tells_no_key(
     assert error is not None
     assert traces("".join(traceback.format_exception(error)).encode()) == []
     assert sys.exc_info() == (None, None, None)
+
+
+def test_an_error_of_a_second_copy_is_logged_without_the_key(
+    tmp_path: Path, logged: list[str]
+) -> None:
+    """What is raised while a straggler is sent again may hold the request's headers."""
+
+    class Broken:
+        async def complete(self, *_: object, **__: object) -> Reply:
+            raise RuntimeError(f"headers: Bearer {KEY}")
+
+    sender = Sender(
+        EngineConfig(urls=(URL,), store=tmp_path, api_key=KEY),
+        cast("Callable[[], Client]", Broken),
+        meter=Mock(),
+        pacing=Mock(),
+        places=Mock(),
+    )
+    request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
+    asyncio.run(sender._copy(_InFlight(request, b"{}", latest_s=0.0, task=None)))
+    assert any("a second copy of a request failed" in line for line in logged)
+    assert not traces("".join(logged).encode())
