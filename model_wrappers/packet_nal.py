@@ -5,7 +5,7 @@ Sources: ITU-T H.264, 7.3 and 8.2.1; ITU-T H.265, 7.3 and 8.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,15 @@ from lmms_eval_captions.model_wrappers.packet_bits import Bits, DoubtError, Mark
 
 _N_HEADER: Final = 64
 """Bytes that are enough for the head of a slice or of the parameters of a picture."""
+
+
+def _learn_all(extradata: bytes, at: int, n_units: int, learn: Callable[[bytes], None]) -> int:
+    """Hand on stored units, each behind its length of two bytes; where they end."""
+    for _ in range(n_units):
+        size = int.from_bytes(extradata[at : at + 2], "big")
+        learn(extradata[at + 2 : at + 2 + size])
+        at += 2 + size
+    return at
 
 
 def _units(packet: bytes, n_length: int) -> Iterator[bytes]:
@@ -83,10 +92,7 @@ class H264:
         at = 5
         for mask in (31, 255):  # parameters of sequences, then of pictures
             n_units, at = extradata[at] & mask, at + 1
-            for _ in range(n_units):
-                size = int.from_bytes(extradata[at : at + 2], "big")
-                self._learn(extradata[at + 2 : at + 2 + size])
-                at += 2 + size
+            at = _learn_all(extradata, at, n_units, self._learn)
 
     def __call__(self, packet: bytes) -> Mark:
         """See ``Reader``."""
@@ -177,10 +183,7 @@ class Hevc:
         for _ in range(extradata[22]):
             n_units = int.from_bytes(extradata[at + 1 : at + 3], "big")
             at += 3
-            for _ in range(n_units):
-                size = int.from_bytes(extradata[at : at + 2], "big")
-                self._learn(extradata[at + 2 : at + 2 + size])
-                at += 2 + size
+            at = _learn_all(extradata, at, n_units, self._learn)
 
     def __call__(self, packet: bytes) -> Mark:
         """See ``Reader``."""
