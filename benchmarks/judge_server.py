@@ -18,7 +18,7 @@ import random
 import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -37,6 +37,8 @@ class Behaviour:
     tail: float = 0.0
     """Share of replies that take ``tail_factor`` times as long."""
     tail_factor: float = 20.0
+    slots: int = 0
+    """Requests that are worked on at once, ``latency_s`` each; the others queue. 0 for all."""
     rate: float = 0.0
     """Requests a second above which 429 is answered; 0 for no limit."""
     retry_after_s: float | None = None
@@ -197,6 +199,8 @@ class JudgeServer:
         self._random = random.Random(0)
         self._tokens = 0.0
         self._filled_s = 0.0
+        self._queue: deque[Callable[[], bool]] = deque()
+        self._n_working = 0
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._transports: set[asyncio.Transport] = set()
@@ -326,8 +330,26 @@ class JudgeServer:
                 counts.n_late += 1
             else:
                 act()
+            if behaviour.slots:
+                self._n_working -= 1
+                self._work()
 
-        self._loop.call_later(latency_s, done)
+        def begin() -> bool:
+            if behaviour.slots and connection.closed:
+                # As llama.cpp does: nobody waits for this one any more.
+                counts.n_in_flight -= 1
+                counts.n_late += 1
+                return False
+            self._loop.call_later(latency_s, done)
+            return True
+
+        self._queue.append(begin)
+        self._work()
+
+    def _work(self) -> None:
+        """Begin with what is queued while there is a slot."""
+        while self._queue and (not self.behaviour.slots or self._n_working < self.behaviour.slots):
+            self._n_working += self._queue.popleft()()
 
     def _has_token(self, now_s: float) -> bool:
         """Whether the rate allows a request: a bucket that holds a tenth of a second's worth."""

@@ -126,7 +126,7 @@ def _counts(engine: Engine, server: JudgeServer) -> tuple[int, int, int]:
 
 def _simulate(limit: float, share: float) -> Row:
     """The same on a simulated clock: a bucket of one request, and refusals that come at once."""
-    pacing, rng = Pacing(IN_FLIGHT), random.Random(0)
+    pacing, rng = Pacing(), random.Random(0)
     now_s = filled_s = 0.0
     tokens = 1.0
     replies: list[float] = []
@@ -134,7 +134,7 @@ def _simulate(limit: float, share: float) -> Row:
     from_s, end_s = 600.0, 600.0 + SIMULATED_S
     while now_s < end_s:
         wake_s = inf
-        while len(replies) < pacing.limit and wake_s == inf:
+        while len(replies) < IN_FLIGHT and wake_s == inf:
             if not pacing.take(now_s):
                 wake_s = now_s + pacing.wait_s()
                 continue
@@ -151,7 +151,7 @@ def _simulate(limit: float, share: float) -> Row:
         now_s = min(wake_s, replies[0] if replies else inf)
         while replies and replies[0] <= now_s:
             n_answered += now_s >= from_s
-            pacing.on_success(heappop(replies))
+            heappop(replies)
     return Row(f"{_name(limit, share)}, simulated", SIMULATED_S, n_answered, n_sent, n_refused)
 
 

@@ -45,6 +45,7 @@ _HINTS: Final = {
 _PASSING: Final = {408, 425, 429}
 _MAYBE_ANSWERED: Final = {408, 502, 504, 524}
 """Statuses of a gateway that may hide an answer, and its bill."""
+_TIMED_OUT: Final = {408, 504, 524}
 _REFUSING: Final = {400, 403, 404, 422}
 _WORDS: Final = 300
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
@@ -114,7 +115,7 @@ def no_reply(
             may_be_billed=False,
         )
     if isinstance(error, asyncio.TimeoutError):
-        return JudgeUnavailableError(f"{start} within {timeout_s:g} s")
+        return JudgeUnavailableError(f"{start} within {timeout_s:g} s", timed_out=True)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         # Its own text holds the proxy's URL, with user and password.
         words = f"the proxy answered {error.status}"
@@ -167,6 +168,7 @@ def failure(
             message,
             retry_after_s=_retry_after_s(headers),
             rate_limited=status == 429,
+            timed_out=status in _TIMED_OUT,
             may_be_billed=status in _MAYBE_ANSWERED,
         )
     return JudgeRequestError(message)

@@ -28,8 +28,8 @@ from lmms_eval_captions.judges.claims import Claims
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
+from lmms_eval_captions.judges.load import Load
 from lmms_eval_captions.judges.meter import Bar, Meter
-from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.prices import JudgeMode, load_prices
 from lmms_eval_captions.judges.redaction import scrub
@@ -109,9 +109,9 @@ class Engine:
         self.meter = Meter(load_prices(config.prices), config.mode)
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
-        pacing = Pacing(config.concurrency, start=start)
+        load = Load(config.concurrency, start=start)
         self._places = Places(
-            lambda: pacing.limit,
+            lambda: load.limit,
             most_waiting=4 * config.concurrency,
             on_defect=self._on_defect,
         )
@@ -120,7 +120,7 @@ class Engine:
             config,
             partial(_open_client, config, self._budget),
             meter=self.meter,
-            pacing=pacing,
+            load=load,
             places=self._places,
         )
         self._shelf = Shelf(config.store, patience_s=config.store_patience_s)

@@ -50,6 +50,7 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
+        timed_out: Whether the reply was not complete in time, here or at a gateway.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class JudgeUnavailableError(JudgeError):
         *,
         retry_after_s: float | None = None,
         rate_limited: bool = False,
+        timed_out: bool = False,
         may_be_billed: bool = True,
     ) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.rate_limited = rate_limited
+        self.timed_out = timed_out
         self.may_be_billed = may_be_billed
 
 

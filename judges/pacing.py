@@ -1,8 +1,6 @@
-"""How fast requests may go out: as many in flight as allowed, as fast as the endpoint takes them.
+"""How fast requests may go out: as fast as the endpoint takes them.
 
-The number in flight starts small and doubles each round trip (*slow start*), so that an endpoint
-with a low limit is not hit by hundreds of requests at once. Where more than a few of a hundred are
-refused (429), there is a limit or there is noise:
+Where more than a few of a hundred are refused (429), there is a limit or there is noise:
 
 - A *limit* refuses what goes beyond it. Requests are spaced out; their rate creeps up, and is cut a
   little whenever refusals come.
@@ -26,8 +24,6 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
-_START: Final = 32
-"""Requests in flight before the first reply."""
 _WINDOW_S: Final = 5.0
 _WINDOW_N: Final = 60
 """Of what was sent and refused, at least the latest so long and so many requests are counted."""
@@ -74,16 +70,9 @@ class _Trial:
 
 
 class Pacing:
-    """Limits of requests in flight and of requests a second; pure arithmetic on a given clock.
+    """The limit of requests a second; pure arithmetic on a given clock."""
 
-    Args:
-        most: Upper bound of requests in flight, >= 1.
-        start: Requests in flight before the first reply, by default few.
-    """
-
-    def __init__(self, most: int, *, start: int | None = None) -> None:
-        self._most = most
-        self._limit = min(most, start or _START)
+    def __init__(self) -> None:
         self.rate = inf
         """Requests a second that may go out; infinite until some were refused."""
         self.base = 0.0
@@ -110,16 +99,6 @@ class Pacing:
         """When the rate last held a request back."""
         self._n_free = 0
         """Requests since then."""
-
-    @property
-    def limit(self) -> int:
-        """Requests that may be in flight now, in [1, ``most``]."""
-        return self._limit
-
-    def on_success(self, now_s: float) -> None:  # noqa: ARG002 - as of the other events
-        """One request was answered."""
-        if self._limit < self._most and self.rate == inf:
-            self._limit += 1
 
     def on_rate_limit(self, now_s: float, sent_s: float | None = None) -> None:
         """One request was refused as too fast: a limit, or noise?
@@ -233,7 +212,6 @@ class Pacing:
 
     def _set_rate(self, rate: float, now_s: float) -> None:
         self.rate = rate
-        self._limit = self._most
         self._tokens = 0.0
         self._set_s = self._tick_s = now_s
         self._since_s = now_s + _SETTLE_S

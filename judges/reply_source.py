@@ -11,6 +11,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+from lmms_eval_captions.judges.load import MOST_TIME
 from lmms_eval_captions.judges.meter import Meter
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.request import Reply, Request
@@ -121,7 +122,7 @@ class ReplySource:
             waiting = self._claims.wait(
                 key,
                 partial(self._shelf.has, model, key),
-                patience_s=request.timeout_s + self._patience_s,
+                patience_s=MOST_TIME * request.timeout_s + self._patience_s,
             )
             await self._places.without_place(waiting)
             max_age_s = 0.0

@@ -19,6 +19,8 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
+from lmms_eval_captions.judges.load import Flight, Load
+from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request, without
 from lmms_eval_captions.judges.stragglers import Stragglers
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.budget import Client
     from lmms_eval_captions.judges.engine import EngineConfig
     from lmms_eval_captions.judges.meter import Meter
-    from lmms_eval_captions.judges.pacing import Pacing
     from lmms_eval_captions.judges.places import Places
 
 
@@ -54,7 +55,7 @@ class Sender:
         config: How to talk to the endpoint.
         open_client: Makes the client at the first request.
         meter: Counts what happens.
-        pacing: How fast requests may go out.
+        load: How many requests may be in flight.
         places: Where a chain waits without its place.
     """
 
@@ -64,14 +65,15 @@ class Sender:
         open_client: Callable[[], Client],
         *,
         meter: Meter,
-        pacing: Pacing,
+        load: Load,
         places: Places,
     ) -> None:
         self._config = config
         self._open_client = open_client
         self._client: Client | None = None
         self._meter = meter
-        self._pacing = pacing
+        self._load = load
+        self._pacing = Pacing()
         self._places = places
         self._turn = asyncio.Lock()
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
@@ -98,22 +100,23 @@ class Sender:
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
                 self._check(request.model)
-            sent_s = time.monotonic()
+            flight = self._flight(request, n_timeouts=trouble.n_timeouts if trouble else 0)
             try:
-                reply = await self._watched(request, body)
+                reply = await self._watched(request, body, flight)
             except JudgeStoppedError as error:
                 self.stop(request.model, error)
                 raise
             except JudgeUnavailableError as error:
-                self._note(error, sent_s)
+                self._note(error, flight)
                 if trouble is None:
                     trouble = _Trouble(started_s, since_s=time.monotonic())
-                self._give_up_or_go_on(request, error, trouble)
+                self._give_up_or_go_on(error, trouble, flight, model=request.model)
                 await self._places.without_place(self._back_off(trouble, error))
             else:
                 self._last_success_s = time.monotonic()
                 self._failing -= self._failing / _FAILURES_N
-                self._pacing.on_success(self._last_success_s)
+                if self._config.mode == "now":
+                    self._load.on_reply(flight, self._last_success_s)
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
 
@@ -143,13 +146,25 @@ class Sender:
         if stopped is not None:
             raise JudgeStoppedError(str(stopped))
 
-    def _note(self, error: JudgeUnavailableError, sent_s: float) -> None:
+    def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
+        """A request that goes out now."""
+        # Requests that differ in their protocol's step alone take alike.
+        kind, timeout_s = request.protocol, request.timeout_s
+        given_s = timeout_s
+        if self._config.mode == "now":
+            given_s = self._load.time_for(kind, timeout_s, n_timeouts)
+        return Flight(kind, timeout_s, given_s, time.monotonic(), len(self._in_flight) + 1)
+
+    def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
+        now_s = time.monotonic()
         self._meter.n_retried += 1
         if error.rate_limited:
             self._meter.n_rate_limited += 1
-            self._pacing.on_rate_limit(time.monotonic(), sent_s)
+            self._pacing.on_rate_limit(now_s, flight.sent_s)
         else:
             self._failing += (1.0 - self._failing) / _FAILURES_N
+        if error.timed_out and self._config.mode == "now":
+            self._load.on_timeout(flight, now_s)
 
     async def _take_turn(self) -> None:
         """Wait until the endpoint's rate allows one more request; in the order of asking."""
@@ -157,13 +172,12 @@ class Sender:
             while not self._pacing.take(time.monotonic()):
                 await asyncio.sleep(self._pacing.wait_s())
 
-    async def _watched(self, request: Request, body: bytes) -> Reply:
+    async def _watched(self, request: Request, body: bytes, flight: Flight) -> Reply:
         """One completion; where it takes far longer than others do, the first of its copies."""
-        started_s = time.monotonic()
-        entry = _InFlight(request, body, started_s, asyncio.current_task())
+        entry = _InFlight(request, body, flight, flight.sent_s, asyncio.current_task())
         self._in_flight.add(entry)
         try:
-            reply = await self._complete(request, body)
+            reply = await self._complete(request, body, flight.given_s)
         except asyncio.CancelledError:
             if entry.reply is None:
                 raise
@@ -172,12 +186,12 @@ class Sender:
             self._in_flight.discard(entry)
             for copy in entry.copies:
                 copy.cancel()
-        self._stragglers.on_reply(time.monotonic() - started_s)
+        self._stragglers.on_reply(time.monotonic() - flight.sent_s)
         return reply
 
     async def _copy(self, entry: _InFlight) -> None:
         try:
-            reply = await self._complete(entry.request, entry.body)
+            reply = await self._complete(entry.request, entry.body, entry.flight.given_s)
         except JudgeError:
             return  # the original is still under way
         except Exception as error:  # noqa: BLE001 - as above
@@ -189,7 +203,7 @@ class Sender:
             # Ends the wait for the original; `_watched` then finds the reply.
             entry.task.cancel()
 
-    async def _complete(self, request: Request, body: bytes) -> Reply:
+    async def _complete(self, request: Request, body: bytes, given_s: float) -> Reply:
         """One completion, without the parameters that the model is known to refuse.
 
         The store's key stays that of the asking, so that a rerun finds the reply at once, and that
@@ -203,7 +217,7 @@ class Sender:
             plain = _leave_out(plain, parameter, left_out)
         while True:
             try:
-                reply = await self._client.complete(plain, timeout_s=request.timeout_s, asked=body)
+                reply = await self._client.complete(plain, timeout_s=given_s, asked=body)
             except ParameterRefusedError as error:
                 n_left_out = len(left_out)
                 plain = _leave_out(plain, error.parameter, left_out)
@@ -216,13 +230,13 @@ class Sender:
                 return replace(reply, refused=tuple(left_out)) if left_out else reply
 
     def _give_up_or_go_on(
-        self, request: Request, error: JudgeUnavailableError, trouble: _Trouble
+        self, error: JudgeUnavailableError, trouble: _Trouble, flight: Flight, *, model: str
     ) -> None:
         """After a failure: is it this request, an outage that may pass, or the end?"""
         now_s, last_success_s = time.monotonic(), self._last_success_s
-        trouble.add(error, now_s, last_success_s)
+        trouble.add(error, flight, now_s, last_success_s)
         n_attempts = self._config.n_attempts
-        is_too_long = now_s - trouble.started_s > self._config.patience_s
+        is_too_long = now_s - trouble.started_s - trouble.timed_out_s > self._config.patience_s
         # A batch that ended without a reply is no outage: those are waited for before it ends.
         is_batch_over = self._config.mode == "batch" and trouble.n_failed >= n_attempts
         if (
@@ -230,7 +244,8 @@ class Sender:
             or trouble.n_alone >= self._attempts()
             or (is_too_long and last_success_s >= trouble.since_s)
         ):
-            raise JudgeRequestError(f"gave up on this request: {error}") from error
+            advice = "; LMMS_CAPTIONS_JUDGE_TIMEOUT gives more time" if error.timed_out else ""
+            raise JudgeRequestError(f"gave up on this request: {error}{advice}") from error
         silent_s = now_s - max(trouble.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
         patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
@@ -239,7 +254,7 @@ class Sender:
                 f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: "
                 f"{error}"
             )
-            self.stop(request.model, stopped)
+            self.stop(model, stopped)
             raise stopped from error
 
     def _attempts(self) -> int:
@@ -278,20 +293,30 @@ class _Trouble:
     """When it first failed."""
     n_failures: int = 0
     n_failed: int = 0
-    """Failures, 429 excepted."""
+    """Failures, 429 excepted; one that took several times the time-out counts as so many."""
+    n_timeouts: int = 0
+    timed_out_s: float = 0.0
+    """Seconds that went by until it timed out."""
     n_alone: int = 0
     """Those of them before which others got through: it is the request, not the endpoint."""
     is_alone: bool = False
     """Whether others got through before the latest failure, of whatever kind."""
     latest_s: float = -inf
 
-    def add(self, error: JudgeUnavailableError, now_s: float, last_success_s: float) -> None:
+    def add(
+        self, error: JudgeUnavailableError, flight: Flight, now_s: float, last_success_s: float
+    ) -> None:
         """Count one more, given when any request was last answered."""
         self.n_failures += 1
+        n_times = 1
+        if error.timed_out:
+            self.n_timeouts += 1
+            self.timed_out_s += now_s - flight.sent_s
+            n_times = max(1, round((now_s - flight.sent_s) / flight.timeout_s))
         self.is_alone = last_success_s >= max(self.started_s, self.latest_s)
         if not error.rate_limited:
-            self.n_failed += 1
-            self.n_alone += self.is_alone
+            self.n_failed += n_times
+            self.n_alone += n_times * self.is_alone
         self.latest_s = now_s
 
 
@@ -301,6 +326,7 @@ class _InFlight:
 
     request: Request
     body: bytes
+    flight: Flight
     latest_s: float
     """When it, or its latest copy, was sent."""
     task: asyncio.Task[object] | None

@@ -1,0 +1,219 @@
+"""The number in flight: it grows where that gains something, and no queue makes it time out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import EngineFactory, ServerFactory
+from lmms_eval_captions.judges.load import MOST_TIME, Flight, Load
+from lmms_eval_captions.judges.request import Request
+from queues import MOST, SERVERS, Server, Unlimited, simulate, violations
+
+KIND, TIMEOUT_S = "vdc_answer:1", 120.0
+
+
+def flight(n: int, *, sent_s: float = 0.0, kind: str = KIND, given_s: float = TIMEOUT_S) -> Flight:
+    """A request that was sent with so many in flight."""
+    return Flight(kind, TIMEOUT_S, given_s, sent_s, n)
+
+
+def climb(load: Load, latencies_s: dict[int, float], *, kind: str = KIND) -> None:
+    """Replies to ten requests at each of some numbers in flight, ten seconds apart."""
+    for step, (n, latency_s) in enumerate(latencies_s.items(), 1):
+        for _ in range(10):
+            sent_s = 10.0 * step
+            load.on_reply(flight(n, sent_s=sent_s, kind=kind), sent_s + latency_s)
+
+
+def test_it_starts_small_and_grows_fourfold_each_round_trip() -> None:
+    """A fast endpoint has all in flight after three round trips."""
+    load = Load(256)
+    seen = [load.limit]
+    while load.limit < 256:
+        load.on_reply(flight(load.limit), 0.2)
+        seen.append(load.limit)
+    assert seen == [4, 16, 64, 256]
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "expected"),
+    [
+        pytest.param(1.0, 16, id="fourfold, a queue would take 4 s"),
+        pytest.param(20.0, 12, id="threefold, a queue would take 60 s"),
+        pytest.param(50.0, 5, id="by a quarter, a queue would take 63 s"),
+        pytest.param(70.0, 4, id="not at all, half of the time is gone"),
+    ],
+)
+def test_growth_is_bounded_by_what_a_queue_would_take(latency_s: float, expected: int) -> None:
+    """Were the server to answer one after the other, what is let in would still be in time."""
+    load = Load(64)
+    load.on_reply(flight(4), latency_s)
+    assert load.limit == expected
+
+
+def test_latency_that_grows_with_the_number_in_flight_is_a_queue() -> None:
+    """Four times as many took four times as long: it goes back to where that began."""
+    load = Load(64)
+    climb(load, {4: 2.0, 8: 4.0, 16: 8.0})
+    assert load.limit == 6
+
+
+def test_latency_that_does_not_grow_is_none() -> None:
+    """A server that takes everything is sent everything."""
+    load = Load(64)
+    climb(load, {4: 2.0, 16: 2.1, 64: 2.0})
+    assert load.limit == 64
+
+
+def test_latency_that_grows_less_than_the_number_gains_something() -> None:
+    """A batching server is slower with more in flight, and answers more a second all the same."""
+    load = Load(64)
+    climb(load, {4: 2.0, 16: 4.0, 64: 8.0})
+    assert load.limit == 64
+
+
+def test_kinds_of_requests_are_not_compared() -> None:
+    """Second steps that take longer, and come when more is in flight, are no queue."""
+    load = Load(64)
+    climb(load, {4: 2.0})
+    climb(load, {16: 8.0, 64: 8.0}, kind="vdc_match:1")
+    assert load.limit == 64
+
+
+def test_a_number_that_was_found_is_kept_and_tried_higher_later() -> None:
+    """Ten seconds and twenty latencies on, it doubles; where that is a queue again it goes back."""
+    load = Load(64)
+    climb(load, {4: 0.5, 8: 1.0})
+    found, start_s = load.limit, 21.0
+    load.on_reply(flight(found, sent_s=start_s + 1.0), start_s + 1.5)
+    assert load.limit == found == 6
+    now_s = start_s + 45.0
+    for _ in range(20):
+        load.on_reply(flight(found, sent_s=now_s), now_s + 0.5)
+    assert load.limit == 2 * found
+    for _ in range(20):
+        load.on_reply(flight(2 * found, sent_s=now_s + 1.0), now_s + 2.0)
+    assert load.limit < 2 * found
+
+
+def test_a_timeout_halves_the_number_once() -> None:
+    """Of those that were sent at the same time, the first to time out alone lowers it."""
+    load = Load(64, start=64)
+    for _ in range(10):
+        load.on_timeout(flight(64), 120.0)
+    assert load.limit == 32
+    load.on_timeout(flight(32, sent_s=121.0), 241.0)
+    assert load.limit == 16
+
+
+def test_timeouts_leave_four_in_flight_unless_they_had_all_the_time() -> None:
+    """Four that are answered in turn, each in time, are answered in four times it."""
+    load = Load(64)
+    load.on_timeout(flight(4), 120.0)
+    assert load.limit == 4
+    load.on_timeout(flight(4, sent_s=200.0, given_s=MOST_TIME * TIMEOUT_S), 680.0)
+    assert load.limit == 2
+
+
+def test_a_request_that_timed_out_is_given_more_time() -> None:
+    """Twice, then four times the time-out, and no more."""
+    load = Load(64)
+    assert [load.time_for(KIND, TIMEOUT_S, n) / TIMEOUT_S for n in range(5)] == [1, 2, 4, 4, 4]
+
+
+def test_a_request_of_a_fast_kind_is_not() -> None:
+    """Where replies take a second, one that did not come in 120 was lost."""
+    load = Load(64)
+    load.on_reply(flight(4), 1.0)
+    assert load.time_for(KIND, TIMEOUT_S, 2) == TIMEOUT_S
+
+
+def test_requests_of_a_slow_kind_are_given_more_time_at_once() -> None:
+    """Where replies take 100 of 120 seconds, the next have 200; those of another kind 120."""
+    load = Load(64)
+    load.on_reply(flight(4), 100.0)
+    assert load.time_for(KIND, TIMEOUT_S, 0) == 200.0
+    assert load.time_for("vdc_match:1", TIMEOUT_S, 0) == TIMEOUT_S
+
+
+@given(
+    st.integers(1, 300),
+    st.lists(
+        st.tuples(st.booleans(), st.integers(1, 300), st.floats(0.0, 1e5), st.floats(0.0, 1e4))
+    ),
+)
+def test_the_number_stays_in_bounds(
+    most: int, events: list[tuple[bool, int, float, float]]
+) -> None:
+    """Whatever comes, in whatever order, at least one request may be in flight."""
+    load = Load(most)
+    for is_answered, n, sent_s, latency_s in events:
+        tell = load.on_reply if is_answered else load.on_timeout
+        tell(flight(n, sent_s=sent_s), sent_s + latency_s)
+        assert 1 <= load.limit <= most
+        assert TIMEOUT_S <= load.time_for(KIND, TIMEOUT_S, 1) <= MOST_TIME * TIMEOUT_S
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+def test_simulated_servers_are_made_full_use_of(server: Server, seed: int) -> None:
+    """In seconds what ``benchmarks/queues.py`` measures."""
+    n = 6000 if server.slots >= MOST else 300
+    found, unlimited = (simulate(server, make, n=n, seed=seed) for make in (Load, Unlimited))
+    assert violations(server, found, unlimited, n) == []
+    assert found.n_lost == 0
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_a_server_with_few_slots_answers_all(
+    serve: ServerFactory, make_engine: EngineFactory, slots: int
+) -> None:
+    """With 64 allowed in flight, of which all but a few would time out, hardly any does."""
+    server = serve(latency_s=0.05, slots=slots)
+    engine = make_engine(server.url, concurrency=64)
+    [*asked] = engine.submit([_chain(index, timeout_s=1.0) for index in range(40 * slots)]).result()
+    assert all(one.reason is None for one in asked)
+    assert server.counts.n_late <= 2 * slots
+    assert server.counts.n_requests <= 42 * slots
+
+
+def test_replies_that_need_more_than_the_timeout_come_all_the_same(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A judge that takes one and a half times its time is waited for, and later ones at once."""
+    server = serve(latency_s=0.6)
+    engine = make_engine(server.url, concurrency=4)
+    [*asked] = engine.submit([_chain(index, timeout_s=0.4) for index in range(16)]).result()
+    assert all(one.reason is None for one in asked)
+    assert server.counts.n_late == 4
+
+
+def test_a_server_that_never_answers_is_given_up_on(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """After one, two and four times the time-out, which is seven."""
+    server = serve(latency_s=30.0)
+    engine = make_engine(server.url)
+    [asked] = engine.submit([_chain(0, timeout_s=0.1)]).result(20.0)
+    assert "no reply to any request" in (asked.reason or "")
+    assert "within 0.4 s" in (asked.reason or "")
+    assert server.counts.n_requests == 3
+
+
+def _chain(index: int, *, timeout_s: float) -> object:
+    request = Request(
+        protocol=KIND,
+        model="judge",
+        messages=[{"role": "user", "content": f"question {index}"}],
+        params={"temperature": 0.0, "max_tokens": 8},
+        seed=0,
+        timeout_s=timeout_s,
+        stand_in=lambda: "",
+    )
+
+    async def chain(ask: object) -> object:
+        return await ask(request, lambda reply: reply.text or None)  # type: ignore[operator]
+
+    return chain
