@@ -30,6 +30,7 @@ from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import EngineConfig
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.load import Flight
 from lmms_eval_captions.judges.redaction import redactor, scrub
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sender import Sender, _InFlight
@@ -231,10 +232,11 @@ def test_an_error_of_a_second_copy_is_logged_without_the_key(
         EngineConfig(urls=(URL,), store=tmp_path, api_key=KEY),
         cast("Callable[[], Client]", Broken),
         meter=Mock(),
-        pacing=Mock(),
+        load=Mock(),
         places=Mock(),
     )
     request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
-    asyncio.run(sender._copy(_InFlight(request, b"{}", latest_s=0.0, task=None)))
+    flight = Flight("test:1", 1.0, 1.0, sent_s=0.0, n_in_flight=1)
+    asyncio.run(sender._copy(_InFlight(request, b"{}", flight, latest_s=0.0, task=None)))
     assert any("a second copy of a request failed" in line for line in logged)
     assert not traces("".join(logged).encode())
