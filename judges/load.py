@@ -8,14 +8,15 @@ in flight / latency). The number then goes back to where that begins, the *knee*
 higher again after a while. Latencies of one kind of request are compared with each other alone: a
 long reply takes longer than a short one, whatever else is in flight.
 
-A request that times out halves the number, and is given more time when it is sent again.
+A request that times out takes one from the number, so that it halves where most do, and is given
+more time when it is sent again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, exp, floor, inf, log, sqrt
 from typing import Final
 
 MOST_TIME: Final = 4.0
@@ -27,16 +28,22 @@ _GROWTH: Final = 4.0
 _PROBE: Final = 2.0
 """Growth where a queue was found before."""
 _IN_TIME: Final = 0.5
-"""Share of the time-out that a server which only queues may take after growth."""
+"""Share of the time-out that a server which only queues may take after growth, for the slowest of
+the latest replies: the first to come are the short ones."""
 _SLOW_GROWTH: Final = 1.25
-"""Growth where replies take longer than that, but no longer than half the time they are given."""
+"""Growth where replies take longer than that, but little more than half the time they are given."""
+_NOT_LATE: Final = 0.6
+"""Share of the time given that the slowest of the latest replies may have taken for this."""
 _ROOM: Final = 2.0
 """Times the latest latencies that requests of a kind are given at least."""
 _N_KNOWN: Final = 32
-"""Latencies of a kind that tell how much time it needs."""
-_N_COMPARED: Final = 128
+"""Latencies of a kind that tell how much time it needs, and of all that tell whether to grow."""
+_LEVELS: Final = 2.0
+"""Levels that the numbers in flight are sorted into, to each doubling."""
+_N_LEVEL: Final = 32
+"""Replies of a kind at a level that count, about: older ones fade."""
 _N_NEEDED: Final = 12
-"""Replies that are compared at most, and at least."""
+"""Replies that are compared at least."""
 _LOOK_EVERY: Final = 8
 """Replies after which those that are known are compared anew."""
 _RANGE: Final = 4.0
@@ -72,15 +79,25 @@ class Flight:
     """Requests in flight then, itself included, >= 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """One reply."""
+@dataclass(slots=True)
+class _Level:
+    """Replies of one kind at about one number in flight."""
 
-    kind: str
-    log_n: float
-    """Logarithm of the number in flight when its request was sent, itself included."""
-    log_s: float
-    """Logarithm of its latency in seconds."""
+    weight: float = 0.0
+    log_n: float = 0.0
+    """Mean logarithm of the number in flight."""
+    log_s: float = 0.0
+    """Mean logarithm of the latency in seconds."""
+    variance: float = 0.0
+    """Of that logarithm."""
+
+    def add(self, log_n: float, log_s: float) -> None:
+        """One more reply."""
+        self.weight = min(self.weight + 1.0, _N_LEVEL)
+        off = log_s - self.log_s
+        self.log_n += (log_n - self.log_n) / self.weight
+        self.log_s += off / self.weight
+        self.variance += (off * (log_s - self.log_s) - self.variance) / self.weight
 
 
 class Load:
@@ -94,12 +111,19 @@ class Load:
     def __init__(self, most: int, *, start: int | None = None) -> None:
         self._most = most
         self._limit = min(most, start or _START)
+        self._room = float(self._limit)
+        """The limit with what growth has gathered towards the next."""
         self._known: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_N_KNOWN))
         """Kind to the latest latencies in seconds."""
-        self._compared: deque[_Compared] = deque(maxlen=_N_COMPARED)
+        self._shares: deque[tuple[float, float]] = deque(maxlen=_N_KNOWN)
+        """Latencies of the latest replies, as shares of the time-out and of the time given."""
+        self._levels: defaultdict[str, defaultdict[int, _Level]] = defaultdict(
+            lambda: defaultdict(_Level)
+        )
+        """Kind to the replies at each level of the number in flight."""
         self._n_replies = 0
         self._since_s = -inf
-        """When the number was last lowered: what was sent before tells nothing about it."""
+        """When a queue was last found: what was sent before tells nothing about the number now."""
         self._held_until_s = -inf
         self._hold_s = 0.0
         """How long a number is kept; 0 until a queue was found."""
@@ -133,80 +157,95 @@ class Load:
         self._known[flight.kind].append(latency_s)
         if flight.sent_s < self._since_s:
             return
+        self._shares.append((latency_s / flight.timeout_s, latency_s / flight.given_s))
         self._n_replies += 1
-        self._compared.append(_Compared(flight.kind, log(flight.n_in_flight), log(latency_s)))
+        log_n = log(flight.n_in_flight)
+        self._levels[flight.kind][_level_of(log_n)].add(log_n, log(latency_s))
         if self._n_replies % _LOOK_EVERY == 0:
-            self._look_for_queue(now_s)
+            self._look_for_queue(log_n, now_s)
         if self._limit < self._most and now_s >= self._held_until_s:
-            self._grow(flight, latency_s)
+            self._grow(flight.n_in_flight)
 
     def on_timeout(self, flight: Flight, now_s: float) -> None:
         """One request was not answered in time."""
         if not self._is_fast(flight.kind, flight.timeout_s):
             # It would have taken longer still: the next ones of its kind are given more at once.
             self._known[flight.kind].append(now_s - flight.sent_s)
-        if flight.sent_s >= self._since_s:
-            # Four that are answered in turn, each in time, are answered in four times it.
-            least = 1 if flight.given_s >= MOST_TIME * flight.timeout_s else _START
-            self._lower(max(least, flight.n_in_flight // 2), now_s)
+        # Four that are answered in turn, each in time, are answered in four times it.
+        least = 1 if flight.given_s >= MOST_TIME * flight.timeout_s else _START
+        if self._room > least:
+            self._set_room(max(least, self._room * (1.0 - 1.0 / flight.n_in_flight)))
 
     def _is_fast(self, kind: str, timeout_s: float) -> bool:
         """Whether what is not answered in time must have been lost."""
         latencies_s = self._known[kind]
         return bool(latencies_s) and max(latencies_s) < timeout_s / 4
 
-    def _grow(self, flight: Flight, latency_s: float) -> None:
-        factor = min(_PROBE if self._hold_s else _GROWTH, _IN_TIME * flight.timeout_s / latency_s)
-        if latency_s <= flight.given_s / _ROOM:
+    def _grow(self, n_in_flight: int) -> None:
+        """Let in more, after a reply to a request that was sent with so many in flight."""
+        of_timeout, of_given = map(max, zip(*self._shares, strict=True))
+        factor = min(_PROBE if self._hold_s else _GROWTH, _IN_TIME / of_timeout)
+        if of_given <= _NOT_LATE:
             factor = max(factor, _SLOW_GROWTH)
-        if factor > 1.0:
-            grown = max(int(factor * flight.n_in_flight), flight.n_in_flight + 1)
-            self._limit = min(self._most, max(self._limit, grown))
+        # Each of the replies of a round trip adds its part: not the first to come decides.
+        grown = min(self._room + max(0.0, factor - 1.0), factor * max(_START, n_in_flight))
+        self._set_room(max(self._room, grown))
 
-    def _look_for_queue(self, now_s: float) -> None:
-        """Go back to the knee where the latest replies show one."""
-        largest = max(reply.log_n for reply in self._compared)
-        replies = [reply for reply in self._compared if reply.log_n >= largest - log(_RANGE)]
-        found = _slope(replies)
+    def _look_for_queue(self, log_n: float, now_s: float) -> None:
+        """Go back to the knee where there is one somewhat below the number in flight."""
+        levels = range(_level_of(log_n - log(_RANGE)), _level_of(log_n) + 1)
+        groups = [
+            [known[level] for level in levels if level in known] for known in self._levels.values()
+        ]
+        found = _slope(groups)
         if found is None:
             return
         slope, error = found
         if slope < _QUEUE or slope - 1.64 * error < _SURELY:
             return
         # Up to the knee latency stays as it is, beyond it grows like the number in flight.
-        smallest = min(reply.log_n for reply in replies)
-        knee = smallest + max(0.0, 1.0 - slope) * (largest - smallest)
-        longest_s = exp(max(reply.log_s for reply in replies))
+        smallest = min(level.log_n for group in groups for level in group)
+        knee = smallest + max(0.0, 1.0 - slope) * (log_n - smallest)
+        longest_s = exp(max(level.log_s for group in groups for level in group))
         least_s = max(_HOLD_S, _HOLD_LATENCIES * longest_s)
         self._hold_s = min(_MOST_HOLD_S, max(least_s, 2.0 * self._hold_s))
         self._held_until_s = now_s + self._hold_s
-        self._lower(ceil(_MARGIN * exp(knee)), now_s)
-
-    def _lower(self, limit: int, now_s: float) -> None:
-        self._limit = max(1, min(self._limit, limit))
+        self._set_room(min(self._room, max(_START, ceil(_MARGIN * exp(knee)))))
         self._since_s = now_s
-        self._compared.clear()
+        self._shares.clear()
+        for known in self._levels.values():
+            for level in [level for level in known if level > _level_of(log(self._room))]:
+                del known[level]
+
+    def _set_room(self, room: float) -> None:
+        self._room = min(float(self._most), room)
+        self._limit = max(1, int(self._room))
 
 
-def _slope(replies: list[_Compared]) -> tuple[float, float] | None:
+def _level_of(log_n: float) -> int:
+    return floor(_LEVELS * log_n / log(2.0) + 1e-9)
+
+
+def _slope(groups: list[list[_Level]]) -> tuple[float, float] | None:
     """Growth of log latency with log number in flight within kinds, and its standard error.
 
     Least squares with a mean for each kind; ``None`` where the numbers hardly differ.
     """
-    by_kind: defaultdict[str, list[_Compared]] = defaultdict(list)
-    for reply in replies:
-        by_kind[reply.kind].append(reply)
-    n_free = len(replies) - len(by_kind) - 1
-    if len(replies) < _N_NEEDED or n_free < 1:
+    n = sum(level.weight for group in groups for level in group)
+    n_free = n - sum(map(bool, groups)) - 1
+    if n < _N_NEEDED or n_free < 1:
         return None
     xx = xy = yy = 0.0
-    for group in by_kind.values():
-        mean_n = sum(reply.log_n for reply in group) / len(group)
-        mean_s = sum(reply.log_s for reply in group) / len(group)
-        for reply in group:
-            x, y = reply.log_n - mean_n, reply.log_s - mean_s
-            xx, xy, yy = xx + x * x, xy + x * y, yy + y * y
-    if xx < len(replies) * _LEAST_SPREAD**2:
+    for group in groups:
+        weight = sum(level.weight for level in group) or 1.0
+        mean_n = sum(level.weight * level.log_n for level in group) / weight
+        mean_s = sum(level.weight * level.log_s for level in group) / weight
+        for level in group:
+            x, y = level.log_n - mean_n, level.log_s - mean_s
+            xx += level.weight * x * x
+            xy += level.weight * x * y
+            yy += level.weight * (y * y + level.variance)
+    if xx < n * _LEAST_SPREAD**2:
         return None
     slope = xy / xx
     return slope, sqrt(max(0.0, yy - slope * xy) / n_free / xx)

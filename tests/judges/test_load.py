@@ -32,24 +32,30 @@ def test_it_starts_small_and_grows_fourfold_each_round_trip() -> None:
     load = Load(256)
     seen = [load.limit]
     while load.limit < 256:
-        load.on_reply(flight(load.limit), 0.2)
+        sent = [flight(load.limit)] * load.limit
+        for one in sent:
+            load.on_reply(one, 0.2)
         seen.append(load.limit)
     assert seen == [4, 16, 64, 256]
 
 
 @pytest.mark.parametrize(
-    ("latency_s", "expected"),
+    ("latencies_s", "expected"),
     [
-        pytest.param(1.0, 16, id="fourfold, a queue would take 4 s"),
-        pytest.param(20.0, 12, id="threefold, a queue would take 60 s"),
-        pytest.param(50.0, 5, id="by a quarter, a queue would take 63 s"),
-        pytest.param(70.0, 4, id="not at all, half of the time is gone"),
+        pytest.param((1.0,) * 4, 16, id="fourfold, a queue would take 4 s"),
+        pytest.param((20.0,) * 4, 12, id="threefold, a queue would take 60 s"),
+        pytest.param((50.0,) * 4, 5, id="by a quarter, a queue would take 63 s"),
+        pytest.param((80.0,) * 4, 4, id="not at all, two thirds of the time are gone"),
+        pytest.param((1.0, 1.0, 20.0, 20.0), 12, id="the first to come are the short ones"),
     ],
 )
-def test_growth_is_bounded_by_what_a_queue_would_take(latency_s: float, expected: int) -> None:
+def test_growth_is_bounded_by_what_a_queue_would_take(
+    latencies_s: tuple[float, ...], expected: int
+) -> None:
     """Were the server to answer one after the other, what is let in would still be in time."""
     load = Load(64)
-    load.on_reply(flight(4), latency_s)
+    for latency_s in latencies_s:
+        load.on_reply(flight(4), latency_s)
     assert load.limit == expected
 
 
@@ -93,19 +99,19 @@ def test_a_number_that_was_found_is_kept_and_tried_higher_later() -> None:
     for _ in range(20):
         load.on_reply(flight(found, sent_s=now_s), now_s + 0.5)
     assert load.limit == 2 * found
-    for _ in range(20):
-        load.on_reply(flight(2 * found, sent_s=now_s + 1.0), now_s + 2.0)
-    assert load.limit < 2 * found
+    for factor in (2, 4):
+        for _ in range(20):
+            load.on_reply(flight(factor * found, sent_s=now_s + 1.0), now_s + 1.0 + 0.5 * factor)
+    assert load.limit <= 2 * found
 
 
-def test_a_timeout_halves_the_number_once() -> None:
-    """Of those that were sent at the same time, the first to time out alone lowers it."""
+@pytest.mark.parametrize(("n_late", "expected"), [(1, 63), (32, 38), (64, 23)])
+def test_a_timeout_takes_one_away(n_late: int, expected: int) -> None:
+    """One by chance changes little; where half or all time out, about half or two thirds go."""
     load = Load(64, start=64)
-    for _ in range(10):
+    for _ in range(n_late):
         load.on_timeout(flight(64), 120.0)
-    assert load.limit == 32
-    load.on_timeout(flight(32, sent_s=121.0), 241.0)
-    assert load.limit == 16
+    assert load.limit == expected
 
 
 def test_timeouts_leave_four_in_flight_unless_they_had_all_the_time() -> None:
@@ -114,7 +120,7 @@ def test_timeouts_leave_four_in_flight_unless_they_had_all_the_time() -> None:
     load.on_timeout(flight(4), 120.0)
     assert load.limit == 4
     load.on_timeout(flight(4, sent_s=200.0, given_s=MOST_TIME * TIMEOUT_S), 680.0)
-    assert load.limit == 2
+    assert load.limit == 3
 
 
 def test_a_request_that_timed_out_is_given_more_time() -> None:
@@ -163,7 +169,6 @@ def test_simulated_servers_are_made_full_use_of(server: Server, seed: int) -> No
     n = 6000 if server.slots >= MOST else 300
     found, unlimited = (simulate(server, make, n=n, seed=seed) for make in (Load, Unlimited))
     assert violations(server, found, unlimited, n) == []
-    assert found.n_lost == 0
 
 
 @pytest.mark.parametrize("slots", [1, 4])
