@@ -389,15 +389,15 @@ def _log_resent(engine: Engine, folder: Path) -> None:
         with (folder / "resent").open("ab", buffering=0) as stream:
             stream.write(identity)
 
-    async def noted(request: Request, body: bytes) -> Reply:
+    async def noted(request: Request, body: bytes, given_s: float) -> Reply:
         identity = identity_of(body)
         if identity in under_way:
             log(identity)
         under_way.add(identity)
         try:
-            return await complete(request, body)
+            return await complete(request, body, given_s)
         except JudgeUnavailableError as error:
-            if " within " in str(error):
+            if error.timed_out:
                 log(identity)
             raise
         finally:
