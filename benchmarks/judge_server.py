@@ -19,7 +19,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -91,12 +91,24 @@ class Counts:
         return {**counts, "n_distinct": len(self.answered)}
 
 
+AS_ASKED = "the one asked for"
+NO_MODEL = "no such field"
+
+
 @dataclass(frozen=True, slots=True)
 class Say:
     """An answer as it is to be given."""
 
     text: str
     finish_reason: str = "stop"
+    model: object = AS_ASKED
+    """What stands as its ``model``."""
+
+    def model_fields(self, payload: Mapping[str, Any]) -> dict[str, object]:
+        """What a completion says of its model."""
+        if self.model is NO_MODEL:
+            return {}
+        return {"model": payload["model"] if self.model is AS_ASKED else self.model}
 
 
 Script = Callable[[dict[str, Any]], "Say | str"]
@@ -303,14 +315,17 @@ class JudgeServer:
     def _answer(self, connection: _Connection, body: bytes, digest: bytes, say: Say) -> None:
         self.counts.n_answered += 1
         self.counts.answered.add(digest)
-        connection.send(200, self._completion(body, say.text, say.finish_reason))
+        connection.send(200, self._completion(body, say))
 
-    def _completion(self, body: bytes, text: str, reason: str = "stop") -> str:
+    def _completion(self, body: bytes, say: Say) -> str:
+        text = say.text
         choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
         if self.behaviour.logprobs in ("whole", "digits") and b'"logprobs":true' in body:
             choice["logprobs"] = {"content": logprobs_of(text, self.behaviour.logprobs)}
         usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4 + 1}
-        return json.dumps({"choices": [{**choice, "finish_reason": reason}], "usage": usage})
+        choices = [{**choice, "finish_reason": say.finish_reason}]
+        named = say.model_fields(json.loads(body))
+        return json.dumps({**named, "choices": choices, "usage": usage})
 
     def _later(self, connection: _Connection, act: Callable[[], None]) -> None:
         counts, behaviour = self.counts, self.behaviour
@@ -363,7 +378,7 @@ class JudgeServer:
         elif fault == "drop":
             connection.drop()
         elif fault == "cut":
-            connection.send(200, self._completion(body, "cut"), cut=True)
+            connection.send(200, self._completion(body, Say("cut")), cut=True)
         elif fault == "garbage":
             connection.send(200, "<html>bad gateway</html>")
         else:
@@ -372,7 +387,7 @@ class JudgeServer:
             text = texts.get(fault, "{'pred': 'yes', 'sco")
             self.counts.n_answered += 1
             self._later(
-                connection, lambda: connection.send(200, self._completion(body, text, reason))
+                connection, lambda: connection.send(200, self._completion(body, Say(text, reason)))
             )
 
     def _send_429(self, connection: _Connection) -> None:

@@ -1,0 +1,136 @@
+"""Which names are the same model, and what is said where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.model_names import check_name, is_same_model, is_same_name
+from lmms_eval_captions.judges.request import Reply
+
+URLS = ("http://127.0.0.1:8000/v1", "http://me:S3CRET@127.0.0.1:8001/v1")
+
+SAME = [
+    ("gpt-4o", "GPT-4o"),
+    ("X", "meta-llama/X"),
+    ("gemini-2.0-flash", "models/gemini-2.0-flash"),
+    ("llama-v3p1-8b", "accounts/fireworks/models/llama-v3p1-8b"),
+    ("google/gemini-2.0-flash", "models/google/gemini-2.0-flash"),
+]
+"""Names that are equal."""
+DATED = [
+    ("gpt-4o", "gpt-4o-2024-08-06"),
+    ("openai/gpt-4o", "gpt-4o-2024-08-06"),
+    ("gpt-4", "gpt-4-0613"),
+    ("gpt-3.5-turbo", "gpt-3.5-turbo-0125"),
+    ("claude-3-5-sonnet", "claude-3-5-sonnet-20240620"),
+    ("claude-3-5-sonnet", "claude-3-5-sonnet@20240620"),
+    ("claude-3-5-sonnet-20240620", "claude-3-5-sonnet@20240620"),
+    ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20240620"),
+    ("gemini-2.5-flash-preview", "gemini-2.5-flash-preview-05-20"),
+    ("gemini-2.0-flash", "models/gemini-2.0-flash-001"),
+    ("chatgpt-4o", "chatgpt-4o-latest"),
+    ("llama3.1:latest", "llama3.1"),
+]
+"""Names of which one has a version."""
+OTHER = [
+    ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13"),
+    ("gpt-4o-2024-08-06", "SmolLM2-135M-Instruct.Q8_0.gguf"),
+    ("gpt-4o", "gpt-4o-mini"),
+    ("gpt-4o", "gpt-4o-mini-2024-07-18"),
+    ("gpt-4", "gpt-4-1106-preview"),
+    ("gemini-2.0-flash-001", "gemini-2.0-flash-002"),
+    ("meta-llama/X", "unsloth/X"),
+    ("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct"),
+    ("Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct-GGUF"),
+    ("llama-3.1", "llama-3"),
+    ("mistral-large", "mistral-large-2411"),  # no month has the number 24
+    ("m", "m-20241301"),
+    ("judge", "judge-2024-08-06|unscored:0/9"),
+    ("judge", "a line\nof/judge"),
+    ("judge", "/"),
+    ("judge", "-2024-08-06"),
+]
+"""Names of different models."""
+names = st.text("abAB09-/@:.|, \nß", max_size=12)
+
+
+@pytest.mark.parametrize(("asked", "served"), [*SAME, *DATED])
+def test_names_of_the_same_model_are_the_same_both_ways(asked: str, served: str) -> None:
+    """Case, an organisation and a version on one side make no other model."""
+    assert is_same_model(asked, served)
+    assert is_same_model(served, asked)
+    assert is_same_name(asked, served) == ((asked, served) in SAME)
+
+
+@pytest.mark.parametrize(("asked", "served"), OTHER)
+def test_names_of_different_models_are_different_both_ways(asked: str, served: str) -> None:
+    """Another size, another organisation, another version are other models."""
+    assert not is_same_model(asked, served)
+    assert not is_same_model(served, asked)
+
+
+@given(names, names)
+def test_whether_names_are_the_same_does_not_depend_on_their_order(one: str, other: str) -> None:
+    """Every name is its own model, and what is equal is the same model."""
+    assert is_same_model(one, one)
+    assert is_same_model(one, other) == is_same_model(other, one)
+    assert is_same_model(one, other) or not is_same_name(one, other)
+
+
+@given(names, names)
+def test_a_name_that_is_kept_can_stand_in_a_signature(asked: str, served: str) -> None:
+    """Whatever a server says: no other field of the signature, and no line, can be made of it."""
+    try:
+        reply = check_name(Reply("", model=served), asked, alias=None, urls=URLS)
+    except JudgeStoppedError:
+        return
+    if reply.model is not None:
+        assert not {"|", ",", "\n", " "} & set(reply.model)
+
+
+@pytest.mark.parametrize(
+    ("served", "alias", "kept"),
+    [
+        pytest.param(None, None, None, id="no name"),
+        pytest.param("org/Judge", None, None, id="the name asked for"),
+        pytest.param("judge-0613", None, "judge-0613", id="a version of it"),
+        pytest.param("tiny.gguf", "tiny.gguf", None, id="the alias"),
+        pytest.param("tiny.gguf-001", "tiny.gguf", "tiny.gguf-001", id="a version of the alias"),
+        pytest.param("judge", "tiny.gguf", "judge", id="its own name in spite of an alias"),
+    ],
+)
+def test_a_name_is_kept_where_it_says_more_than_what_was_expected(
+    served: str | None, alias: str | None, kept: str | None
+) -> None:
+    """The rest of the reply stays as it is."""
+    reply = check_name(Reply("yes", model=served), "judge", alias=alias, urls=URLS)
+    assert reply == Reply("yes", model=kept)
+
+
+def test_another_model_is_named_with_what_to_do() -> None:
+    """Both names, where they are from, and the settings of whoever asks."""
+    with pytest.raises(JudgeStoppedError) as judge:
+        check_name(Reply("", model="tiny.gguf"), "gpt-4o", alias=None, urls=URLS)
+    assert str(judge.value) == (
+        "the judge at http://127.0.0.1:8000/v1, http://127.0.0.1:8001/v1 answered as 'tiny.gguf' "
+        "where 'gpt-4o' was asked for: judging stopped, and that reply is not kept. If 'tiny.gguf' "
+        "is what you want, set LMMS_CAPTIONS_JUDGE to it; if it is another name of 'gpt-4o', set "
+        "LMMS_CAPTIONS_JUDGE_ALIAS to it, which the signature then says; else start 'gpt-4o' there"
+    )
+    with pytest.raises(JudgeStoppedError) as captioner:
+        check_name(
+            Reply("", model="x" * 9999), "seer", alias="eye", urls=URLS[:1], role="captioner"
+        )
+    words = str(captioner.value)
+    assert "judg" not in words.lower()
+    assert "(or 'eye', its alias)" in words
+    assert "set --model_args model to it" in words
+    assert "set --model_args alias to it" in words
+    assert len(words) < 1500
+    with pytest.raises(JudgeStoppedError, match="delete /cache/batches to submit"):
+        check_name(Reply("", model="x"), "y", alias=None, urls=URLS, batches=Path("/cache/batches"))
