@@ -205,6 +205,8 @@ class JudgeServer:
         self.keep_bodies = False
         self.script: Script | None = None
         """Decides request by request, in the place of ``reply``."""
+        self.models = json.dumps({"error": {"message": "no such path: /v1/models"}}), 404
+        """What a request for the list of models gets, and its status."""
         self._failed: Counter[bytes] = Counter()
         self._random = random.Random(0)
         self._tokens = 0.0
@@ -264,6 +266,9 @@ class JudgeServer:
             connection.send(200, "{}")
         elif method == "POST" and path.endswith("/chat/completions"):
             self._chat(connection, key, body)
+        elif method == "GET" and path.endswith("/models"):
+            text, status = self.models
+            connection.send(status, text)
         else:
             status = self.behaviour.connect_status if method == "CONNECT" else 404
             connection.send(status, json.dumps({"error": {"message": f"no such path: {path}"}}))

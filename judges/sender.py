@@ -178,6 +178,7 @@ class Sender:
 
     async def _copy(self, entry: _InFlight) -> None:
         try:
+            self._check(entry.request.model)
             reply = await self._complete(entry.request, entry.body)
         except JudgeError:
             return  # the original is still under way

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import EngineFactory, ServerFactory
+from judge_server import AS_ASKED, Say, last_text
+from lmms_eval_captions.judges import stragglers
+from lmms_eval_captions.judges.answers import read_completion
+from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.model_names import check_name, is_same_model, is_same_name
-from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.verdict import Asked
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, signatures_of_tasks
+from raw_server import completion
 
 URLS = ("http://127.0.0.1:8000/v1", "http://me:S3CRET@127.0.0.1:8001/v1")
 
@@ -134,3 +143,119 @@ def test_another_model_is_named_with_what_to_do() -> None:
     assert len(words) < 1500
     with pytest.raises(JudgeStoppedError, match="delete /cache/batches to submit"):
         check_name(Reply("", model="x"), "y", alias=None, urls=URLS, batches=Path("/cache/batches"))
+
+
+def test_an_alias_makes_another_key_and_none_leaves_it_as_it_always_was() -> None:
+    """Stores of before serve runs without an alias, byte for byte, and no others."""
+    request = Request(
+        protocol="vdc_answer:1",
+        model="gpt-4o-2024-08-06",
+        messages=[{"role": "user", "content": "A caption."}],
+        params={"temperature": 0.0, "max_tokens": 256},
+        seed=0,
+        timeout_s=120.0,
+        stand_in=lambda: "",
+    )
+    body = request.body(0)
+    assert request.key(body).hex() == "1223c77ba6fd2c26fa2ace14b2da505a"
+    assert len({request.key(body), request.key(body, "a"), request.key(body, "b")}) == 3
+
+
+@pytest.mark.parametrize("name", [None, "judge-0613", "Üñ"])
+def test_a_stored_reply_keeps_the_name_it_came_under(name: str | None) -> None:
+    """Only where there is one to keep: other lines are what they were before."""
+    line = Reply("yes", "stop", 1, 2, model=name).to_json()
+    assert Reply.from_json(line).model == name
+    assert (b"model" in line) == (name is not None)
+
+
+def test_a_stored_name_that_is_no_text_makes_no_reply() -> None:
+    """The line is passed over, and what it held is asked again."""
+    line = Reply("yes", "stop", 1, 2, model="x").to_json().replace(b'"x"', b"5")
+    with pytest.raises(ValueError, match="expected a stored reply"):
+        Reply.from_json(line)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        *((name, None) for name in (None, 5, True, [], {"id": "x"}, "", " \n", "the [key] itself")),
+        (" gpt-4o\n", "gpt-4o"),
+        ("x" * 20_000, "x" * 4096),
+    ],
+)
+def test_a_completion_says_its_model_in_words_or_not_at_all(sent: object, read: str | None) -> None:
+    """What is no name is none, and no name takes more room than a path has."""
+    reply = read_completion(completion("yes", model=sent), "http://127.0.0.1/v1", None)
+    assert reply.model == read
+    assert read_completion(completion("yes"), "http://127.0.0.1/v1", None).model is None
+
+
+def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:
+    """Whether a caption's replies came under one name or two."""
+    old, new = "judge-2024-05-13", "judge-2024-08-06"
+    fields = {"task": "t", "judge": "judge", "runs": 1, "protocol": 1, "n_questions": 2}
+    items: list[dict[str, object]] = [
+        {**fields, "n_unscored": 0, "n_empty": 0, "extras": extras}
+        for extras in ({"served": f"{old},{new}"}, {"served": old}, {})
+    ]
+    assert f"|served:{old},{new}|" in signature_of(items)
+    values = [f"a|judge:judge|served:{old},{new}", f"b|judge:judge|served:{new}", "c|judge:judge"]
+    assert signatures_of_tasks(values, [1, 1, 1], False) == f"judge:judge|served:{old},{new}"
+
+
+def test_another_model_that_answers_a_second_copy_ends_judging(
+    serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing more is asked, no further copy either; the first request times out in the end."""
+    monkeypatch.setattr(stragglers, "_LEAST_S", 0.3)
+    server = serve()
+    n_slow = 0
+
+    def answer(payload: dict[str, Any]) -> Say | str:
+        nonlocal n_slow
+        n_slow += last_text(payload) == "slow"
+        if last_text(payload) != "slow":
+            return Say("yes")
+        return "hang" if n_slow == 1 else Say("no", model="tiny.gguf")
+
+    server.script = answer
+    engine = make_engine(server.url)
+    assert all(
+        one.value for one in engine.submit([_chain(f"quick {n}") for n in range(80)]).result()
+    )
+    [slow] = engine.submit([_chain("slow", timeout_s=1.5)]).result()
+    [later] = engine.submit([_chain("later")]).result()
+    assert n_slow == 2
+    for asked in (slow, later):
+        assert "answered as 'tiny.gguf' where 'judge' was asked for" in str(asked.reason)
+    assert server.counts.n_requests == 82
+
+
+def test_another_model_stops_its_own_questions_alone(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A second judge at the same endpoint goes on."""
+    server = serve()
+    server.script = lambda payload: Say(
+        "yes", model="tiny" if payload["model"] == "big" else AS_ASKED
+    )
+    engine = make_engine(server.url)
+    [big, small] = engine.submit([_chain("a", model="big"), _chain("a", model="small")]).result()
+    assert (big.value, small.value) == (None, "yes")
+    [again] = engine.submit([_chain("b", model="small")]).result()
+    assert again.value == "yes"
+    assert again.usage.served == ()
+
+
+def _chain(text: str, *, model: str = "judge", timeout_s: float = 5.0) -> Chain[Asked[str]]:
+    request = Request(
+        protocol="test:1",
+        model=model,
+        messages=[{"role": "user", "content": text}],
+        params={"temperature": 0.0, "max_tokens": 8},
+        seed=0,
+        timeout_s=timeout_s,
+        stand_in=lambda: "",
+    )
+    return lambda ask: ask(request, lambda reply: reply.text)
