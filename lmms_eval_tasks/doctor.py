@@ -47,6 +47,8 @@ _FILES = (
     (MSVD_EVAL, "MSVD-Eval.json"),
 )
 """A file of each benchmark that tells whether it is there."""
+_TOKENS: Final = 32
+"""Of the answer to the question that the judge is asked."""
 _NAMES: Final = 20
 """Models of an endpoint that are shown."""
 _NAME: Final = 200
@@ -135,8 +137,11 @@ async def _say_hello(settings: Settings, model: str) -> str:
     """
     client = ChatClient(settings.urls, settings.api_key)
     messages = [{"role": "user", "content": "Reply with the word ready."}]
-    # No max_tokens: some models refuse it, and reasoning counts towards it.
-    body = json.dumps({"model": model, "messages": messages}).encode()
+    # No max_tokens: some models refuse it, and reasoning counts towards it. A server of one's own
+    # takes it, and a small model may write on until its context is full.
+    is_here = all(map(is_loopback, settings.urls))
+    bound = {"max_tokens": _TOKENS} if is_here else {}
+    body = json.dumps({"model": model, "messages": messages, **bound}).encode()
     try:
         reply = await client.complete(body, timeout_s=30.0)
     finally:
@@ -156,8 +161,9 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
     text = f"{where} lists {shown}{f' and {len(names) - _NAMES} more' * (len(names) > _NAMES)}"
     if settings.judge is None and is_loopback(url):
         return Finding("models", ok=True, text=text)
-    if any(is_same_model(name, judge) for name in names for judge in judges):
-        return Finding("models", ok=True, text=f"{text}; {judges[0]} is among them")
+    found = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
+    if found:
+        return Finding("models", ok=True, text=f"{text}; {' and '.join(found)} is among them")
     # A provider may take names that it does not list; some servers of one's own take any name.
     return Finding(
         "models",

@@ -25,6 +25,8 @@ J = TypeVar("J")
 SERVED: Final = "served"
 """Field of the signature: the names, separated by commas, under which the judge answered."""
 _SHOWN: Final = 5
+_MORE: Final = "..."
+"""Stands for names that are not shown."""
 
 
 def resolve(items: Iterable[Record]) -> list[Record]:
@@ -186,7 +188,10 @@ def _extras(items: Sequence[Record]) -> dict[str, str]:
 def _joined(name: str, values: Iterable[str]) -> str:
     """The values of a field of the signature as one."""
     if name == SERVED:
-        return ",".join(sorted({one for value in values for one in value.split(",")}))
+        names = {one for value in values for one in value.split(",")}
+        shown = sorted(names - {_MORE})
+        is_cut = _MORE in names or len(shown) > _SHOWN
+        return ",".join([*shown[:_SHOWN], *([_MORE] if is_cut else [])])
     return "+".join(values)
 
 

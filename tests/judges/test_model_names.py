@@ -204,6 +204,15 @@ def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:
     assert signatures_of_tasks(values, [1, 1, 1], False) == f"judge:judge|served:{old},{new}"
 
 
+def test_a_judge_of_very_many_names_does_not_fill_the_signature() -> None:
+    """The first ones are shown, and that there are more, of a group of tasks too."""
+    names = [f"org{n}/judge-0613" for n in range(7)]
+    values = [f"a|served:{','.join(names)}", f"b|served:{names[0]}"]
+    merged = signatures_of_tasks(values, [1, 1], False)
+    assert merged == f"served:{','.join(names[:5])},..."
+    assert signatures_of_tasks([f"c|{merged}", f"d|served:{names[1]}"], [1, 1], False) == merged
+
+
 def test_another_model_that_answers_a_second_copy_ends_judging(
     serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

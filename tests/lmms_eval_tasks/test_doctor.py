@@ -45,6 +45,7 @@ def _lists(server: JudgeServer, *names: object, status: int = 200) -> None:
 def test_the_models_of_a_server_are_listed(tmp_path: Path, serve: ServerFactory) -> None:
     """The judge is among them by any of its names, or it is not, which is a problem here."""
     server = serve(key="sk-secret-0123")
+    server.keep_bodies = True
     _lists(
         server, {"id": "org/Mine"}, {"id": "x.gguf", "aliases": ["tiny"]}, {"id": "sk-secret-0123"}
     )
@@ -59,6 +60,7 @@ def test_the_models_of_a_server_are_listed(tmp_path: Path, serve: ServerFactory)
     found = _about("models", settings)
     assert not found.ok
     assert found.text.endswith("; other is not among them")
+    assert server.bodies[-1]["max_tokens"] == 32, "a small model writes on and on"
     aliased = _settings(
         tmp_path, LMMS_CAPTIONS_JUDGE="other", LMMS_CAPTIONS_JUDGE_ALIAS="tiny", **key
     )
