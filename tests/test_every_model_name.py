@@ -8,9 +8,11 @@ is right; a version of the same name is kept and shown; a reply without a name c
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -302,3 +304,24 @@ def test_a_version_of_the_judge_in_a_batch_is_shown(
             assert _names_in(items) == ["served:judge-2024-08-06"]
             BENCH.close()
         assert server.sent == Counter(benchmark.order())
+
+
+def test_a_batch_of_another_model_is_asked_anew_once_its_record_is_deleted(
+    batches: pytest.MonkeyPatch,  # noqa: F811 - a fixture
+    tmp_path: Path,
+) -> None:
+    """Until then it is what the provider keeps of the request, whatever it serves by now."""
+    benchmark = next(one for one in BENCHMARKS if one.name == "capquiz")
+    target = benchmark.target(*benchmark.steps, 0)
+    with NamedProvider(target) as server:
+        batches.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+        for _ in ("asked", "collected"):
+            [reason] = _check(benchmark, _judge(benchmark), benchmark.lost({target})).values()
+            assert str(tmp_path / "cache" / "batches") in reason
+            assert server.sent == Counter(benchmark.order())
+            server.name = AS_ASKED
+            BENCH.close()
+        shutil.rmtree(tmp_path / "cache" / "batches")
+        _check(benchmark, _judge(benchmark), set())
+        assert server.sent == Counter([*benchmark.order(), target])
+        BENCH.close()
