@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from raw_server import Asked, http
+from told_questions import MODEL
 
 HANG_S: Final = 8.0
 """Seconds after which a server that hangs closes the connection: longer than any time-out."""
@@ -28,6 +29,12 @@ _ODD: Final = [
     {"content": [{"token": 5}]}, {"content": [{"token": "8", "logprob": "x", "top_logprobs": [1]}]},
 ]  # fmt: skip
 """What is no count, no log-probability and no reason."""
+
+_NO_OTHER: Final = [
+    None, [], 5, True, "", " ", {"id": "x"}, "[key]", MODEL, MODEL.upper(), f"org/{MODEL}",
+    f"{MODEL}-2024-08-06", f"models/{MODEL}-001", f"{MODEL}-latest",
+]  # fmt: skip
+"""What a completion may say of its model without saying that it is another one."""
 
 
 @dataclass(slots=True)
@@ -150,6 +157,7 @@ READ: Final[Mapping[str, Hostile]] = {
     "odd-fields": _sends(
         lambda say: http(say.payload(id=[1], model=None, object=7, error=None, x=[[]] * 50))
     ),
+    "odd-model": _sends(lambda say: http(say.payload(model=say.rng.choice(_NO_OTHER)))),
     "parts": _sends(
         lambda say: http(say.payload([say.words[:5], {"type": "text", "text": say.words[5:]}]))
     ),
@@ -208,6 +216,7 @@ STOPPING: Final[Mapping[str, Hostile]] = {
     "401": _error({"message": "who are you"}, 401),
     "error-403": _error({"message": "not you", "code": 403}, choices=[]),
     "error-404": _error({"message": "no such model", "type": "not_found_error"}),
+    "another-model": _sends(lambda say: http(say.payload(model="tiny.gguf"))),
 }
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "redirect": ("a redirect to",),
@@ -215,6 +224,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     "401": ("who are you",),
     "error-403": ("not you",),
     "error-404": ("no such model",),
+    "another-model": ("answered as 'tiny.gguf'",),
     **dict.fromkeys(LOSING, ("this one is refused",)),
     **dict.fromkeys(PASSING, ("gave up on this request", "gave no reply to any request")),
 }

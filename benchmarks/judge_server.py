@@ -19,7 +19,7 @@ import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -93,12 +93,24 @@ class Counts:
         return {**counts, "n_distinct": len(self.answered)}
 
 
+AS_ASKED = "the one asked for"
+NO_MODEL = "no such field"
+
+
 @dataclass(frozen=True, slots=True)
 class Say:
     """An answer as it is to be given."""
 
     text: str
     finish_reason: str = "stop"
+    model: object = AS_ASKED
+    """What stands as its ``model``."""
+
+    def model_fields(self, payload: Mapping[str, Any]) -> dict[str, object]:
+        """What a completion says of its model."""
+        if self.model is NO_MODEL:
+            return {}
+        return {"model": payload["model"] if self.model is AS_ASKED else self.model}
 
 
 Script = Callable[[dict[str, Any]], "Say | str"]
@@ -195,6 +207,8 @@ class JudgeServer:
         self.keep_bodies = False
         self.script: Script | None = None
         """Decides request by request, in the place of ``reply``."""
+        self.models = json.dumps({"error": {"message": "no such path: /v1/models"}}), 404
+        """What a request for the list of models gets, and its status."""
         self._failed: Counter[bytes] = Counter()
         self._random = random.Random(0)
         self._tokens = 0.0
@@ -256,6 +270,9 @@ class JudgeServer:
             connection.send(200, "{}")
         elif method == "POST" and path.endswith("/chat/completions"):
             self._chat(connection, key, body)
+        elif method == "GET" and path.endswith("/models"):
+            text, status = self.models
+            connection.send(status, text)
         else:
             status = self.behaviour.connect_status if method == "CONNECT" else 404
             connection.send(status, json.dumps({"error": {"message": f"no such path: {path}"}}))
@@ -307,14 +324,17 @@ class JudgeServer:
     def _answer(self, connection: _Connection, body: bytes, digest: bytes, say: Say) -> None:
         self.counts.n_answered += 1
         self.counts.answered.add(digest)
-        connection.send(200, self._completion(body, say.text, say.finish_reason))
+        connection.send(200, self._completion(body, say))
 
-    def _completion(self, body: bytes, text: str, reason: str = "stop") -> str:
+    def _completion(self, body: bytes, say: Say) -> str:
+        text = say.text
         choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
         if self.behaviour.logprobs in ("whole", "digits") and b'"logprobs":true' in body:
             choice["logprobs"] = {"content": logprobs_of(text, self.behaviour.logprobs)}
         usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4 + 1}
-        return json.dumps({"choices": [{**choice, "finish_reason": reason}], "usage": usage})
+        choices = [{**choice, "finish_reason": say.finish_reason}]
+        named = say.model_fields(json.loads(body))
+        return json.dumps({**named, "choices": choices, "usage": usage})
 
     def _later(self, connection: _Connection, act: Callable[[], None]) -> None:
         counts, behaviour = self.counts, self.behaviour
@@ -385,7 +405,7 @@ class JudgeServer:
         elif fault == "drop":
             connection.drop()
         elif fault == "cut":
-            connection.send(200, self._completion(body, "cut"), cut=True)
+            connection.send(200, self._completion(body, Say("cut")), cut=True)
         elif fault == "garbage":
             connection.send(200, "<html>bad gateway</html>")
         else:
@@ -394,7 +414,7 @@ class JudgeServer:
             text = texts.get(fault, "{'pred': 'yes', 'sco")
             self.counts.n_answered += 1
             self._later(
-                connection, lambda: connection.send(200, self._completion(body, text, reason))
+                connection, lambda: connection.send(200, self._completion(body, Say(text, reason)))
             )
 
     def _send_429(self, connection: _Connection) -> None:

@@ -17,6 +17,7 @@ from lmms_eval_captions.judges.completion import (
     decode,
     error_in,
     finish_reason_in,
+    model_in,
     status_of,
     text_in,
 )
@@ -88,6 +89,7 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
             output_tokens=counts[1] or 0,
             logprobs=_without_key(logprobs, text, api_key) if logprobs else None,
             is_estimated=None in counts,
+            model=model_in(payload),  # type: ignore[arg-type]  # a mapping, as it has choices
         )
     except NOT_READABLE as unreadable:
         words = scrub(answer_text(raw, api_key, url), api_key)[:_WORDS]

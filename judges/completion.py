@@ -1,4 +1,4 @@
-"""What stands in a chat completion, whatever its shape: text, why it ended, tokens, an error.
+"""What stands in a chat completion: text, why it ended, whose it is, tokens, an error.
 
 A reply counts as long as its text can be read. Everything beside the text is an extra: where it is
 odd it is left out, and tokens are estimated (see :mod:`.tokens`).
@@ -18,6 +18,8 @@ _MANY_CHARACTERS: Final = 2**20
 _MOST_VALUES: Final = 1_000_000
 """Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
 each have. A value takes up to 200 bytes of memory, also where it is written in two."""
+_MOST_NAME: Final = 4096
+"""Characters of a model's name, which may be the path of a file."""
 _TEXT_TYPES: Final = {None, "text", "output_text"}
 _STATUSES: Final = {
     "authentication_error": 401,
@@ -71,6 +73,15 @@ def finish_reason_in(choice: Mapping[str, object]) -> str | None:
     """Why a text ended, ``None`` where that is no word."""
     reason = choice.get("finish_reason")
     return reason if isinstance(reason, str) else None
+
+
+def model_in(payload: Mapping[str, object]) -> str | None:
+    """The model that a completion says it is of, ``None`` where it says none."""
+    name = payload.get("model")
+    # Where the key stood in it, it is not the name that was sent.
+    if not isinstance(name, str) or "[key]" in name:
+        return None
+    return name.strip()[:_MOST_NAME] or None
 
 
 def error_in(payload: object) -> object:

@@ -66,9 +66,12 @@ class JudgeConfig:
         if settings.temperature is not None and settings.temperature != own.temperature:
             temperature = settings.temperature
             extras["temperature"] = f"{temperature:g}"
+        model = settings.judge or own.model
+        if settings.alias is not None and model != LEXICAL:
+            extras["alias"] = settings.alias
         return replace(
             own,
-            model=settings.judge or own.model,
+            model=model,
             runs=settings.runs or own.runs,
             timeout_s=settings.timeout_s or own.timeout_s,
             temperature=temperature,

@@ -30,6 +30,7 @@ from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
 from lmms_eval_captions.judges.load import Load
 from lmms_eval_captions.judges.meter import Bar, Meter
+from lmms_eval_captions.judges.model_names import Role
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.prices import JudgeMode, load_prices
 from lmms_eval_captions.judges.redaction import scrub
@@ -99,6 +100,15 @@ class EngineConfig:
     """File of prices that is laid over the packaged ones, or ``None``."""
     spent_usd: float = 0.0
     """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
+    role: Role = "judge"
+    """What the models are asked to be."""
+    alias: str | None = None
+    """Name under which the endpoint answers as the model that is asked for, where it differs."""
+
+    @property
+    def batches(self) -> Path:
+        """Folder in which batches are written down that were submitted."""
+        return self.store.with_name("batches")
 
 
 class Engine:
@@ -133,6 +143,7 @@ class Engine:
             places=self._places,
             meter=self.meter,
             patience_s=config.outage_patience_s,
+            alias=config.alias,
             ended_by=lambda error: self._over(self._words(error)),
         )
         self._bar = Bar(visible=config.progress)
@@ -212,8 +223,9 @@ class Engine:
                 if not from_store:
                     cached = False
                     usage += Usage(1, reply.input_tokens, reply.output_tokens)
-                if reply.refused:
-                    usage += Usage(refused=reply.refused)
+                if reply.refused or reply.model:
+                    served = (reply.model,) if reply.model else ()
+                    usage += Usage(refused=reply.refused, served=served)
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
@@ -406,7 +418,7 @@ def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
         client = BatchClient(
             config.urls[0],
             config.api_key,
-            folder=config.store.with_name("batches"),
+            folder=config.batches,
             pace=config.batch_pace,
         )
     else:

@@ -34,6 +34,7 @@ class ReplySource:
         places: Where a chain leaves its place while it waits for somebody else's reply.
         meter: Counts replies that cost nothing.
         patience_s: How long another process may take, beyond a request's time-out.
+        alias: Name under which the endpoint may answer as the model, part of the store's keys.
         ended_by: The error that those who wait for a request get where an exception that is no
             ``Exception`` ended it.
     """
@@ -47,6 +48,7 @@ class ReplySource:
         places: Places,
         meter: Meter,
         patience_s: float,
+        alias: str | None,
         ended_by: Callable[[BaseException], JudgeStoppedError],
     ) -> None:
         self._shelf = shelf
@@ -55,6 +57,7 @@ class ReplySource:
         self._places = places
         self._meter = meter
         self._patience_s = patience_s
+        self._alias = alias
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._unread_s = inf
@@ -73,7 +76,7 @@ class ReplySource:
         if request.model == LEXICAL:
             return Reply(request.stand_in(), "stop"), False
         body = request.body(attempt)
-        key = request.key(body)
+        key = request.key(body, self._alias)
         stored = await self._stored(request.model, key)
         if stored is not None:
             self._meter.n_cached += 1

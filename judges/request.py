@@ -48,11 +48,19 @@ class Request:
             payload["temperature"] = max(RESAMPLE_TEMPERATURE, _number(payload.get("temperature")))
         return _ENCODE(payload).encode("ascii")
 
-    def key(self, body: bytes) -> bytes:
-        """Store key, 16 bytes: everything that moves a verdict (the body, the protocol version)."""
+    def key(self, body: bytes, alias: str | None = None) -> bytes:
+        """Store key, 16 bytes: everything that moves a verdict (the body, the protocol version).
+
+        Args:
+            body: As :meth:`body` gives it.
+            alias: Name under which an endpoint may answer as the model, if there is one: replies
+                that were taken for the model's because of it serve no run without it.
+        """
         digest = hashlib.blake2b(self.protocol.encode(), digest_size=16)
         digest.update(b"\0")
         digest.update(body)
+        if alias is not None:
+            digest.update(b"\0" + alias.encode())
         return digest.digest()
 
 
@@ -119,6 +127,9 @@ class Reply:
     """Parameters that were to be sent and that the model does not take: it was asked without."""
     is_estimated: bool = False
     """Whether its tokens are not those that the endpoint counts; not stored."""
+    model: str | None = None
+    """The model that it says it is of; ``None`` where it says none, and from when it is checked
+    (:func:`.model_names.check_name`) where that is the one that was expected."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""
@@ -132,6 +143,8 @@ class Reply:
             record["logprobs"] = self.logprobs
         if self.refused:
             record["refused"] = self.refused
+        if self.model is not None:
+            record["model"] = self.model
         return _ENCODE(record).encode("ascii")
 
     @classmethod
@@ -144,6 +157,7 @@ class Reply:
         try:
             record = json.loads(whole_json(line.decode("ascii")))
             reason, logprobs = record["finish_reason"], record.get("logprobs")
+            model = record.get("model")
             return cls(
                 text=_text(record["text"]),
                 finish_reason=None if reason is None else _text(reason),
@@ -151,6 +165,7 @@ class Reply:
                 output_tokens=_count(record["output_tokens"]),
                 logprobs=None if logprobs is None else tuple(_token(*one) for one in logprobs),
                 refused=tuple(map(_text, record.get("refused", ()))),
+                model=None if model is None else _text(model),
             )
         except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error

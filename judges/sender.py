@@ -21,6 +21,7 @@ from lmms_eval_captions.judges.errors import (
 )
 from lmms_eval_captions.judges.load import Flight, Load
 from lmms_eval_captions.judges.pacing import Pacing
+from lmms_eval_captions.judges.model_names import check_name
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request, without
 from lmms_eval_captions.judges.stragglers import Stragglers
@@ -191,6 +192,7 @@ class Sender:
 
     async def _copy(self, entry: _InFlight) -> None:
         try:
+            self._check(entry.request.model)
             reply = await self._complete(entry.request, entry.body, entry.flight.given_s)
         except JudgeError:
             return  # the original is still under way
@@ -227,7 +229,24 @@ class Sender:
                     refused.append(error.parameter)
                     logger.warning("{}: {}", _WITHOUT[error.parameter], error)
             else:
+                reply = self._named(reply, request.model)
                 return replace(reply, refused=tuple(left_out)) if left_out else reply
+
+    def _named(self, reply: Reply, model: str) -> Reply:
+        """A reply of the model that was asked for; another one's, to a copy too, ends judging."""
+        config = self._config
+        try:
+            return check_name(
+                reply,
+                model,
+                alias=config.alias,
+                urls=config.urls,
+                role=config.role,
+                batches=config.batches if config.mode == "batch" else None,
+            )
+        except JudgeStoppedError as error:
+            self.stop(model, error)
+            raise
 
     def _give_up_or_go_on(
         self, error: JudgeUnavailableError, trouble: _Trouble, flight: Flight, *, model: str

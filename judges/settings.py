@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from math import inf, nan
 from pathlib import Path
 from typing import Final, TypeVar
@@ -55,6 +56,8 @@ class Settings:
 
     judge: str | None
     """Judge model that replaces each benchmark's own, or ``None``."""
+    alias: str | None
+    """Name under which the endpoint answers as the judge, or ``None`` for the judge's own."""
     urls: tuple[str, ...]
     """Base URLs of the judge's replicas, without a trailing slash, at least one."""
     api_key: Key | None = field(repr=False)
@@ -114,6 +117,26 @@ class Settings:
                 )
             proxy_of(url)
 
+    def require_named_judge(self, default: str) -> None:
+        """Raise where a benchmark's own judge would be asked of a server on this machine.
+
+        Such a server holds the model that it was started with, and some answer to any name.
+
+        Args:
+            default: The benchmark's own judge.
+
+        Raises:
+            SettingsError: If no judge is named and a URL is on this machine.
+        """
+        here = None if self.judge else next(filter(is_loopback, self.urls), None)
+        if here is not None:
+            raise SettingsError(
+                f"the judge at {redact_url(here)} is on this machine and LMMS_CAPTIONS_JUDGE is "
+                f"not set: the benchmark's own judge, {default}, is not taken to be what it "
+                "serves. Set LMMS_CAPTIONS_JUDGE to the model that judges there "
+                "(`lmms-eval-captions doctor` lists what the server serves)"
+            )
+
 
 def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read and validate every environment variable this package knows.
@@ -129,7 +152,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     def text(name: str) -> str | None:
         return env.get(name, "").strip() or None
 
-    judge = text("LMMS_CAPTIONS_JUDGE")
+    judge, alias = text("LMMS_CAPTIONS_JUDGE"), text("LMMS_CAPTIONS_JUDGE_ALIAS")
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
     cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
@@ -140,6 +163,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     )
     return Settings(
         judge=judge and whole(judge),
+        alias=alias and whole(alias),
         urls=_parse_urls(urls or _OPENAI_URL, mode),
         api_key=_key(text("OPENAI_API_KEY")),
         concurrency=concurrency,
@@ -183,9 +207,19 @@ def is_loopback(url: str) -> bool:
 
     >>> is_loopback("http://127.0.0.1:8000/v1"), is_loopback("https://api.openai.com/v1")
     (True, False)
+    >>> is_loopback("http://0.0.0.0:8000/v1"), is_loopback("http://[::ffff:127.0.0.1]:8000/v1")
+    (True, True)
     """
-    host = (urlsplit(url).hostname or "").lower()
-    return host == "localhost" or host == "::1" or bool(re.fullmatch(r"127(\.\d+){3}", host))
+    host = (urlsplit(url).hostname or "").lower().removesuffix(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    # Servers print 0.0.0.0 for where they listen; to connect to it is to connect to this machine.
+    return address.is_loopback or address.is_unspecified
 
 
 def proxy_of(url: str) -> str | None:

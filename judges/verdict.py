@@ -23,16 +23,21 @@ class Usage:
     output_tokens: int = 0
     refused: tuple[str, ...] = ()
     """Parameters that the model does not take, such as ``seed``, also of replies in the store."""
+    served: tuple[str, ...] = ()
+    """Names under which it answered, where they say more than what was asked for (a version)."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            tuple(dict.fromkeys((*self.refused, *other.refused)))
-            if other.refused
-            else self.refused,
+            _merged(self.refused, other.refused),
+            _merged(self.served, other.served),
         )
+
+
+def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*names, *others))) if others else names
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,16 @@ import importlib.metadata
 import importlib.util
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.model_list import listed_models
+from lmms_eval_captions.judges.model_names import check_name, is_same_model
 from lmms_eval_captions.judges.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import LEXICAL, Settings, redact_url
+from lmms_eval_captions.judges.settings import LEXICAL, Settings, is_loopback, redact_url
 from lmms_eval_captions.lmms_eval_tasks.data import find_file
 from lmms_eval_captions.lmms_eval_tasks.joining import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.judging import judge_defaults
@@ -43,6 +47,12 @@ _FILES = (
     (MSVD_EVAL, "MSVD-Eval.json"),
 )
 """A file of each benchmark that tells whether it is there."""
+_TOKENS: Final = 32
+"""Of the answer to the question that the judge is asked."""
+_NAMES: Final = 20
+"""Models of an endpoint that are shown."""
+_NAME: Final = 200
+"""Characters of a model's name that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,7 @@ def examine(settings: Settings) -> list[Finding]:
     return [
         *_software(),
         *_cache(settings),
-        *_judge(settings),
+        *asyncio.run(_judge(settings)),
         *_prompts(settings),
         *_data(settings),
     ]
@@ -95,33 +105,71 @@ def _cache(settings: Settings) -> list[Finding]:
     return [Finding("cache", ok=free_gib > 0.5, text=text)]
 
 
-def _judge(settings: Settings) -> list[Finding]:
+async def _judge(settings: Settings) -> list[Finding]:
     default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
     model = settings.judge or default
     if model == LEXICAL:
         return [
             Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
         ]
+    named = settings.judge or f"{default} (VDC's own)"
     where = ", ".join(map(redact_url, settings.urls))
     key = "set" if settings.api_key else "not set"
+    names = [model, *([settings.alias] if settings.alias else [])]
+    models: list[Finding] = []
     try:
         settings.require_judge_access()
-        words = asyncio.run(_say_hello(settings, model))
+        models = [await _models(url, settings, names) for url in settings.urls]
+        settings.require_named_judge(default)
+        words = await _say_hello(settings, model)
     except CaptionsError as error:
-        return [Finding("judge", ok=False, text=f"{model} at {where}, key {key}: {error}")]
-    text = f"{model} at {where}, key {key}, answers: {words!r}"
-    return [Finding("judge", ok=True, text=text)]
+        text = f"{named} at {where}, key {key}: {error}"
+        return [Finding("judge", ok=False, text=text), *models]
+    text = f"{named} at {where}, key {key}, answers{words}"
+    return [Finding("judge", ok=True, text=text), *models]
 
 
 async def _say_hello(settings: Settings, model: str) -> str:
+    """What the judge says, and under which name where that says more than the one asked for.
+
+    Raises:
+        JudgeError: If it does not answer, or as another model.
+    """
     client = ChatClient(settings.urls, settings.api_key)
     messages = [{"role": "user", "content": "Reply with the word ready."}]
-    # No max_tokens: some models refuse it, and reasoning counts towards it.
-    body = json.dumps({"model": model, "messages": messages}).encode()
+    # No max_tokens: some models refuse it, and reasoning counts towards it. A server of one's own
+    # takes it, and a small model may write on until its context is full.
+    is_here = all(map(is_loopback, settings.urls))
+    bound = {"max_tokens": _TOKENS} if is_here else {}
+    body = json.dumps({"model": model, "messages": messages, **bound}).encode()
     try:
-        return (await client.complete(body, timeout_s=30.0)).text[:40]
+        reply = await client.complete(body, timeout_s=30.0)
     finally:
         await client.close()
+    reply = check_name(reply, model, alias=settings.alias, urls=settings.urls)
+    return f"{f' as {reply.model}' if reply.model else ''}: {reply.text[:40]!r}"
+
+
+async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Finding:
+    """What an endpoint says that it serves, and whether the judge is among it."""
+    where = redact_url(url)
+    try:
+        names = await listed_models(url, settings.api_key)
+    except CaptionsError as error:
+        return Finding("models", ok=True, text=f"{where} does not list its models: {error}")
+    shown = ", ".join(repr(name[:_NAME]) for name in names[:_NAMES]) or "no model"
+    text = f"{where} lists {shown}{f' and {len(names) - _NAMES} more' * (len(names) > _NAMES)}"
+    if settings.judge is None and is_loopback(url):
+        return Finding("models", ok=True, text=text)
+    found = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
+    if found:
+        return Finding("models", ok=True, text=f"{text}; {' and '.join(found)} is among them")
+    # A provider may take names that it does not list; some servers of one's own take any name.
+    return Finding(
+        "models",
+        ok=not (names and is_loopback(url)),
+        text=f"{text}; {' or '.join(judges)} is not among them",
+    )
 
 
 def _prompts(settings: Settings) -> list[Finding]:

@@ -49,7 +49,8 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
     """
     made = Estimate(captions=captions)
     find = None if captions is None else open_captions(captions)
-    counter = Counter(load_prices(settings.prices), settings.cache / "replies")
+    replies = settings.cache / "replies"
+    counter = Counter(load_prices(settings.prices), replies, alias=settings.alias)
     for task in tasks:
         plan = PLANS[task]
         config = JudgeConfig.build(judge_defaults(plan.template), settings)

@@ -78,9 +78,16 @@ class Row:
 
 
 class Counter:
-    """Counts the requests of tasks; identical ones once, as they are sent once."""
+    """Counts the requests of tasks; identical ones once, as they are sent once.
 
-    def __init__(self, prices: Prices, replies: Path) -> None:
+    Args:
+        prices: What pictures take, by model.
+        replies: Folder of the stored replies.
+        alias: Name under which the endpoint answers as the judge, part of the store's keys.
+    """
+
+    def __init__(self, prices: Prices, replies: Path, *, alias: str | None = None) -> None:
+        self.alias = alias
         self._prices = prices
         self._shelf = Shelf(replies, patience_s=0.0)
         self._seen: set[bytes] = set()
@@ -158,7 +165,7 @@ class _Ask:
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         for attempt in range(_N_ASKS):
-            key = request.key(request.body(attempt))
+            key = request.key(request.body(attempt), self.counter.alias)
             reply = None if self.shelf is None else self.shelf.get(request.model, key)
             is_new = self.counter.is_new(key if self.is_real else key + self.place)
             if reply is None:

@@ -133,8 +133,9 @@ class Bench:
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {} at {}, {}, at most {:.2%} unscored, {}, replies in {}",
+                    "judge {}{} at {}, {}, at most {:.2%} unscored, {}, replies in {}",
                     settings.judge or "of each benchmark",
+                    f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.urls))
                     if settings.judge != LEXICAL
                     else "nowhere (an offline smoke test)",
@@ -168,6 +169,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
         # Processes cannot see what the others spend.
         max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
         prices=settings.prices,
+        alias=settings.alias,
     )
     if settings.mode == "now":
         return config
@@ -238,6 +240,7 @@ def judge_caption(
             known = silent(config)
             return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
         if config.model != LEXICAL:
+            settings.require_named_judge(config.model)
             settings.require_judge_access()
         future = BENCH.engine().submit(chains(config))
     except CaptionsError as error:

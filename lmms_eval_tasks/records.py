@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging import (
     Record,
     judge_caption,
 )
-from lmms_eval_captions.lmms_eval_tasks.scoring import head_of, report_usage, signature_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import SERVED, head_of, report_usage, signature_of
 
 J = TypeVar("J", bound=Judgement)
 C = TypeVar("C", bound="CaptionRecords[Any]")
@@ -157,6 +157,9 @@ def judging_extras(judged: Judged[J], prompts: Iterable[str]) -> dict[str, str]:
     config = judged.config
     extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
     refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
+    served = {name for judgement in judged.judgements for name in judgement.usage.served}
+    if served:
+        extras[SERVED] = ",".join(sorted(served))
     # What was refused was not sent, whatever was set.
     return {**extras, **dict.fromkeys(sorted(refused), "refused")}
 

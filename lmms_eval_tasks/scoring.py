@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     import argparse
 
 J = TypeVar("J")
+SERVED: Final = "served"
+"""Field of the signature: the names, separated by commas, under which the judge answered."""
 _SHOWN: Final = 5
+_MORE: Final = "..."
+"""Stands for names that are not shown."""
 
 
 def resolve(items: Iterable[Record]) -> list[Record]:
@@ -178,7 +182,17 @@ def _extras(items: Sequence[Record]) -> dict[str, str]:
         extras = item["extras"]
         for name, value in extras.items() if isinstance(extras, dict) else ():
             found.setdefault(name, {})[value] = None
-    return {name: "+".join(sorted(values)) for name, values in found.items()}
+    return {name: _joined(name, sorted(values)) for name, values in found.items()}
+
+
+def _joined(name: str, values: Iterable[str]) -> str:
+    """The values of a field of the signature as one."""
+    if name == SERVED:
+        names = {one for value in values for one in value.split(",")}
+        shown = sorted(names - {_MORE})
+        is_cut = _MORE in names or len(shown) > _SHOWN
+        return ",".join([*shown[:_SHOWN], *([_MORE] if is_cut else [])])
+    return "+".join(values)
 
 
 def head_of(
@@ -269,4 +283,4 @@ def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: 
     if n_empty:
         # One caption a document; a task without an empty one does not say how many it has.
         merged["empty"] = {f"{n_empty}/{sum(sizes)}": None}
-    return "|".join(f"{name}:{'+'.join(texts)}" for name, texts in merged.items())
+    return "|".join(f"{name}:{_joined(name, texts)}" for name, texts in merged.items())

@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataEr
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.settings import is_loopback, read_settings, redact_url
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.frames import fit
 from lmms_eval_captions.model_wrappers.sampling import Explicit, sampling_of
@@ -47,6 +48,7 @@ class CaptionOpenai(Captioner):
         model: Name that the endpoint knows.
         base_url: e.g. ``http://127.0.0.1:8000/v1``, by default ``OPENAI_BASE_URL``, then OpenAI's;
             replicas are separated by ``;``.
+        alias: Name under which the endpoint answers as the model, where it is another one.
         send: ``frames`` sends them as images, ``video`` the file itself as a ``video_url``.
         max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
         fps: Frames a second, at most ``max_num_frames``.
@@ -68,6 +70,7 @@ class CaptionOpenai(Captioner):
         *,
         model: str = "",
         base_url: str | None = None,
+        alias: str | None = None,
         send: str = "frames",
         max_num_frames: int = 32,
         fps: float | None = None,
@@ -95,7 +98,7 @@ class CaptionOpenai(Captioner):
         self.timeout_s = float(timeout_s)
         self.max_tokens_field = max_tokens_field
         self._places = threading.Semaphore(2 * concurrency)
-        self._engine = Engine(_engine_config(base_url, api_key_env, concurrency))
+        self._engine = Engine(_engine_config(base_url, api_key_env, concurrency, alias))
 
     def prepare(
         self,
@@ -151,7 +154,9 @@ class CaptionOpenaiChat(CaptionOpenai):
     is_simple = False
 
 
-def _engine_config(base_url: str | None, api_key_env: str, concurrency: int) -> EngineConfig:
+def _engine_config(
+    base_url: str | None, api_key_env: str, concurrency: int, alias: str | None = None
+) -> EngineConfig:
     # The judge's endpoint is another one: its variable is not looked at.
     environ = {k: v for k, v in os.environ.items() if k != "LMMS_CAPTIONS_JUDGE_URL"}
     if base_url:
@@ -169,6 +174,8 @@ def _engine_config(base_url: str | None, api_key_env: str, concurrency: int) -> 
         store=settings.cache / "caption_replies",
         api_key=settings.api_key,
         concurrency=concurrency,
+        role="captioner",
+        alias=whole(str(alias)) if alias else None,
     )
 
 

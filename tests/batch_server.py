@@ -179,7 +179,8 @@ class BatchServer:
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
         if body.get("logprobs"):
             choice["logprobs"] = {"content": logprobs_of(text, "whole")}
-        return {"choices": [{**choice, "finish_reason": say.finish_reason}], "usage": usage}
+        choices = [{**choice, "finish_reason": say.finish_reason}]
+        return {**say.model_fields(body), "choices": choices, "usage": usage}
 
 
 def _line(record: dict[str, Any]) -> bytes:

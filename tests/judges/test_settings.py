@@ -88,6 +88,47 @@ def test_a_remote_judge_needs_a_key_and_a_local_one_does_not() -> None:
         read_settings({}).require_judge_access()
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "127.9.9.9", "localhost", "LOCALHOST.", "judge.localhost", "[::1]", "0.0.0.0",
+     "[::]", "[::ffff:127.0.0.1]"],
+)  # fmt: skip
+def test_no_judge_of_a_paper_is_assumed_on_this_machine(host: str) -> None:
+    """One has to be named there, however the machine is called, and needs no key."""
+    environ = {"LMMS_CAPTIONS_JUDGE_URL": f"https://judge.example/v1,http://{host}:8000/v1"}
+    with pytest.raises(SettingsError, match="the benchmark's own judge, gpt-4o, is not") as error:
+        read_settings(environ).require_named_judge("gpt-4o")
+    assert f"http://{host.lower()}:8000/v1" in str(error.value).lower()
+    for words in ("Set LMMS_CAPTIONS_JUDGE to", "lmms-eval-captions doctor"):
+        assert words in str(error.value)
+    read_settings({**environ, "LMMS_CAPTIONS_JUDGE": "mine"}).require_named_judge("gpt-4o")
+    read_settings({"LMMS_CAPTIONS_JUDGE_URL": f"http://{host}:8/v1"}).require_judge_access()
+
+
+@pytest.mark.parametrize("host", ["judge.example", "10.0.0.1", "localhost.example", "1.2.3.4"])
+def test_the_judge_of_a_paper_is_asked_elsewhere(host: str) -> None:
+    """A provider serves what it is asked for, or says that it does not."""
+    environ = {"LMMS_CAPTIONS_JUDGE_URL": f"https://{host}/v1"}
+    read_settings(environ).require_named_judge("gpt-4o")
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        read_settings(environ).require_judge_access()
+
+
+@pytest.mark.parametrize(
+    ("judge", "alias", "extras"),
+    [
+        pytest.param("mine", " tiny.gguf ", {"alias": "tiny.gguf"}, id="set"),
+        pytest.param("mine", " ", {}, id="blank"),
+        pytest.param("lexical", "tiny.gguf", {}, id="nobody is asked"),
+    ],
+)
+def test_an_alias_is_noted(judge: str, alias: str, extras: dict[str, str]) -> None:
+    """The signature of every benchmark says under which name its judge answers."""
+    environ = {"LMMS_CAPTIONS_JUDGE": judge, "LMMS_CAPTIONS_JUDGE_ALIAS": alias}
+    config = JudgeConfig.build({"model": "paper"}, read_settings(environ))
+    assert (config.model, config.extras) == (judge, extras)
+
+
 def test_the_key_is_in_no_text_of_the_settings() -> None:
     """Printing settings does not print the key."""
     assert "sk-secret" not in repr(read_settings({"OPENAI_API_KEY": "sk-secret"}))

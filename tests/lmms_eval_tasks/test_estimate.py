@@ -129,6 +129,19 @@ def test_what_is_in_the_store_is_counted_as_such(settings: Settings, data: Path)
     assert after["vdc_detailed"].n_calls == before["vdc_detailed"].n_calls
 
 
+def test_replies_that_came_under_an_alias_are_counted_for_that_alias_alone(
+    settings: Settings, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate looks up what a run with the same settings would find."""
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_ALIAS", "tiny.gguf")
+    _run(settings, data / "captions.jsonl", ("camera",))
+    BENCH.close()
+    captions = data / "captions.jsonl"
+    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_stored == 0
+    aliased = replace(settings, alias="tiny.gguf")
+    assert _rows(aliased, captions, "vdc_camera")["vdc_camera"].n_calls == 0
+
+
 def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: Path) -> None:
     """lmms-eval strips captions before they are judged: a run's replies serve the same file."""
     _run(settings, data / "captions.jsonl", ("camera",))

@@ -11,7 +11,7 @@ import pytest
 
 from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
-from judge_server import Behaviour, JudgeServer
+from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_openai import (
     CaptionOpenai,
@@ -139,6 +139,35 @@ def test_a_refusal_is_named_for_every_clip(
     assert caption_all(model, clips) == ["", "", ""]
     assert all("no such key" in reason for reason in model.outcome.failures.values())
     assert endpoint.counts.n_requests <= 3
+
+
+def test_another_model_writes_no_caption_unless_an_alias_says_so(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """The reason names both, speaks of a captioner and its own arguments, and nothing is kept."""
+    endpoint.script = lambda _: Say("A caption.", model="eye.gguf")
+    model = make()
+    assert caption_all(model, clips[:2]) == ["", ""]
+    for reason in model.outcome.failures.values():
+        assert f"the captioner at {endpoint.url} answered as 'eye.gguf' where 'seer'" in reason
+        assert "set --model_args alias to it" in reason
+        assert "judg" not in reason.lower()
+    n_requests = endpoint.counts.n_requests
+    assert n_requests <= 2
+    assert caption_all(make(alias="eye.gguf"), clips[:2]) == ["A caption."] * 2
+    assert caption_all(make(alias="eye.gguf"), clips[:2]) == ["A caption."] * 2
+    assert endpoint.counts.n_requests == n_requests + 2
+    endpoint.script = None
+    assert caption_all(make(), clips[:1]) == [reply("Describe the video.")]
+
+
+def test_the_judge_has_an_alias_of_its_own(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], monkeypatch: Any
+) -> None:
+    """What the judge's endpoint is called does not concern the captioner's."""
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_ALIAS", "eye.gguf")
+    endpoint.script = lambda _: Say("A caption.", model="eye.gguf")
+    assert caption_all(make(), clips[:1]) == [""]
 
 
 def test_many_requests_are_in_flight_and_not_too_many(
