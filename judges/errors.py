@@ -50,6 +50,7 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
+        kind: What it is in a few words, the same for all failures that are alike.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class JudgeUnavailableError(JudgeError):
         retry_after_s: float | None = None,
         rate_limited: bool = False,
         may_be_billed: bool = True,
+        kind: str = "no usable answer",
     ) -> None:
         super().__init__(message)
+        self.kind = kind
         self.retry_after_s = retry_after_s
         self.rate_limited = rate_limited
         self.may_be_billed = may_be_billed

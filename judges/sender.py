@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.meter import Meter
     from lmms_eval_captions.judges.pacing import Pacing
     from lmms_eval_captions.judges.places import Places
+    from lmms_eval_captions.judges.trouble import Trouble
 
 
 _WITHOUT: Final = {
@@ -56,6 +57,7 @@ class Sender:
         meter: Counts what happens.
         pacing: How fast requests may go out.
         places: Where a chain waits without its place.
+        trouble: Is told of failures.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Sender:
         meter: Meter,
         pacing: Pacing,
         places: Places,
+        trouble: Trouble,
     ) -> None:
         self._config = config
         self._open_client = open_client
@@ -73,6 +76,7 @@ class Sender:
         self._meter = meter
         self._pacing = pacing
         self._places = places
+        self._told = trouble
         self._turn = asyncio.Lock()
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._stragglers = Stragglers()
@@ -133,6 +137,15 @@ class Sender:
                 entry.latest_s = time.monotonic()
                 entry.copies.append(self._places.spawn(self._copy(entry)))
 
+    @property
+    def n_in_flight(self) -> int:
+        """Requests sent and not answered."""
+        return len(self._in_flight)
+
+    def first_due_s(self) -> float:
+        """When the time of the first request in flight is up; there must be one."""
+        return min(entry.latest_s + entry.request.timeout_s for entry in self._in_flight)
+
     async def close(self) -> None:
         """Close the client."""
         if self._client is not None:
@@ -145,6 +158,7 @@ class Sender:
 
     def _note(self, error: JudgeUnavailableError, sent_s: float) -> None:
         self._meter.n_retried += 1
+        self._told.failed(error, sent_s, time.monotonic())
         if error.rate_limited:
             self._meter.n_rate_limited += 1
             self._pacing.on_rate_limit(time.monotonic(), sent_s)
