@@ -130,6 +130,7 @@ class Bar:
                 return
             bar = self._bar = tqdm(
                 desc="Judging",
+                total=meter.n_submitted,
                 unit="question",
                 initial=meter.n_done,
                 mininterval=_LIVELY_S,

@@ -35,6 +35,7 @@ _STILL_S: Final = 30.0
 """Without a reply for so long, others are not said to be answered."""
 _FAR_S: Final = 12 * 3600.0
 """Times so far ahead are told with their date."""
+_FARTHEST_S: Final = 1e9
 _GOES_ON: Final = "what was answered is kept, and the same command run again goes on"
 
 
@@ -59,7 +60,7 @@ class Trouble:
         self._said_s = -inf
         """When the latest line was logged."""
         self._n_calls = 0
-        self._quiet_s = 0.0
+        self._quiet_s = inf
         """Since when requests are asked and none was answered."""
         self._is_silence_told = False
         self._forget()
@@ -120,6 +121,7 @@ class Trouble:
         """
         meter = self._meter
         self._n_in_flight = n_in_flight
+        self._quiet_s = min(self._quiet_s, now_s)
         # A batch takes hours, and tells of itself.
         silent_s = now_s - self._quiet_s if self._config.mode == "now" else 0.0
         if meter.n_calls != self._n_calls or not meter.n_asking:
@@ -216,22 +218,22 @@ class Trouble:
     def _until(self, now_s: float) -> str:
         """When an endpoint that answers nothing is given up."""
         config = self._config
-        latest = (
-            f"{_clock(self._failing_s - self._took_s + config.patience_s - now_s)} at the latest"
-        )
+        latest = _clock(self._failing_s - self._took_s + config.patience_s - now_s)
         if all(kind == "HTTP 429" for kind in self._kinds):
-            return latest
-        if not self._meter.n_calls:
-            n_attempts = config.n_attempts
-            waits = (config.backoff_s * 2**n for n in range(n_attempts - 1))
-            waits_s = sum(min(config.max_backoff_s, wait_s) for wait_s in waits)
-            until_s = self._since_s + waits_s + (n_attempts - 1) * self._took_s
-            return f"about {_clock(until_s - now_s)}, {n_attempts} times, as it has never answered"
-        until_s = self._failing_s + config.outage_patience_s
-        return f"{_clock(until_s - now_s)} at least, {latest}" if until_s > now_s else latest
+            return f"{latest} at the latest"
+        if self._meter.n_calls:
+            until_s = self._failing_s + config.outage_patience_s
+            least = f"{_clock(until_s - now_s)} at least, " if until_s > now_s else ""
+            return f"{least}{latest} at the latest"
+        waits = (config.backoff_s * 2**n for n in range(config.n_attempts - 1))
+        waits_s = sum(min(config.max_backoff_s, wait_s) for wait_s in waits)
+        until_s = self._since_s + waits_s + (config.n_attempts - 1) * self._took_s
+        until = f"about {_clock(until_s - now_s)}" if until_s > now_s else f"{latest} at the latest"
+        return f"{until}, {config.n_attempts} times, as it has never answered"
 
 
 def _clock(in_s: float) -> str:
     """The local time of day so many seconds from now."""
+    in_s = min(in_s, _FARTHEST_S)
     shape = "%Y-%m-%d %H:%M" if abs(in_s) > _FAR_S else "%H:%M:%S"
     return time.strftime(shape, time.localtime(time.time() + in_s))

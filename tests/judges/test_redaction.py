@@ -233,6 +233,7 @@ def test_an_error_of_a_second_copy_is_logged_without_the_key(
         meter=Mock(),
         pacing=Mock(),
         places=Mock(),
+        trouble=Mock(),
     )
     request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
     asyncio.run(sender._copy(_InFlight(request, b"{}", latest_s=0.0, task=None)))
