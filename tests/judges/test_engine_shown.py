@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,3 +145,44 @@ def test_ended_judging_does_not_show_what_it_cancelled_as_done(
     assert last.startswith("Judging stopped:  30%")
     assert "30/100" in last
     assert "100%" not in shown.getvalue()
+
+
+_INTERRUPTED = """
+import atexit, sys, time
+from pathlib import Path
+from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.request import Request
+
+async def chain(ask, number):
+    text = [{"role": "user", "content": f"{'prompt' if number < 3 else 'hang'} {number}"}]
+    request = Request("test:1", "judge", text, {}, seed=0, timeout_s=60.0, stand_in=str)
+    return await ask(request, lambda reply: reply.text)
+
+engine = Engine(EngineConfig(urls=(sys.argv[1],), store=Path(sys.argv[2]), progress=True))
+atexit.register(engine.close)
+engine.submit([lambda ask, n=n: chain(ask, n) for n in range(10)])
+while engine.meter.n_done < 3:
+    time.sleep(0.01)
+print("ready", flush=True)
+time.sleep(60.0)
+"""
+
+
+def test_a_process_that_is_interrupted_leaves_its_bar_where_it_was(
+    serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Ctrl-C, as a user presses it."""
+    server = serve()
+    server.script = lambda payload: "hang" if "hang" in str(payload["messages"]) else None
+    command = [sys.executable, "-c", _INTERRUPTED, server.url, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, shown = process.communicate(timeout=30)
+    assert "Judging stopped:  30%" in shown
+    assert "3/10" in shown
+    assert "100%" not in shown
+    assert "KeyboardInterrupt" in shown
