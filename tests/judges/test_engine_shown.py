@@ -163,6 +163,7 @@ atexit.register(engine.close)
 engine.submit([lambda ask, n=n: chain(ask, n) for n in range(10)])
 while engine.meter.n_done < 3:
     time.sleep(0.01)
+time.sleep(1.0)
 print("ready", flush=True)
 time.sleep(60.0)
 """
