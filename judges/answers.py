@@ -94,7 +94,8 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
     except NOT_READABLE as unreadable:
         words = scrub(answer_text(raw, api_key, url), api_key)[:_WORDS]
         raise JudgeUnavailableError(
-            f"expected a chat completion from {redact_url(url)}, got {words!r}"
+            f"expected a chat completion from {redact_url(url)}, got {words!r}",
+            kind="no chat completion",
         ) from unreadable
     return reply
 
@@ -115,21 +116,26 @@ def no_reply(
         return JudgeUnavailableError(
             f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
             may_be_billed=False,
+            kind="not connected",
         )
     if isinstance(error, asyncio.TimeoutError):
-        return JudgeUnavailableError(f"{start} within {timeout_s:g} s", timed_out=True)
+        return JudgeUnavailableError(
+            f"{start} within {timeout_s:g} s", timed_out=True, kind="no reply in time"
+        )
     if isinstance(error, aiohttp.ClientHttpProxyError):
         # Its own text holds the proxy's URL, with user and password.
         words = f"the proxy answered {error.status}"
         if error.status == 407:
             return JudgeStoppedError(f"{start}: {words} ({_HINTS[407]})")
-        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False)
+        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False, kind="not connected")
     # aiohttp's text of a response that is none holds the whole URL, with what it asks for.
     text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
     words = " ".join(scrub(text, api_key, url).split())[:_WORDS]
+    is_connected = not isinstance(error, aiohttp.ClientConnectorError)
     return JudgeUnavailableError(
         f"{start}: {words or type(error).__name__}",
-        may_be_billed=not isinstance(error, aiohttp.ClientConnectorError),
+        may_be_billed=is_connected,
+        kind="connection broken off" if is_connected else "not connected",
     )
 
 
@@ -172,6 +178,7 @@ def failure(
             rate_limited=status == 429,
             timed_out=status in _TIMED_OUT,
             may_be_billed=status in _MAYBE_ANSWERED,
+            kind=f"HTTP {status}",
         )
     return JudgeRequestError(message)
 
@@ -182,7 +189,10 @@ def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
     status = status_of(error)
     if status is None:
         words = _server_words(raw.decode("ascii"), api_key)
-        return JudgeUnavailableError(f"{redact_url(url)} answered 200 with an error: {words}")
+        return JudgeUnavailableError(
+            f"{redact_url(url)} answered 200 with an error: {words}",
+            kind="an error in place of a reply",
+        )
     answered = f"200 with an error {status}"
     return failure(status, raw, url, headers={}, api_key=api_key, answered=answered)
 

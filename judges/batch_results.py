@@ -68,7 +68,9 @@ def why_missing(state: Mapping[str, object], api_key: str | None) -> Callable[[]
             "again to submit the rest"
         )
     text = f"{batch} ended ({status}) without a reply to this request"
-    return lambda: JudgeUnavailableError(text, may_be_billed=False)
+    return lambda: JudgeUnavailableError(
+        text, may_be_billed=False, kind="no reply in a batch that ended"
+    )
 
 
 def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -104,7 +106,7 @@ def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None)
             error = failure(status, raw, url, headers={}, api_key=key)
             if isinstance(error, JudgeUnavailableError):
                 # Not as a rate limit: what slows single requests down is no matter of batches.
-                return JudgeUnavailableError(str(error), may_be_billed=False)
+                return JudgeUnavailableError(str(error), may_be_billed=False, kind=error.kind)
             return error
         try:
             return read_completion(raw, url, key)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -40,12 +41,15 @@ from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
 from lmms_eval_captions.judges.text import strip_reasoning
-from lmms_eval_captions.judges.verdict import Asked, Usage
+from lmms_eval_captions.judges.trouble import Trouble
+from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _TICK_S: Final = 0.25
+_BATCH_BAR_S: Final = 10.0
+"""Seconds after which the bar is drawn again while batches are waited for, for hours."""
 _CLOSE_S: Final = 60.0
 """Seconds that the engine's thread has to end in: a file system may have stopped answering."""
 _ENDED: Final = "judging was ended before this caption's turn"
@@ -77,6 +81,8 @@ class EngineConfig:
     """Most requests in flight, >= 1."""
     n_rereads: int = 3
     """Fresh samples asked for after an unreadable reply."""
+    ask_again: bool = False
+    """Whether what the store holds unreadable replies to alone is asked anew, as often again."""
     n_attempts: int = 7
     """Attempts at a request that fails, 429 excepted, while others get through."""
     patience_s: float = 900.0
@@ -126,12 +132,14 @@ class Engine:
             on_defect=self._on_defect,
         )
         self._budget = _budget(config)
+        self._trouble = Trouble(config, self.meter)
         self._sender = Sender(
             config,
             partial(_open_client, config, self._budget),
             meter=self.meter,
             load=load,
             places=self._places,
+            trouble=self._trouble,
         )
         self._shelf = Shelf(config.store, patience_s=config.store_patience_s)
         # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
@@ -142,11 +150,15 @@ class Engine:
             sender=self._sender,
             places=self._places,
             meter=self.meter,
+            trouble=self._trouble,
             patience_s=config.outage_patience_s,
             alias=config.alias,
             ended_by=lambda error: self._over(self._words(error)),
         )
-        self._bar = Bar(visible=config.progress)
+        self._until: dict[bytes, int] = {}
+        """Key of a request to the attempt before which it is asked anew in this run."""
+        idle_s = _BATCH_BAR_S if config.mode == "batch" else 1.0
+        self._bar = Bar(visible=config.progress, idle_s=idle_s)
         self._futures: set[Future[list[object]]] = set()
         self._said: set[str] = set()
         self._submitting = threading.Lock()
@@ -217,8 +229,9 @@ class Engine:
     async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """Ask, read the reply, and ask afresh where it cannot be read; see :class:`Ask`."""
         usage, reply, cached = Usage(), Reply(""), True
+        attempt = 0
         try:
-            for attempt in range(1 + self.config.n_rereads):
+            while attempt == 0 or self._is_asked(request, attempt):
                 reply, from_store = await self._replies.get(request, attempt)
                 if not from_store:
                     cached = False
@@ -229,16 +242,37 @@ class Engine:
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
+                attempt += 1
                 if request.model == LEXICAL:
                     break
+                if not from_store:
+                    self._go_on_until(request, attempt + self.config.n_rereads)
         except UnsavedReplyError as error:
             reply, reason = error.reply, str(error)
         except JudgeError as error:
             reason = str(error)
         else:
-            reason = f"unreadable reply, asked {attempt + 1} times{_hint(reply)}"
+            reason = f"{UNREADABLE}, asked {attempt} times{_hint(reply)}"
         self.meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage)
+
+    def _is_asked(self, request: Request, attempt: int) -> bool:
+        """Whether a request whose replies so far cannot be read has a further attempt.
+
+        Those of earlier runs that asked anew are read; in this run all who ask the same share one
+        count of those that are sent.
+        """
+        if attempt <= self.config.n_rereads or self._replies.has(request, attempt):
+            return True
+        return self.config.ask_again and attempt < self._go_on_until(
+            request, attempt + 1 + self.config.n_rereads
+        )
+
+    def _go_on_until(self, request: Request, attempt: int) -> int:
+        """The attempt before which a request is asked anew in this run, this one if not set."""
+        if not self.config.ask_again:
+            return attempt
+        return self._until.setdefault(request.key(request.body(0)), attempt)
 
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
         results: dict[int, R] = {}
@@ -258,7 +292,8 @@ class Engine:
             except BaseException as error:  # noqa: BLE001 - must not end the caller's thread
                 _settle(future, self._over(self._words(error)))
             finally:
-                self.meter.n_done += 1
+                # What the end of judging cancels is not done.
+                self.meter.n_done += not self._places.closing
                 n_left -= 1
                 if not n_left and not future.done() and not self._places.closing:
                     if len(results) == len(chains):
@@ -297,6 +332,7 @@ class Engine:
     async def _shut_down(self) -> None:
         try:
             await self._places.close()
+            self._attempt(self._close_bar)
         finally:
             try:
                 await asyncio.wait_for(self._sender.close(), _CLOSE_S / 2)
@@ -353,6 +389,7 @@ class Engine:
         self._attempt(self._sender.copy_stragglers)
         self._attempt(self._shelf.refresh)
         self._attempt(self._claims.tick)
+        self._attempt(self._watch)
         self._attempt(self._draw)
 
     def _attempt(self, act: Callable[[], None]) -> None:
@@ -364,8 +401,16 @@ class Engine:
                 self._said.add(act.__name__)
                 logger.error("{} failed, judging goes on: {}", act.__name__, self._words(error))
 
+    def _watch(self) -> None:
+        sender = self._sender
+        self._trouble.tick(time.monotonic(), sender.n_in_flight, sender.first_due_s)
+
     def _draw(self) -> None:
-        self._bar.refresh(self.meter)
+        if not self._places.closing:
+            self._bar.refresh(self.meter)
+
+    def _close_bar(self) -> None:
+        self._bar.close(self.meter)
 
 
 def _settle(future: Future[Any], error: Exception) -> None:

@@ -51,6 +51,7 @@ class JudgeUnavailableError(JudgeError):
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
         timed_out: Whether the reply was not complete in time, here or at a gateway.
+        kind: What it is in a few words, the same for all failures that are alike.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class JudgeUnavailableError(JudgeError):
         rate_limited: bool = False,
         timed_out: bool = False,
         may_be_billed: bool = True,
+        kind: str = "no usable answer",
     ) -> None:
         super().__init__(message)
+        self.kind = kind
         self.retry_after_s = retry_after_s
         self.rate_limited = rate_limited
         self.timed_out = timed_out

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn, TextIO
+from typing import Final, NoReturn, TextIO
 
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.prices import JudgeMode, Prices, load_prices
+
+_LIVELY_S: Final = 0.5
+"""Seconds between two drawings at least."""
 
 
 @dataclass(slots=True)
@@ -21,6 +25,10 @@ class Meter:
     n_submitted: int = 0
     """Questions (chains of requests) submitted."""
     n_done: int = 0
+    n_asking: int = 0
+    """Requests that are asked of the endpoint now: in flight, or waiting to be asked (again)."""
+    silence: str = ""
+    """How long no reply has come, where that is long."""
     n_unscored: int = 0
     n_calls: int = 0
     """Requests answered by the endpoint."""
@@ -99,18 +107,21 @@ class _Lenient:
 
 
 class Bar:
-    """One progress bar for all questions of a process, refreshed a few times a second.
+    """One progress bar for all questions of a process, on a clock: it moves without progress, too.
 
     Args:
         visible: Whether to draw anything (rank 0 alone does).
+        idle_s: Seconds after which it is drawn again where nothing was done.
     """
 
-    def __init__(self, *, visible: bool) -> None:
+    def __init__(self, *, visible: bool, idle_s: float = 1.0) -> None:
         self._visible = visible
+        self._idle_s = idle_s
+        self._drawn_s = 0.0
         self._bar: tqdm[NoReturn] | None = None
 
     def refresh(self, meter: Meter) -> None:
-        """Draw the meter's state; closes the bar when nothing is left."""
+        """Draw the meter's state where that is due; closes the bar when nothing is left."""
         if not self._visible:
             return
         bar = self._bar
@@ -119,14 +130,43 @@ class Bar:
                 return
             bar = self._bar = tqdm(
                 desc="Judging",
+                total=meter.n_submitted,
                 unit="question",
                 initial=meter.n_done,
-                mininterval=0.5,
+                mininterval=_LIVELY_S,
+                miniters=0,
                 file=_Lenient(sys.stderr),
             )
-        bar.total = meter.n_submitted
-        bar.set_postfix_str(meter.text(), refresh=False)
-        bar.update(meter.n_done - bar.n)
+        now_s = time.monotonic()
+        self._take_in(bar, meter)
+        n_new = meter.n_done - bar.n
+        # Not ``update`` where nothing was done: it would measure the speed from now on alone.
+        is_drawn = bool(bar.update(n_new)) if n_new else False
+        if not is_drawn and now_s - self._drawn_s >= self._idle_s:
+            bar.refresh()
+            is_drawn = True
+        if is_drawn:
+            self._drawn_s = now_s
         if meter.n_done >= meter.n_submitted:
-            bar.close()
-            self._bar = None
+            self._end(bar)
+
+    def close(self, meter: Meter) -> None:
+        """Leave the bar as it stands: what was not done by now is not done."""
+        bar = self._bar
+        if bar is not None:
+            self._take_in(bar, meter)
+            if meter.n_done < meter.n_submitted:
+                bar.set_description_str("Judging stopped", refresh=False)
+            bar.update(meter.n_done - bar.n)
+            self._end(bar)
+
+    def _take_in(self, bar: tqdm[NoReturn], meter: Meter) -> None:
+        bar.total = meter.n_submitted
+        counts = meter.text()
+        bar.set_postfix_str(
+            f"{meter.silence}, {counts}" if meter.silence else counts, refresh=False
+        )
+
+    def _end(self, bar: tqdm[NoReturn]) -> None:
+        bar.close()
+        self._bar = None

@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
+from lmms_eval_captions.judges.trouble import Trouble
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
@@ -32,7 +33,8 @@ class ReplySource:
         claims: The requests that processes which share the store have under way.
         sender: Sends what nobody has asked yet.
         places: Where a chain leaves its place while it waits for somebody else's reply.
-        meter: Counts replies that cost nothing.
+        meter: Counts replies that cost nothing, and requests that are under way.
+        trouble: Is told where nothing more is asked.
         patience_s: How long another process may take, beyond a request's time-out.
         alias: Name under which the endpoint may answer as the model, part of the store's keys.
         ended_by: The error that those who wait for a request get where an exception that is no
@@ -47,6 +49,7 @@ class ReplySource:
         sender: Sender,
         places: Places,
         meter: Meter,
+        trouble: Trouble,
         patience_s: float,
         alias: str | None,
         ended_by: Callable[[BaseException], JudgeStoppedError],
@@ -56,6 +59,7 @@ class ReplySource:
         self._sender = sender
         self._places = places
         self._meter = meter
+        self._trouble = trouble
         self._patience_s = patience_s
         self._alias = alias
         self._ended_by = ended_by
@@ -88,6 +92,10 @@ class ReplySource:
             return reply, True
         return await self._send_once(request, body, key)
 
+    def has(self, request: Request, attempt: int) -> bool:
+        """Whether the reply to a fresh sample is in the store."""
+        return self._shelf.has(request.model, request.key(request.body(attempt)))
+
     async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -96,7 +104,7 @@ class ReplySource:
             self._under_way[key] = twin
             stored = await self._claim(request, key)
             if stored is None:
-                reply = await self._sender.send(request, body)
+                reply = await self._send(request, body)
                 await self._shelf.save(request.model, key, reply)
                 is_saved = True
             else:
@@ -117,6 +125,16 @@ class ReplySource:
             self._under_way.pop(key, None)
             self._claims.release(key, in_a_while=is_saved)
         return reply, stored is not None
+
+    async def _send(self, request: Request, body: bytes) -> Reply:
+        self._meter.n_asking += 1
+        try:
+            return await self._sender.send(request, body)
+        except JudgeStoppedError as error:
+            self._trouble.stopped(request.model, error)
+            raise
+        finally:
+            self._meter.n_asking -= 1
 
     async def _claim(self, request: Request, key: bytes) -> Reply | None:
         """Claim a request; its reply instead, where another process has stored it meanwhile."""

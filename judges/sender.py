@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.engine import EngineConfig
     from lmms_eval_captions.judges.meter import Meter
     from lmms_eval_captions.judges.places import Places
+    from lmms_eval_captions.judges.trouble import Trouble
 
 
 _WITHOUT: Final = {
@@ -58,6 +59,7 @@ class Sender:
         meter: Counts what happens.
         load: How many requests may be in flight.
         places: Where a chain waits without its place.
+        trouble: Is told of failures.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Sender:
         meter: Meter,
         load: Load,
         places: Places,
+        trouble: Trouble,
     ) -> None:
         self._config = config
         self._open_client = open_client
@@ -76,6 +79,7 @@ class Sender:
         self._load = load
         self._pacing = Pacing()
         self._places = places
+        self._told = trouble
         self._turn = asyncio.Lock()
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._stragglers = Stragglers()
@@ -137,6 +141,15 @@ class Sender:
                 entry.latest_s = time.monotonic()
                 entry.copies.append(self._places.spawn(self._copy(entry)))
 
+    @property
+    def n_in_flight(self) -> int:
+        """Requests sent and not answered."""
+        return len(self._in_flight)
+
+    def first_due_s(self) -> float:
+        """When the time of the first request in flight is up; there must be one."""
+        return min(entry.latest_s + entry.request.timeout_s for entry in self._in_flight)
+
     async def close(self) -> None:
         """Close the client."""
         if self._client is not None:
@@ -159,6 +172,7 @@ class Sender:
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
         self._meter.n_retried += 1
+        self._told.failed(error, sent_s, time.monotonic())
         if error.rate_limited:
             self._meter.n_rate_limited += 1
             self._pacing.on_rate_limit(now_s, flight.sent_s)

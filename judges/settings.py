@@ -82,6 +82,8 @@ class Settings:
     """Folder of prompts that replace packaged ones, or ``None``."""
     vcapsbench_asks: int | None
     """How often VCapsBench asks each question in a judge run, 1 or 3; ``None`` for its own."""
+    ask_again: bool
+    """Whether what the store holds unreadable replies to alone is asked anew."""
     max_unscored: float
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
     mode: JudgeMode
@@ -180,6 +182,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         ),
         prompts=prompt_folder(env),
         vcapsbench_asks=_asks(text("LMMS_CAPTIONS_VCAPSBENCH_ASKS")),
+        ask_again=_switch("LMMS_CAPTIONS_ASK_AGAIN", text("LMMS_CAPTIONS_ASK_AGAIN")),
         max_unscored=_share("LMMS_CAPTIONS_MAX_UNSCORED", text("LMMS_CAPTIONS_MAX_UNSCORED"), 0.01),
         mode=mode,
         max_cost_usd=_dollars("LMMS_CAPTIONS_MAX_COST", text("LMMS_CAPTIONS_MAX_COST")),
@@ -309,6 +312,10 @@ def _choice(name: str, value: str | None, known: tuple[S, ...]) -> S:
         if choice == value:
             return choice
     raise SettingsError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+
+def _switch(name: str, value: str | None) -> bool:
+    return value is not None and _choice(name, value, ("0", "1")) == "1"
 
 
 def _asks(value: str | None) -> int | None:

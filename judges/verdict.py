@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 T = TypeVar("T")
+
+UNREADABLE: Final = "unreadable reply"
+"""How the reason of a request starts whose replies were all unreadable: they are kept."""
 
 Match = Literal["yes", "no"]
 """Whether a predicted answer matches the gold answer."""

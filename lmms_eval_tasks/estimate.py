@@ -33,6 +33,8 @@ class Estimate:
     problems: list[str] = field(default_factory=list)
     """A line for each task that cannot be estimated."""
     captions: Path | None = None
+    ask_again: bool = False
+    """Whether what the store holds unreadable replies to alone is asked anew."""
 
 
 def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None = None) -> Estimate:
@@ -47,10 +49,14 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
         CaptionError: If the captions cannot be read.
         SettingsError: If the settings or the prices cannot be used.
     """
-    made = Estimate(captions=captions)
+    made = Estimate(captions=captions, ask_again=settings.ask_again)
     find = None if captions is None else open_captions(captions)
-    replies = settings.cache / "replies"
-    counter = Counter(load_prices(settings.prices), replies, alias=settings.alias)
+    counter = Counter(
+        load_prices(settings.prices),
+        settings.cache / "replies",
+        alias=settings.alias,
+        ask_again=settings.ask_again,
+    )
     for task in tasks:
         plan = PLANS[task]
         config = JudgeConfig.build(judge_defaults(plan.template), settings)

@@ -38,7 +38,7 @@ OUTPUT_TOKENS: Final[Mapping[str, int]] = {
 """Protocol to the tokens of a reply, by our judgement; a judge that reasons writes far more."""
 _OTHER_OUTPUT_TOKENS: Final = 50
 _IMAGE_TOKENS: Final = 1500
-_N_ASKS: Final = 4
+N_ASKS: Final = 4
 """The first ask and the engine's fresh ones after a reply in the store that cannot be read."""
 
 
@@ -57,6 +57,8 @@ class Row:
     n_calls: int = 0
     n_stored: int = 0
     """Requests whose reply is in the store already: they cost nothing."""
+    n_again: int = 0
+    """Calls for what the store holds unreadable replies to alone (``LMMS_CAPTIONS_ASK_AGAIN``)."""
     n_pictures: int = 0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
@@ -84,11 +86,15 @@ class Counter:
         prices: What pictures take, by model.
         replies: Folder of the stored replies.
         alias: Name under which the endpoint answers as the judge, part of the store's keys.
+        ask_again: Whether what the store holds unreadable replies to alone is asked anew.
     """
 
-    def __init__(self, prices: Prices, replies: Path, *, alias: str | None = None) -> None:
+    def __init__(
+        self, prices: Prices, replies: Path, *, alias: str | None = None, ask_again: bool = False
+    ) -> None:
         self.alias = alias
         self._prices = prices
+        self.ask_again = ask_again
         self._shelf = Shelf(replies, patience_s=0.0)
         self._seen: set[bytes] = set()
         self._typical: dict[str, tuple[object, Reply]] = {}
@@ -164,7 +170,8 @@ class _Ask:
     """Whether the caption and all replies so far are those of a run."""
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        for attempt in range(_N_ASKS):
+        attempt = 0
+        while True:
             key = request.key(request.body(attempt), self.counter.alias)
             reply = None if self.shelf is None else self.shelf.get(request.model, key)
             is_new = self.counter.is_new(key if self.is_real else key + self.place)
@@ -174,10 +181,12 @@ class _Ask:
             value = read(reply)
             if value is not None:
                 return _asked(value, reply)
-        else:
+            attempt += 1
+        if attempt >= N_ASKS and not self.counter.ask_again:
             return _asked(None, Reply(""))
         if is_new:
             self.counter.add(self.row, request)
+            self.row.n_again += attempt >= N_ASKS
         self.is_real = False
         return _asked(*self.counter.typical(request, read))
 

@@ -10,6 +10,7 @@ from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.lmms_eval_tasks.estimate import Estimate
 from lmms_eval_captions.lmms_eval_tasks.estimate_counting import (
     CHARS_PER_TOKEN,
+    N_ASKS,
     TYPICAL_ANSWER,
     Row,
     output_tokens,
@@ -112,6 +113,13 @@ def _remarks(made: Estimate, prices: Prices) -> Iterator[str]:
     n_pictures = sum(row.n_pictures for row in made.rows)
     if n_pictures:
         yield f"{n_pictures:,} pictures, each counted as the most tokens it can have."
+    if made.ask_again:
+        n_again = sum(row.n_again for row in made.rows)
+        counted = "" if made.captions else " (counted with --captions alone)"
+        yield (
+            f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_again:,} of the calls{counted} are for what the store "
+            f"holds unreadable replies to alone; each of them may become {N_ASKS}."
+        )
     unknown = {row.model for row in made.rows if row.cost_usd(prices, "now") is None}
     if unknown:
         names = ", ".join(sorted(unknown))

@@ -37,6 +37,8 @@ J = TypeVar("J")
 Record = dict[str, object]
 
 NOTHING_TO_JUDGE = "the caption is empty"
+NO_CAPTION = "no caption: "
+"""How the reason starts where a caption is not there."""
 MOST_ENGINES: Final = 3
 """Engines of one run: one that an error of ours ended is followed by another, within reason."""
 _ELSEWHERE: Final = (
@@ -133,7 +135,7 @@ class Bench:
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {}{} at {}, {}, at most {:.2%} unscored, {}, replies in {}",
+                    "judge {}{} at {}, {}, at most {:.2%} unscored{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.urls))
@@ -143,6 +145,7 @@ class Bench:
                     if settings.mode == "batch"
                     else f"{settings.concurrency} in flight",
                     settings.max_unscored,
+                    ", unreadable replies asked anew" if settings.ask_again else "",
                     "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
                     settings.cache / "replies",
                 )
@@ -164,6 +167,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
         store=settings.cache / "replies",
         api_key=settings.api_key,
         concurrency=settings.concurrency,
+        ask_again=settings.ask_again,
         progress=settings.rank == 0,
         mode=settings.mode,
         # Processes cannot see what the others spend.
@@ -234,7 +238,7 @@ def judge_caption(
         BENCH.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
         config = JudgeConfig.build(defaults, settings)
         if isinstance(caption, NoCaption):
-            missing = f"no caption: {caption.reason}"
+            missing = f"{NO_CAPTION}{caption.reason}"
             return lambda: Judged((), config, missing, "missing")
         if says_nothing(caption):
             known = silent(config)

@@ -17,6 +17,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.signature import Signature, package_version
 from lmms_eval_captions.judges.verdict import Usage
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, Judged, PendingRecord, Record
+from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 
 if TYPE_CHECKING:
     import argparse
@@ -84,7 +85,16 @@ def aggregate_unscored(items: Sequence[Record]) -> int:
             if count(empty, "n_unscored")
             else "count as captions that say nothing",
         )
-    return count(records, "n_unscored")
+    n_unscored = count(records, "n_unscored")
+    if n_unscored:
+        logger.warning(
+            "{}: {} of {} questions are unscored. {}",
+            records[0]["task"],
+            n_unscored,
+            count(records, "n_questions"),
+            _why(records),
+        )
+    return n_unscored
 
 
 def aggregate_signature(items: Sequence[Record]) -> str:
@@ -136,14 +146,13 @@ def score_or_nan(score: Callable[[], float], *, metric: str, items: Sequence[Rec
     if not n_questions or n_unscored > max_unscored * n_questions:
         logger.error(
             "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
-            "(LMMS_CAPTIONS_MAX_UNSCORED). Why: {}. {}",
+            "(LMMS_CAPTIONS_MAX_UNSCORED). {}",
             items[0]["task"] if items else "no caption:",
             metric,
             n_unscored,
             n_questions,
             max_unscored,
-            _reasons(items) or "see the other metrics",
-            _advice(items, n_unscored),
+            _why(items),
         )
         return nan
     return score()
@@ -239,24 +248,14 @@ def report_usage(task: str, model: str, usage: Usage) -> None:
         )
 
 
-def _advice(items: Sequence[Record], n_unscored: int) -> str:
-    """What helps where too much is unscored: a missing caption does not come by asking again."""
-    missing = [item for item in items if "no_caption" in item]
-    if missing and count(missing, "n_unscored") == n_unscored:
-        return (
-            f"{len(missing)} captions are not there: mend the clips or add the rows, or score what "
-            "there is with a higher LMMS_CAPTIONS_MAX_UNSCORED."
-        )
-    return "Run the same command again to go on: verdicts are kept, only what is missing is asked."
-
-
-def _reasons(items: Sequence[Record]) -> str:
+def _why(items: Sequence[Record]) -> str:
+    """Why questions are unscored, and what helps."""
     reasons: Counter[str] = Counter()
     for item in items:
         counted = item.get("reasons")
         if isinstance(counted, dict):
             reasons.update(counted)
-    return "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+    return why_unscored(reasons, n_missing=sum("no_caption" in item for item in items))
 
 
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:

@@ -15,6 +15,7 @@ from lmms_eval_captions.judges import lexical
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import (
+    UNREADABLE,
     Agreement,
     AgreementJudgement,
     Asked,
@@ -160,7 +161,9 @@ def _telling_reply(asked: Sequence[Asked[YesNo]], predicted: YesNo | None) -> st
 
 
 def _reason(asked: Sequence[Asked[YesNo]]) -> str:
-    failed = [one.reason for one in asked if one.value is None]
+    failed = [str(one.reason) for one in asked if one.value is None]
     if len(asked) == 1:
-        return str(failed[0])
-    return f"{len(failed)} of {len(asked)} asks failed and no two agree: {failed[-1]}"
+        return failed[0]
+    # What a rerun asks again before what it does not: an unreadable reply is kept.
+    telling = ([reason for reason in failed if UNREADABLE not in reason] or failed)[-1]
+    return f"{len(failed)} of {len(asked)} asks failed and no two agree: {telling}"

@@ -1,10 +1,12 @@
-"""The progress bar never gets in the way of judging."""
+"""The progress bar never gets in the way of judging, never stands still, and never lies."""
 
 from __future__ import annotations
 
 import io
+import re
 import sys
 import threading
+import time
 
 import pytest
 from tqdm import tqdm
@@ -31,6 +33,56 @@ def test_a_full_disk_below_standard_error_is_no_matter(monkeypatch: pytest.Monke
     bar.refresh(meter)
     assert full.n_writes > 0
     assert _another_thread_gets(tqdm.get_lock())
+
+
+def test_the_bar_is_drawn_without_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing done for long: it is drawn on a clock, and shows for how long no reply has come."""
+    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    bar, meter = Bar(visible=True, idle_s=0.1), Meter(n_submitted=3, n_done=1)
+    until_s = time.monotonic() + 1.0
+    while time.monotonic() < until_s:
+        bar.refresh(meter)
+        meter.silence = "no reply for 42 s, 4 in flight"
+        time.sleep(0.02)
+    drawn = shown.getvalue().split("\r")
+    assert 5 <= len(drawn) <= 13
+    # First of all that is said: a narrow terminal cuts the end off.
+    assert "question/s, no reply for 42 s, 4 in flight, calls 0" in drawn[-1]
+    meter.silence = ""
+    time.sleep(0.1)
+    bar.refresh(meter)
+    assert "no reply" not in shown.getvalue().split("\r")[-1]
+    bar.close(meter)
+
+
+@pytest.mark.parametrize("done_on_the_way", [0, 1])
+def test_the_rate_counts_the_time_of_silence(
+    done_on_the_way: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is drawn without progress does not make the next question look fast."""
+    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    bar, meter = Bar(visible=True, idle_s=0.1), Meter(n_submitted=100)
+    for _ in range(100):
+        bar.refresh(meter)
+        time.sleep(0.015)
+    meter.n_done = 1 + done_on_the_way
+    bar.refresh(meter)
+    bar.close(meter)
+    [rate] = re.findall(r"([\d.]+)(?:s/question|question/s)", shown.getvalue().split("\r")[-1])
+    assert 0.7 < float(rate) < 2.0
+
+
+def test_what_is_not_done_is_not_shown_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar that is closed early stays where it was."""
+    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    bar, meter = Bar(visible=True), Meter(n_submitted=4)
+    bar.refresh(meter)
+    meter.n_done = 1
+    bar.close(meter)
+    last = shown.getvalue().split("\r")[-1]
+    assert last.startswith("Judging stopped:  25%")
+    assert "1/4" in last
+    assert "100%" not in shown.getvalue()
 
 
 def _another_thread_gets(lock: TqdmDefaultWriteLock) -> bool:

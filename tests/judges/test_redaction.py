@@ -234,6 +234,7 @@ def test_an_error_of_a_second_copy_is_logged_without_the_key(
         meter=Mock(),
         load=Mock(),
         places=Mock(),
+        trouble=Mock(),
     )
     request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
     flight = Flight("test:1", 1.0, 1.0, sent_s=0.0, n_in_flight=1)

@@ -16,8 +16,15 @@ def test_defaults_are_those_of_the_readme() -> None:
     settings = read_settings({})
     assert settings.urls == ("https://api.openai.com/v1",)
     assert (settings.concurrency, settings.max_unscored, settings.rank) == (64, 0.01, 0)
+    assert settings.ask_again is False
     assert settings.judge is settings.runs is settings.data is settings.api_key is None
     assert settings.cache == Path.home() / ".cache" / "lmms-eval-captions"
+
+
+@pytest.mark.parametrize(("value", "is_set"), [("1", True), ("0", False), ("", False)])
+def test_asking_again_is_a_switch(value: str, is_set: bool) -> None:
+    """1 is on; 0, or nothing, is off."""
+    assert read_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
 
 
 @pytest.mark.parametrize(
@@ -61,6 +68,8 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_JUDGE_TIMEOUT", "5 min"),
         ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "2"),
         ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "three"),
+        ("LMMS_CAPTIONS_ASK_AGAIN", "yes"),
+        ("LMMS_CAPTIONS_ASK_AGAIN", "2"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ServerFactory
-from judge_server import JudgeServer
+from judge_server import JudgeServer, scripted_reply
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.store_line import read_line, write_line
 from lmms_eval_captions.lmms_eval_tasks.cli import main
@@ -77,7 +77,12 @@ def sample_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(settings: Settings, captions: Path, aspects: tuple[str, ...] = _ASPECTS) -> None:
-    """What lmms-eval does with captions from a file."""
+    """What lmms-eval does with captions from a file, where all is scored."""
+    assert _judge(settings, captions, aspects) == 0
+
+
+def _judge(settings: Settings, captions: Path, aspects: tuple[str, ...]) -> int:
+    """How many questions are unscored after what lmms-eval does with captions from a file."""
     of_video = {
         row["video_id"]: row["caption"]
         for row in map(json.loads, captions.read_text().splitlines())
@@ -89,7 +94,7 @@ def _run(settings: Settings, captions: Path, aspects: tuple[str, ...] = _ASPECTS
             if video in of_video:
                 caption = of_video[video].strip()
                 items.append(hooks.process_results(doc, [caption])["unscored"])
-    assert hooks.aggregate_unscored(items) == 0
+    return hooks.aggregate_unscored(items)
 
 
 def _usage(server: JudgeServer) -> tuple[int, int]:
@@ -166,6 +171,39 @@ def test_lines_of_the_store_that_are_no_replies_are_counted_as_calls(
     row = _rows(settings, data / "captions.jsonl", "vdc_camera")["vdc_camera"]
     assert row.n_calls > 0
     assert row.n_stored == 0
+
+
+def test_what_is_unreadable_in_the_store_is_counted_where_it_is_asked_anew(
+    settings: Settings,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing without the variable; with it, what a run sends whose first fresh reply is read."""
+    captions = data / "captions.jsonl"
+    command = ["estimate", "--tasks", "vdc_camera", "--captions", str(captions)]
+    server = SERVERS[0]
+    server.reply = lambda text: (
+        "" if "Predicted Answer: " not in text and "camera move" in text else scripted_reply(text)
+    )
+    monkeypatch.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    n_unread = _judge(settings, captions, ("camera",))
+    BENCH.close()
+    assert n_unread > 1
+    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_calls == 0
+    assert main(command) == 0
+    assert "LMMS_CAPTIONS_ASK_AGAIN" not in capsys.readouterr().out
+    row = _rows(replace(settings, ask_again=True), captions, "vdc_camera")["vdc_camera"]
+    assert row.n_again == n_unread
+    monkeypatch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1")
+    assert main(command) == 0
+    assert (
+        f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_unread} of the calls are for what the store holds "
+        "unreadable replies to alone; each of them may become 4.\n" in capsys.readouterr().out
+    )
+    server.reply, n_before = scripted_reply, server.counts.n_requests
+    assert _judge(settings, captions, ("camera",)) == 0
+    assert server.counts.n_requests - n_before == row.n_calls
 
 
 def test_first_steps_in_the_store_are_taken_as_they_are(settings: Settings, data: Path) -> None:
