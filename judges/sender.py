@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, log
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,11 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
+from lmms_eval_captions.judges.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request, without
+from lmms_eval_captions.judges.roles import WORDS
+from lmms_eval_captions.judges.sight import SHOWN, Shown, cannot_see, shown_in
 from lmms_eval_captions.judges.stragglers import Stragglers
 
 if TYPE_CHECKING:
@@ -34,8 +38,10 @@ if TYPE_CHECKING:
 _WITHOUT: Final = {
     "logprobs": "scores will be plain numbers, not expectations",
     "max_tokens": "max_completion_tokens is sent in its place, which also counts reasoning",
-    "temperature": "the judge chooses its temperature, so verdicts vary more between runs",
-    "seed": "requests are sent without, so that nobody can draw the same verdicts again",
+    "temperature": (
+        "the {role.who} chooses its temperature, so {role.results} vary more between runs"
+    ),
+    "seed": "requests are sent without, so that nobody can draw the same {role.results} again",
 }
 _LIVELY_DOUBLINGS: Final = 2
 """Doublings of the back-off at most, where others get through: the endpoint is not down."""
@@ -68,6 +74,7 @@ class Sender:
         places: Places,
     ) -> None:
         self._config = config
+        self._role = WORDS[config.role]
         self._open_client = open_client
         self._client: Client | None = None
         self._meter = meter
@@ -77,7 +84,9 @@ class Sender:
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._stragglers = Stragglers()
         self._in_flight: set[_InFlight] = set()
-        self._stopped: dict[str, JudgeStoppedError] = {}
+        self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
+        """Model and what it is shown to why nothing more of that is asked."""
+        self._sampling = ExplicitSampling(config.sampling)
         self._refused: dict[str, list[str]] = {}
         """Model to the parameters that it does not take."""
         self._last_success_s = -inf
@@ -88,21 +97,23 @@ class Sender:
         """The reply to a request, however often it has to be sent.
 
         Raises:
-            JudgeStoppedError: If nothing more can be asked of this model.
+            JudgeStoppedError: If nothing more can be asked of this model, or nothing that shows it
+                what this request does.
             JudgeRequestError: If this request is refused, or given up on.
         """
+        shown = shown_in(request.messages)
         started_s = time.monotonic()
         trouble: _Trouble | None = None
         while True:
-            self._check(request.model)
+            self._check(request.model, shown)
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
-                self._check(request.model)
+                self._check(request.model, shown)
             sent_s = time.monotonic()
             try:
                 reply = await self._watched(request, body)
             except JudgeStoppedError as error:
-                self.stop(request.model, error)
+                self.stop(request.model, error, shown)
                 raise
             except JudgeUnavailableError as error:
                 self._note(error, sent_s)
@@ -117,9 +128,16 @@ class Sender:
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
 
-    def stop(self, model: str, error: JudgeStoppedError) -> None:
-        """Ask nothing more of a model; the first reason is the one that is told."""
-        self._stopped.setdefault(model, error)
+    def stop(self, model: str, error: JudgeStoppedError, shown: Shown | None = None) -> None:
+        """Ask nothing more of a model; the first reason is the one that is told.
+
+        Args:
+            model: Name of the model.
+            error: The reason.
+            shown: Of requests that show this alone, by default of all.
+        """
+        for kind in SHOWN if shown is None else (shown,):
+            self._stopped.setdefault((model, kind), error)
 
     def copy_stragglers(self) -> None:
         """Send a second copy of what takes far longer than others do, within bounds."""
@@ -138,8 +156,8 @@ class Sender:
         if self._client is not None:
             await self._client.close()
 
-    def _check(self, model: str) -> None:
-        stopped = self._stopped.get(model)
+    def _check(self, model: str, shown: Shown) -> None:
+        stopped = self._stopped.get((model, shown))
         if stopped is not None:
             raise JudgeStoppedError(str(stopped))
 
@@ -195,15 +213,14 @@ class Sender:
         The store's key stays that of the asking, so that a rerun finds the reply at once, and that
         requests which differ in what is refused alone (their seeds) have a reply each.
         """
-        if self._client is None:
-            self._client = self._open_client()
+        send = partial(self._send_body, request, body)
         refused = self._refused.setdefault(request.model, [])
         plain, left_out = body, list[str]()
         for parameter in refused:
             plain = _leave_out(plain, parameter, left_out)
         while True:
             try:
-                reply = await self._client.complete(plain, timeout_s=request.timeout_s, asked=body)
+                reply = await self._sampling.send(request.model, request.params, plain, send=send)
             except ParameterRefusedError as error:
                 n_left_out = len(left_out)
                 plain = _leave_out(plain, error.parameter, left_out)
@@ -211,9 +228,25 @@ class Sender:
                     raise
                 if error.parameter not in refused:
                     refused.append(error.parameter)
-                    logger.warning("{}: {}", _WITHOUT[error.parameter], error)
+                    words = _WITHOUT[error.parameter].format(role=self._role)
+                    logger.warning("{}: {}", words, error)
             else:
                 return replace(reply, refused=tuple(left_out)) if left_out else reply
+
+    async def _send_body(self, request: Request, asked: bytes, body: bytes) -> Reply:
+        """One completion; where its model cannot see what it is shown, that is the error's word."""
+        if self._client is None:
+            self._client = self._open_client()
+        try:
+            return await self._client.complete(body, timeout_s=request.timeout_s, asked=asked)
+        except JudgeError as error:
+            shown = shown_in(request.messages)
+            if not shown or not cannot_see(str(error)):
+                raise
+            advice = self._role.video if shown == "a video" else self._role.sight
+            raise JudgeStoppedError(
+                f"the {self._role.who} {request.model!r} cannot be shown {shown}: {error}; {advice}"
+            ) from error
 
     def _give_up_or_go_on(
         self, request: Request, error: JudgeUnavailableError, trouble: _Trouble
@@ -235,12 +268,22 @@ class Sender:
         # One that never answered is given no time: it may be a wrong URL.
         patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
         if is_too_long or (trouble.n_failed >= n_attempts and silent_s > patience_s):
-            stopped = JudgeStoppedError(
-                f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: "
-                f"{error}"
-            )
-            self.stop(request.model, stopped)
+            stopped = JudgeStoppedError(self._silence(now_s, trouble, error))
+            self.stop(request.model, stopped, shown_in(request.messages))
             raise stopped from error
+
+    def _silence(self, now_s: float, trouble: _Trouble, error: JudgeUnavailableError) -> str:
+        """What is said of an endpoint that answers nothing any more, and since when it does so."""
+        last_s = self._last_success_s
+        since = "it has given none yet"
+        if last_s > -inf:
+            clock = time.strftime("%H:%M:%S", time.localtime(time.time() - (now_s - last_s)))
+            since = f"the last one came at {clock}"
+        return (
+            f"the {self._role.who} gave no reply to any request for "
+            f"{now_s - max(trouble.started_s, last_s):.0f} s ({since}), {self._role.work} stopped: "
+            f"{error}"
+        )
 
     def _attempts(self) -> int:
         """Failures after which it must be the request: more where many requests fail."""
