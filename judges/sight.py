@@ -18,7 +18,7 @@ Shown = Literal["", "pictures", "a video"]
 SHOWN: Final[tuple[Shown, ...]] = ("", "pictures", "a video")
 
 _MEDIUM: Final = r"(?:image|picture|vision|visual|video|multi-?modal)"
-_INPUT: Final = r"(?: (?:input|content|message|understanding|modality))s?"
+_INPUT: Final = r"(?: (?:input|content|message|understanding|modality)s?)"
 _NOT: Final = r"(?:not|never) (?:currently |yet )?(?:supported|enabled|allowed|accepted|available)"
 _CLAUSE_ENDS: Final = r"(?= *(?:$|[.,;:!(\[{}]|(?:and|but|by|for|please)\b))"
 _BLIND: Final = tuple(
@@ -29,7 +29,7 @@ _BLIND: Final = tuple(
         # Images are not supported by this model / part type image_url is not supported
         rf"(?:^|[.:;,{{] ?|\btype ){_MEDIUM}(?:s|_url)? (?:is|are) {_NOT}{_CLAUSE_ENDS}",
         # Model does not support images. / this model does not support image input (ref: ...)
-        rf"\b(?:not|cannot|n.?t) (?:currently |yet )?(?:support|accept|take|have) (?:any )?"
+        rf"\b(?:not|cannot|doesnt|cant) (?:currently |yet )?(?:support|accept|take|have) (?:any )?"
         rf"{_MEDIUM}(?:s|_urls?)?{_INPUT}?{_CLAUSE_ENDS}",
         # No endpoints found that support image input
         rf"\bno \w+ (?:found |available )?(?:that |which )?supports? {_MEDIUM}",
