@@ -253,7 +253,7 @@ def test_models_of_one_endpoint_are_told_apart(
     ],
 )
 def test_a_server_of_ones_own_is_known_by_its_address(url: str, is_own: bool) -> None:
-    """What the internet does not route, and names without a dot; none of several may be another's."""
+    """What the internet does not route, and bare names; several are where all of them are."""
     assert is_self_hosted(url) is is_own
     assert bool(explicit_sampling([url])) is is_own
     assert bool(explicit_sampling([url, "http://127.0.0.1/v1"])) is is_own
