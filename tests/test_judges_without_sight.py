@@ -10,6 +10,11 @@ import pytest
 from conftest import ServerFactory
 from judge_server import Refuse, Say
 from lmms_eval_captions.judges.sight import shown_in
+from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
+from test_every_batch_failure import (
+    Provider,
+    batches,  # noqa: F401 - a fixture
+)
 from test_every_failure import (
     BENCHMARKS,
     Benchmark,
@@ -59,3 +64,28 @@ def test_only_what_shows_pictures_is_lost_and_nothing_waits(
     _check(benchmark, _judge(benchmark), lost)
     assert judge.n_shown == 1
     assert time.monotonic() - started_s < 60
+
+
+class _ProviderWithoutSight(Provider):
+    """Refuses pictures in its batches."""
+
+    def _fate(self, number: int, body: dict[str, Any]) -> Any:
+        fate = super()._fate(number, body)
+        return (400, {"error": {"message": WORDS}}) if shown_in(body["messages"]) else fate
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_only_what_shows_pictures_is_lost_in_batches(
+    benchmark: Benchmark,
+    batches: pytest.MonkeyPatch,  # noqa: F811 - the fixture
+) -> None:
+    """A batch holds what is asked in words, and what is not."""
+    showing = next(one for one in BENCHMARKS if one.name == SHOWING[0])
+    with _ProviderWithoutSight(benchmark.order()[0], "nothing") as server:
+        batches.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+        _set(benchmark, batches)
+        shown, items = _judge(showing), _judge(benchmark)
+        reasons = _check(showing, shown, set(showing.units()))
+        assert all(WORDS in reason for reason in reasons.values())
+        _check(benchmark, items, set(benchmark.units()) if benchmark.name in SHOWING else set())
+        BENCH.close()
