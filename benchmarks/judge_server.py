@@ -113,8 +113,17 @@ class Say:
         return {"model": payload["model"] if self.model is AS_ASKED else self.model}
 
 
-Script = Callable[[dict[str, Any]], "Say | str"]
-"""What a request gets, from its payload: an answer, the name of a fault, or a status."""
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """An error as it is to be given."""
+
+    status: int
+    message: str
+
+
+Script = Callable[[dict[str, Any]], "Say | Refuse | str | None"]
+"""What a request gets, from its payload: an answer, an error, the name of a fault, or a status;
+``None`` for what ``reply`` says."""
 
 
 def scripted_reply(prompt: str) -> str:
@@ -301,6 +310,10 @@ class JudgeServer:
         elif isinstance(played := self.script and self.script(json.loads(body)), str):
             counts.n_faults += 1
             self._fail(connection, body, played)
+        elif isinstance(played, Refuse):
+            counts.n_faults += 1
+            error = {"message": played.message, "code": played.status}
+            connection.send(played.status, json.dumps({"error": error}))
         else:
             counts.n_repeated += digest in counts.answered
             if self.keep_bodies:

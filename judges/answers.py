@@ -32,15 +32,16 @@ from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
 from lmms_eval_captions.judges.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.roles import WORDS, Role
 from lmms_eval_captions.judges.settings import redact_url
 from lmms_eval_captions.judges.tokens import count_of
 from lmms_eval_captions.judges.wire import CONNECT_TIMEOUT_S
 
 _HINTS: Final = {
-    401: "check OPENAI_API_KEY",
+    401: "check {role.key}",
     402: "the account has nothing left to pay with",
     403: "the key may not use this model or endpoint",
-    404: "check the model's name (LMMS_CAPTIONS_JUDGE) and LMMS_CAPTIONS_JUDGE_URL",
+    404: "check the model's name ({role.model}) and {role.url}",
     407: "check the user and password in the environment's proxy",
 }
 _PASSING: Final = {408, 425, 429}
@@ -54,13 +55,14 @@ _MOST_RETRY_AFTER_S: Final = 24 * 3600.0
 """A server that asks to wait for longer does not mean it."""
 
 
-def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
+def read_completion(raw: bytes, url: str, api_key: str | None, *, role: Role = "judge") -> Reply:
     """The reply in a chat completion.
 
     Args:
         raw: JSON as it came.
         url: Where from, for messages.
         api_key: What must not be in the reply, should the server echo it.
+        role: What is asked, for messages.
 
     Raises:
         JudgeUnavailableError: If it is no chat completion.
@@ -71,7 +73,7 @@ def read_completion(raw: bytes, url: str, api_key: str | None) -> Reply:
         counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
         error = error_in(payload)
         if error is not None:
-            broken_off = _error_within(error, url, api_key)
+            broken_off = _error_within(error, url, api_key, role)
             in_all = isinstance(payload, dict) and (payload.get("error") or payload is error)
             if isinstance(broken_off, JudgeStoppedError) and not in_all:
                 # A choice's own: this request got past the key and the model's name.
@@ -147,6 +149,7 @@ def failure(
     headers: Mapping[str, str],
     api_key: str | None,
     answered: str | None = None,
+    role: Role = "judge",
 ) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
     """The error that an answer other than 200 is.
 
@@ -157,18 +160,36 @@ def failure(
         headers: Of the answer.
         api_key: What must not be in the message, should the server echo it.
         answered: What came, in words, where that is not the status.
+        role: What is asked, for messages.
     """
+    error = _failure(
+        status, raw, url, headers=headers, api_key=api_key, answered=answered, role=role
+    )
+    error.status = status
+    return error
+
+
+def _failure(
+    status: int,
+    raw: bytes,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    api_key: str | None,
+    answered: str | None,
+    role: Role,
+) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
     words = _server_words(answer_text(raw, api_key, url), api_key)
     message = f"{redact_url(url)} answered {answered or status}: {words}"
     if status in _REDIRECTS:
         return JudgeStoppedError(
-            f"{redact_url(url)} answered {status}, {_goal(url, headers, api_key)}"
+            f"{redact_url(url)} answered {status}, {_goal(url, headers, api_key, role)}"
         )
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
         return ParameterRefusedError(message, parameter)
     if status in _HINTS:
-        return JudgeStoppedError(f"{message} ({_HINTS[status]})")
+        return JudgeStoppedError(f"{message} ({_HINTS[status].format(role=WORDS[role])})")
     if status == 429 and b"insufficient_quota" in raw:
         return JudgeStoppedError(f"{message} ({_HINTS[402]})")
     if status in _PASSING or status >= 500:
@@ -183,7 +204,7 @@ def failure(
     return JudgeRequestError(message)
 
 
-def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
+def _error_within(error: object, url: str, api_key: str | None, role: Role) -> JudgeError:
     """The error that stands in an answer of 200: what its code or type says, else it can pass."""
     raw = json.dumps({"error": error}).encode("ascii")
     status = status_of(error)
@@ -194,20 +215,20 @@ def _error_within(error: object, url: str, api_key: str | None) -> JudgeError:
             kind="an error in place of a reply",
         )
     answered = f"200 with an error {status}"
-    return failure(status, raw, url, headers={}, api_key=api_key, answered=answered)
+    return failure(status, raw, url, headers={}, api_key=api_key, answered=answered, role=role)
 
 
-def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
+def _goal(url: str, headers: Mapping[str, str], api_key: str | None, role: Role) -> str:
     """Where a redirect points to, without secrets, and what to do about it."""
     try:
         goal = redact_url(urljoin(url, headers.get("Location", "")))
     except ValueError:
         goal = ""
     words = scrub(goal, api_key, url).removesuffix("/chat/completions")[:_WORDS]
+    who, setting = WORDS[role].who, WORDS[role].url
     return (
-        f"a redirect to {words!r}, which is not followed: an answer counts from the judge's own "
-        "address alone, and the key goes nowhere else. If that is the judge, set "
-        "LMMS_CAPTIONS_JUDGE_URL to it"
+        f"a redirect to {words!r}, which is not followed: an answer counts from the {who}'s own "
+        f"address alone, and the key goes nowhere else. If that is the {who}, set {setting} to it"
     )
 
 

@@ -18,6 +18,7 @@ from yarl import URL
 
 from lmms_eval_captions.judges.answers import failure, no_reply, read_completion
 from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.roles import Role
 from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
 from lmms_eval_captions.judges.tokens import counted
 from lmms_eval_captions.judges.wire import (
@@ -49,10 +50,12 @@ class ChatClient:
     Args:
         urls: Base URLs, e.g. ``http://127.0.0.1:8000/v1``; replicas of one another.
         api_key: Bearer token or ``None``.
+        role: What is asked, for messages.
     """
 
-    def __init__(self, urls: tuple[str, ...], api_key: str | None) -> None:
+    def __init__(self, urls: tuple[str, ...], api_key: str | None, *, role: Role = "judge") -> None:
         self._api_key = api_key
+        self._role = role
         self._names = RequestNames()
         self._headers = {"Content-Type": "application/json"}
         if api_key:
@@ -97,11 +100,14 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            return counted(read_completion(raw, replica.url, self._api_key), body)
+            reply = read_completion(raw, replica.url, self._api_key, role=self._role)
+            return counted(reply, body)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
-        raise failure(status, raw, replica.url, headers=headers, api_key=self._api_key)
+        raise failure(
+            status, raw, replica.url, headers=headers, api_key=self._api_key, role=self._role
+        )
 
     async def close(self) -> None:
         """Close every connection."""

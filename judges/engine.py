@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
 from lmms_eval_captions.judges.load import Load
 from lmms_eval_captions.judges.meter import Bar, Meter
-from lmms_eval_captions.judges.model_names import Role
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.prices import JudgeMode, load_prices
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.reply_source import ReplySource
 from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.roles import WORDS, Role
 from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
@@ -52,10 +52,11 @@ _BATCH_BAR_S: Final = 10.0
 """Seconds after which the bar is drawn again while batches are waited for, for hours."""
 _CLOSE_S: Final = 60.0
 """Seconds that the engine's thread has to end in: a file system may have stopped answering."""
-_ENDED: Final = "judging was ended before this caption's turn"
+_ENDED: Final = "{role.work} was ended before this caption's turn"
 _FORKED: Final = (
-    "this process was forked from one that was judging, and the judge's connections stayed there: "
-    "hand captions in where judging began, or start the process with multiprocessing's spawn"
+    "this process was forked from one that was {role.work}, and the {role.who}'s connections "
+    "stayed there: hand captions in where {role.work} began, or start the process with "
+    "multiprocessing's spawn"
 )
 
 
@@ -107,9 +108,12 @@ class EngineConfig:
     spent_usd: float = 0.0
     """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
     role: Role = "judge"
-    """What the models are asked to be."""
+    """What is asked, for messages."""
     alias: str | None = None
     """Name under which the endpoint answers as the model that is asked for, where it differs."""
+    sampling: Mapping[str, object] = field(default_factory=dict)
+    """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
+    :mod:`.explicit_sampling`."""
 
     @property
     def batches(self) -> Path:
@@ -122,6 +126,7 @@ class Engine:
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
+        self._role = WORDS[config.role]
         self.meter = Meter(load_prices(config.prices), config.mode)
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
@@ -151,8 +156,7 @@ class Engine:
             places=self._places,
             meter=self.meter,
             trouble=self._trouble,
-            patience_s=config.outage_patience_s,
-            alias=config.alias,
+            config=config,
             ended_by=lambda error: self._over(self._words(error)),
         )
         self._until: dict[bytes, int] = {}
@@ -203,7 +207,7 @@ class Engine:
             return future
         if os.getpid() != self._pid:
             # No lock: another thread of the parent may have held it.
-            future.set_exception(JudgeStoppedError(_FORKED))
+            future.set_exception(JudgeStoppedError(_FORKED.format(role=self._role)))
             return future
         with self._submitting:
             if self._closed or not self._thread.is_alive():
@@ -361,7 +365,7 @@ class Engine:
             if self._defect is None and not self._ending.done():
                 self._defect = type(error).__name__
                 self._defect = self._words(error)
-                logger.error("judging ends after an internal error: {}", self._defect)
+                logger.error("{} ends after an internal error: {}", self._role.work, self._defect)
         finally:
             self._end()
 
@@ -373,10 +377,10 @@ class Engine:
         """The error of captions that are not judged any more."""
         defect = defect or self._defect
         if defect is None:
-            return JudgeStoppedError(_ENDED)
+            return JudgeStoppedError(_ENDED.format(role=self._role))
         return JudgeStoppedError(
-            f"judging ended after an internal error: {defect}; what was answered is kept, run the "
-            "same command again to go on"
+            f"{self._role.work} ended after an internal error: {defect}; what was answered is "
+            "kept, run the same command again to go on"
         )
 
     def _settle_all(self) -> None:
@@ -399,7 +403,12 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - the others are done all the same
             if act.__name__ not in self._said:
                 self._said.add(act.__name__)
-                logger.error("{} failed, judging goes on: {}", act.__name__, self._words(error))
+                logger.error(
+                    "{} failed, {} goes on: {}",
+                    act.__name__,
+                    self._role.work,
+                    self._words(error),
+                )
 
     def _watch(self) -> None:
         sender = self._sender
@@ -467,5 +476,5 @@ def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
             pace=config.batch_pace,
         )
     else:
-        client = ChatClient(config.urls, config.api_key)
+        client = ChatClient(config.urls, config.api_key, role=config.role)
     return client if budget is None else CappedClient(client, budget)

@@ -39,9 +39,11 @@ class JudgeError(CaptionsError):
 
     Attributes:
         may_be_billed: Whether the request may have been answered, and billed, out of sight.
+        status: HTTP status of the answer that it is, ``None`` where there was none.
     """
 
     may_be_billed = False
+    status: int | None = None
 
 
 class JudgeUnavailableError(JudgeError):

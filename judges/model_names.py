@@ -17,16 +17,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.roles import Role
 from lmms_eval_captions.judges.settings import redact_url
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.request import Reply
-
-Role = Literal["judge", "captioner"]
-"""What a model is asked to be."""
 
 _PLAIN: Final = re.compile(r"[^\s|,]+")
 """A name that may stand in a signature."""

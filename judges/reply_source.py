@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
@@ -19,6 +19,9 @@ from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
 from lmms_eval_captions.judges.trouble import Trouble
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.engine import EngineConfig
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
@@ -35,8 +38,7 @@ class ReplySource:
         places: Where a chain leaves its place while it waits for somebody else's reply.
         meter: Counts replies that cost nothing, and requests that are under way.
         trouble: Is told where nothing more is asked.
-        patience_s: How long another process may take, beyond a request's time-out.
-        alias: Name under which the endpoint may answer as the model, part of the store's keys.
+        config: How to talk to the endpoint.
         ended_by: The error that those who wait for a request get where an exception that is no
             ``Exception`` ended it.
     """
@@ -50,8 +52,7 @@ class ReplySource:
         places: Places,
         meter: Meter,
         trouble: Trouble,
-        patience_s: float,
-        alias: str | None,
+        config: EngineConfig,
         ended_by: Callable[[BaseException], JudgeStoppedError],
     ) -> None:
         self._shelf = shelf
@@ -60,8 +61,9 @@ class ReplySource:
         self._places = places
         self._meter = meter
         self._trouble = trouble
-        self._patience_s = patience_s
-        self._alias = alias
+        self._alias = config.alias
+        # Another process may take so long, beyond a request's time.
+        self._patience_s = config.outage_patience_s
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._unread_s = inf

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, log
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +20,14 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
+from lmms_eval_captions.judges.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.load import Flight, Load
-from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.model_names import check_name
+from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request, without
+from lmms_eval_captions.judges.roles import WORDS
+from lmms_eval_captions.judges.sight import SHOWN, Shown, cannot_see, shown_in
 from lmms_eval_captions.judges.stragglers import Stragglers
 
 if TYPE_CHECKING:
@@ -37,8 +41,10 @@ if TYPE_CHECKING:
 _WITHOUT: Final = {
     "logprobs": "scores will be plain numbers, not expectations",
     "max_tokens": "max_completion_tokens is sent in its place, which also counts reasoning",
-    "temperature": "the judge chooses its temperature, so verdicts vary more between runs",
-    "seed": "requests are sent without, so that nobody can draw the same verdicts again",
+    "temperature": (
+        "the {role.who} chooses its temperature, so {role.results} vary more between runs"
+    ),
+    "seed": "requests are sent without, so that nobody can draw the same {role.results} again",
 }
 _LIVELY_DOUBLINGS: Final = 2
 """Doublings of the back-off at most, where others get through: the endpoint is not down."""
@@ -73,6 +79,7 @@ class Sender:
         trouble: Trouble,
     ) -> None:
         self._config = config
+        self._role = WORDS[config.role]
         self._open_client = open_client
         self._client: Client | None = None
         self._meter = meter
@@ -84,7 +91,9 @@ class Sender:
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._stragglers = Stragglers()
         self._in_flight: set[_InFlight] = set()
-        self._stopped: dict[str, JudgeStoppedError] = {}
+        self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
+        """Model and what it is shown to why nothing more of that is asked."""
+        self._sampling = ExplicitSampling(config.sampling)
         self._refused: dict[str, list[str]] = {}
         """Model to the parameters that it does not take."""
         self._last_success_s = -inf
@@ -95,27 +104,29 @@ class Sender:
         """The reply to a request, however often it has to be sent.
 
         Raises:
-            JudgeStoppedError: If nothing more can be asked of this model.
+            JudgeStoppedError: If nothing more can be asked of this model, or nothing that shows it
+                what this request does.
             JudgeRequestError: If this request is refused, or given up on.
         """
+        shown = shown_in(request.messages)
         started_s = time.monotonic()
         trouble: _Trouble | None = None
         while True:
-            self._check(request.model)
+            self._check(request.model, shown)
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
-                self._check(request.model)
+                self._check(request.model, shown)
             flight = self._flight(request, n_timeouts=trouble.n_timeouts if trouble else 0)
             try:
                 reply = await self._watched(request, body, flight)
             except JudgeStoppedError as error:
-                self.stop(request.model, error)
+                self.stop(request.model, error, shown)
                 raise
             except JudgeUnavailableError as error:
                 self._note(error, flight)
                 if trouble is None:
                     trouble = _Trouble(started_s, since_s=time.monotonic())
-                self._give_up_or_go_on(error, trouble, flight, model=request.model)
+                self._give_up_or_go_on(request, error, trouble, flight)
                 await self._places.without_place(self._back_off(trouble, error))
             else:
                 self._last_success_s = time.monotonic()
@@ -125,9 +136,16 @@ class Sender:
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
 
-    def stop(self, model: str, error: JudgeStoppedError) -> None:
-        """Ask nothing more of a model; the first reason is the one that is told."""
-        self._stopped.setdefault(model, error)
+    def stop(self, model: str, error: JudgeStoppedError, shown: Shown | None = None) -> None:
+        """Ask nothing more of a model; the first reason is the one that is told.
+
+        Args:
+            model: Name of the model.
+            error: The reason.
+            shown: Of requests that show this alone, by default of all.
+        """
+        for kind in SHOWN if shown is None else (shown,):
+            self._stopped.setdefault((model, kind), error)
 
     def copy_stragglers(self) -> None:
         """Send a second copy of what takes far longer than others do, within bounds."""
@@ -148,15 +166,15 @@ class Sender:
 
     def first_due_s(self) -> float:
         """When the time of the first request in flight is up; there must be one."""
-        return min(entry.latest_s + entry.request.timeout_s for entry in self._in_flight)
+        return min(entry.latest_s + entry.flight.given_s for entry in self._in_flight)
 
     async def close(self) -> None:
         """Close the client."""
         if self._client is not None:
             await self._client.close()
 
-    def _check(self, model: str) -> None:
-        stopped = self._stopped.get(model)
+    def _check(self, model: str, shown: Shown) -> None:
+        stopped = self._stopped.get((model, shown))
         if stopped is not None:
             raise JudgeStoppedError(str(stopped))
 
@@ -172,7 +190,7 @@ class Sender:
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
         self._meter.n_retried += 1
-        self._told.failed(error, sent_s, time.monotonic())
+        self._told.failed(error, flight.sent_s, now_s)
         if error.rate_limited:
             self._meter.n_rate_limited += 1
             self._pacing.on_rate_limit(now_s, flight.sent_s)
@@ -206,7 +224,7 @@ class Sender:
 
     async def _copy(self, entry: _InFlight) -> None:
         try:
-            self._check(entry.request.model)
+            self._check(entry.request.model, shown_in(entry.request.messages))
             reply = await self._complete(entry.request, entry.body, entry.flight.given_s)
         except JudgeError:
             return  # the original is still under way
@@ -225,15 +243,14 @@ class Sender:
         The store's key stays that of the asking, so that a rerun finds the reply at once, and that
         requests which differ in what is refused alone (their seeds) have a reply each.
         """
-        if self._client is None:
-            self._client = self._open_client()
+        send = partial(self._send_body, request, body, given_s)
         refused = self._refused.setdefault(request.model, [])
         plain, left_out = body, list[str]()
         for parameter in refused:
             plain = _leave_out(plain, parameter, left_out)
         while True:
             try:
-                reply = await self._client.complete(plain, timeout_s=given_s, asked=body)
+                reply = await self._sampling.send(request.model, request.params, plain, send=send)
             except ParameterRefusedError as error:
                 n_left_out = len(left_out)
                 plain = _leave_out(plain, error.parameter, left_out)
@@ -241,7 +258,8 @@ class Sender:
                     raise
                 if error.parameter not in refused:
                     refused.append(error.parameter)
-                    logger.warning("{}: {}", _WITHOUT[error.parameter], error)
+                    words = _WITHOUT[error.parameter].format(role=self._role)
+                    logger.warning("{}: {}", words, error)
             else:
                 reply = self._named(reply, request.model)
                 return replace(reply, refused=tuple(left_out)) if left_out else reply
@@ -262,8 +280,25 @@ class Sender:
             self.stop(model, error)
             raise
 
+    async def _send_body(
+        self, request: Request, asked: bytes, given_s: float, body: bytes
+    ) -> Reply:
+        """One completion; where its model cannot see what it is shown, that is the error's word."""
+        if self._client is None:
+            self._client = self._open_client()
+        try:
+            return await self._client.complete(body, timeout_s=given_s, asked=asked)
+        except JudgeError as error:
+            shown = shown_in(request.messages)
+            if not shown or not cannot_see(str(error)):
+                raise
+            advice = self._role.video if shown == "a video" else self._role.sight
+            raise JudgeStoppedError(
+                f"the {self._role.who} {request.model!r} cannot be shown {shown}: {error}; {advice}"
+            ) from error
+
     def _give_up_or_go_on(
-        self, error: JudgeUnavailableError, trouble: _Trouble, flight: Flight, *, model: str
+        self, request: Request, error: JudgeUnavailableError, trouble: _Trouble, flight: Flight
     ) -> None:
         """After a failure: is it this request, an outage that may pass, or the end?"""
         now_s, last_success_s = time.monotonic(), self._last_success_s
@@ -277,18 +312,28 @@ class Sender:
             or trouble.n_alone >= self._attempts()
             or (is_too_long and last_success_s >= trouble.since_s)
         ):
-            advice = "; LMMS_CAPTIONS_JUDGE_TIMEOUT gives more time" if error.timed_out else ""
+            advice = f"; {self._role.timeout} gives more time" if error.timed_out else ""
             raise JudgeRequestError(f"gave up on this request: {error}{advice}") from error
         silent_s = now_s - max(trouble.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
         patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
         if is_too_long or (trouble.n_failed >= n_attempts and silent_s > patience_s):
-            stopped = JudgeStoppedError(
-                f"the judge gave no reply to any request for {silent_s:.0f} s, judging stopped: "
-                f"{error}"
-            )
-            self.stop(model, stopped)
+            stopped = JudgeStoppedError(self._silence(now_s, trouble, error))
+            self.stop(request.model, stopped, shown_in(request.messages))
             raise stopped from error
+
+    def _silence(self, now_s: float, trouble: _Trouble, error: JudgeUnavailableError) -> str:
+        """What is said of an endpoint that answers nothing any more, and since when it does so."""
+        last_s = self._last_success_s
+        since = "it has given none yet"
+        if last_s > -inf:
+            clock = time.strftime("%H:%M:%S", time.localtime(time.time() - (now_s - last_s)))
+            since = f"the last one came at {clock}"
+        return (
+            f"the {self._role.who} gave no reply to any request for "
+            f"{now_s - max(trouble.started_s, last_s):.0f} s ({since}), {self._role.work} stopped: "
+            f"{error}"
+        )
 
     def _attempts(self) -> int:
         """Failures after which it must be the request: more where many requests fail."""

@@ -34,7 +34,8 @@ VCAPSBENCH_ASKS = ("1", "3")
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 
-_OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
+"""Where models are asked when no other address is set."""
 
 
 class Key(str):
@@ -156,7 +157,6 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
     judge, alias = text("LMMS_CAPTIONS_JUDGE"), text("LMMS_CAPTIONS_JUDGE_ALIAS")
     urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
-    cache = text("LMMS_CAPTIONS_CACHE")
     t5 = text("LMMS_CAPTIONS_T5")
     prices = text("LMMS_CAPTIONS_PRICES")
     mode = _choice("LMMS_CAPTIONS_JUDGE_MODE", text("LMMS_CAPTIONS_JUDGE_MODE"), JUDGE_MODES)
@@ -166,13 +166,13 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         judge=judge and whole(judge),
         alias=alias and whole(alias),
-        urls=_parse_urls(urls or _OPENAI_URL, mode),
-        api_key=_key(text("OPENAI_API_KEY")),
+        urls=_judge_urls(urls or OPENAI_URL, mode),
+        api_key=parse_key(text("OPENAI_API_KEY")),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
         temperature=_temperature(text("LMMS_CAPTIONS_JUDGE_TEMPERATURE")),
         timeout_s=_seconds(text("LMMS_CAPTIONS_JUDGE_TIMEOUT")),
-        cache=Path(cache).expanduser() if cache else Path.home() / ".cache" / "lmms-eval-captions",
+        cache=cache_folder(env),
         data=text("LMMS_CAPTIONS_DATA"),
         t5=Path(t5).expanduser() if t5 else None,
         vidcapbench_format=_choice(
@@ -190,6 +190,19 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         rank=int(env.get("RANK", "0") or 0),
         world_size=int(env.get("WORLD_SIZE", "1") or 1),
     )
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Folder of verdicts, captions and data.
+
+    By itself, as captioners need it, to which settings of the judge are nothing.
+
+    Args:
+        environ: Variables to read, by default the process's own.
+    """
+    env = os.environ if environ is None else environ
+    folder = env.get("LMMS_CAPTIONS_CACHE", "").strip()
+    return Path(folder).expanduser() if folder else Path.home() / ".cache" / "lmms-eval-captions"
 
 
 def prompt_folder(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -225,6 +238,21 @@ def is_loopback(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def is_self_hosted(url: str) -> bool:
+    """Whether a URL names a server of one's own: this machine, a private address or name.
+
+    >>> [is_self_hosted(f"http://{host}/v1") for host in ("10.0.0.7:8000", "vllm", "[fd00::1]")]
+    [True, True, True]
+    >>> is_self_hosted("https://api.openai.com/v1")
+    False
+    """
+    host = (urlsplit(url).hostname or "").lower()
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".localhost"))
+
+
 def proxy_of(url: str) -> str | None:
     """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` ...).
 
@@ -258,7 +286,16 @@ def redact_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
+def parse_urls(value: str, setting: str = "LMMS_CAPTIONS_JUDGE_URL") -> tuple[str, ...]:
+    """Base URLs of replicas from a list with commas, without a trailing slash.
+
+    Args:
+        value: What was set.
+        setting: What it was set with, for messages.
+
+    Raises:
+        SettingsError: If one of them is no URL.
+    """
     urls = tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
     urls = tuple(url.removesuffix("/chat/completions") for url in urls)
     for number, url in enumerate(urls, 1):
@@ -266,27 +303,41 @@ def _parse_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
             # In what is no URL a password may stand anywhere.
             came = f"something else as number {number}" if "@" in url else repr(url)
             raise SettingsError(
-                "LMMS_CAPTIONS_JUDGE_URL: expected URLs such as http://127.0.0.1:8000/v1, "
-                f"separated by commas, got {came}"
+                f"{setting}: expected URLs such as http://127.0.0.1:8000/v1, separated by commas, "
+                f"got {came}"
             )
+    return urls
+
+
+def parse_key(value: str | None, setting: str = "OPENAI_API_KEY") -> Key | None:
+    """A key that can be sent, ``None`` where there is none.
+
+    Args:
+        value: What was set.
+        setting: The variable that holds it, for messages.
+
+    Raises:
+        SettingsError: If it holds what cannot stand in a header.
+    """
+    if value is None:
+        return None
+    if not (value.isascii() and value.isprintable()):
+        # aiohttp's error for what cannot be sent in a header holds the whole header.
+        raise SettingsError(
+            f"{setting}: expected printable ASCII characters, got a key with others in it (a "
+            "line end, a typographic hyphen); copy it again"
+        )
+    return Key(value)
+
+
+def _judge_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
+    urls = parse_urls(value)
     if mode == "batch" and len(urls) > 1:
         raise SettingsError(
             "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one provider, "
             f"got {len(urls)}"
         )
     return urls
-
-
-def _key(value: str | None) -> Key | None:
-    if value is None:
-        return None
-    if not (value.isascii() and value.isprintable()):
-        # aiohttp's error for what cannot be sent in a header holds the whole header.
-        raise SettingsError(
-            "OPENAI_API_KEY: expected printable ASCII characters, got a key with others in it (a "
-            "line end, a typographic hyphen); copy it again"
-        )
-    return Key(value)
 
 
 def _is_http(url: str) -> bool:

@@ -30,6 +30,7 @@ from lmms_eval_captions.judges.captions import CaptionLog, NoCaption, says_nothi
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
 
@@ -176,7 +177,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
         alias=settings.alias,
     )
     if settings.mode == "now":
-        return config
+        return replace(config, sampling=explicit_sampling(settings.urls))
     return replace(
         config,
         concurrency=BATCH_CONCURRENCY,

@@ -17,7 +17,14 @@ from lmms_eval_captions.judges.engine import Ask, Chain, Engine, EngineConfig
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.settings import is_loopback, read_settings, redact_url
+from lmms_eval_captions.judges.settings import (
+    OPENAI_URL,
+    cache_folder,
+    is_loopback,
+    parse_key,
+    parse_urls,
+    redact_url,
+)
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.frames import fit
@@ -157,22 +164,22 @@ class CaptionOpenaiChat(CaptionOpenai):
 def _engine_config(
     base_url: str | None, api_key_env: str, concurrency: int, alias: str | None = None
 ) -> EngineConfig:
-    # The judge's endpoint is another one: its variable is not looked at.
-    environ = {k: v for k, v in os.environ.items() if k != "LMMS_CAPTIONS_JUDGE_URL"}
-    if base_url:
-        environ["LMMS_CAPTIONS_JUDGE_URL"] = str(base_url).replace(";", ",")
-    environ["OPENAI_API_KEY"] = environ.get(api_key_env, "")
-    settings = read_settings(environ)
-    remote = [url for url in settings.urls if not is_loopback(url)]
-    if remote and not settings.api_key:
+    """How the captioner's endpoint is reached; settings of the judge are those of another one."""
+    given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
+    url = next((str(value).strip() for value in given if value and str(value).strip()), OPENAI_URL)
+    setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
+    urls = parse_urls(url.replace(";", ","), setting)
+    api_key = parse_key(os.environ.get(api_key_env, "").strip() or None, api_key_env)
+    remote = [url for url in urls if not is_loopback(url)]
+    if remote and not api_key:
         raise SettingsError(
             f"caption_openai: {redact_url(remote[0])} needs a key and {api_key_env} is not set; "
             "set it, or name an endpoint on this machine with base_url="
         )
     return EngineConfig(
-        urls=settings.urls,
-        store=settings.cache / "caption_replies",
-        api_key=settings.api_key,
+        urls=urls,
+        store=cache_folder() / "caption_replies",
+        api_key=api_key,
         concurrency=concurrency,
         role="captioner",
         alias=whole(str(alias)) if alias else None,

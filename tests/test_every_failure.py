@@ -383,7 +383,8 @@ SERVER: Final = r"http://127\.0\.0\.1:\d+/v1/chat/completions answered "
 STOPS: Final = {
     "wrong key": SERVER + re.escape("401: told to fail (check OPENAI_API_KEY)"),
     "cost limit": r"LMMS_CAPTIONS_MAX_COST: \$.* are spent and the next request may cost .*",
-    "outage": r"the judge gave no reply to any request for \d+ s, judging stopped: "
+    "outage": r"the judge gave no reply to any request for \d+ s "
+    r"\((it has given none yet|the last one came at \d\d:\d\d:\d\d)\), judging stopped: "
     + SERVER
     + "503: told to fail",
 }

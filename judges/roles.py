@@ -1,0 +1,67 @@
+"""What an engine's messages call the model that it asks, and where its settings come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Role = Literal["judge", "captioner"]
+"""What an engine asks for: verdicts, or captions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleWords:
+    """Words of one role, as they stand in messages."""
+
+    who: str
+    """The model that is asked."""
+    work: str
+    """What the engine is doing."""
+    results: str
+    """What the replies are."""
+    key: str
+    """What to check where the key is wrong."""
+    model: str
+    """What the model's name is set with."""
+    url: str
+    """What the endpoint's address is set with."""
+    timeout: str
+    """What the time that a reply may take is set with."""
+    sight: str
+    """What to do where the model cannot see pictures."""
+    video: str
+    """What to do where it takes no video."""
+
+
+_VISION: Final = "(on llama.cpp: with the model's --mmproj)"
+WORDS: Final[Mapping[Role, RoleWords]] = {
+    "judge": RoleWords(
+        who="judge",
+        work="judging",
+        results="verdicts",
+        key="OPENAI_API_KEY",
+        model="LMMS_CAPTIONS_JUDGE",
+        url="LMMS_CAPTIONS_JUDGE_URL",
+        timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
+        sight=(
+            "msvd_eval_ref_free and msvd_eval_combined show the judge frames of the clip and need "
+            f"one that sees: set LMMS_CAPTIONS_JUDGE to a vision-language model {_VISION}. What is "
+            "asked in words alone goes on"
+        ),
+        video="set LMMS_CAPTIONS_JUDGE to a model that takes videos",
+    ),
+    "captioner": RoleWords(
+        who="captioner",
+        work="captioning",
+        results="captions",
+        key="caption_openai's key, in the variable that api_key_env names",
+        model="caption_openai's model=",
+        url="caption_openai's base_url=",
+        timeout="caption_openai's timeout_s=",
+        sight=f"name a vision-language model with caption_openai's model= {_VISION}",
+        video=(
+            "use caption_openai's send=frames, or name a model that takes videos with its model="
+        ),
+    ),
+}
