@@ -53,7 +53,10 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
     r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
     r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
-    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z",
+    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
+    # "Format: {...}" shows the form; "in the requested format: {...}" does not.
+    r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
+    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}(?:python|json)?[\s`]{0,4}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
@@ -68,6 +71,11 @@ _DOUBT_AFTER: Final = re.compile(
     r"|(?:is|was|seems?|looks)\s+(?:not\b|wrong\b|incorrect\b|too\b|excluded\b|what\b))",
     re.IGNORECASE,
 )
+_DECLINED: Final = re.compile(
+    r"\bI(?:\s+am|'m)?\s+(?:cannot|can't|can\s+not|unable\s+to|not\s+able\s+to)\s+(?:\w{3,12}ly\s+)?"
+    r"(?:evaluate|judge|assess|score|rate|grade|comply|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b",
+    re.IGNORECASE,
+)
 _REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
 
@@ -77,6 +85,8 @@ NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6}
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
 SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 """What may stand between a label and what it names. Bounded: no reply may take long to read."""
+GREATER: Final = r"(?<![\w\"'/=-])>"
+"""A sign of comparison before a number: no closed tag and no arrow."""
 SCORE_LABEL: Final = re.compile(
     rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?{NUMBER}", re.IGNORECASE
 )
@@ -160,6 +170,15 @@ def is_doubted(text: str, start: int, end: int) -> bool:
     """
     before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
     return before is not None or _DOUBT_AFTER.match(text[end : end + _REACH]) is not None
+
+
+def is_declined(text: str) -> bool:
+    """Whether the judge says that it does not judge, so that a verdict beside it is a sample.
+
+    >>> is_declined("I cannot evaluate this pair."), is_declined("I cannot see a difference.")
+    (True, False)
+    """
+    return _DECLINED.search(text) is not None
 
 
 def is_last(text: str, end: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
     MOST_STATEMENTS,
     NUMBER,
     SCORE_LABEL,
@@ -19,6 +20,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
     Unclear,
     ends_clearly,
+    is_declined,
     is_doubted,
     is_last,
     may_be_cut,
@@ -39,7 +41,7 @@ _PRED: Final = re.compile(
     re.IGNORECASE,
 )
 _ODD_SCORE: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?[-+.,~<]\s?[0-9]", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]", re.IGNORECASE
 )
 _LEADING: Final = re.compile(
     r"(?:\A|(?<=\n)|(?<=[.!?]\s))[ \t*_`'\"#>(\[-]{0,8}(?P<verdict>yes|no)\b", re.IGNORECASE
@@ -73,7 +75,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     if parts is None:
         return None
     found, around = parts
-    preds: list[Match | Unclear] = []
+    preds: list[Match | Unclear] = [UNCLEAR] if is_declined(around) else []
     scores: list[float | Unclear] = []
     for block in found:
         _read_block(block, text, preds, scores)

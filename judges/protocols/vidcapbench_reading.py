@@ -12,6 +12,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
     MOST_STATEMENTS,
     NUMBER,
     SCORE_LABEL,
@@ -19,6 +20,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
     Unclear,
     ends_clearly,
+    is_declined,
     is_doubted,
     may_be_cut,
     places,
@@ -35,7 +37,8 @@ _VERDICTS: Final[dict[float, Correctness]] = {
     -1.0: "wrong",
 }
 _ODD_LABEL: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:(?:[.,~<]|{GREATER})\s?[0-9]|[-+]\s[0-9])",
+    re.IGNORECASE,
 )
 _ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
 _NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
@@ -62,7 +65,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     if parts is None:
         return None
     found, around = parts
-    statements: list[Correctness | Unclear] = []
+    statements: list[Correctness | Unclear] = [UNCLEAR] if is_declined(around) else []
     for block in found:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
         if values and (

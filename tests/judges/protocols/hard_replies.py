@@ -2104,8 +2104,43 @@ FOUND_BY_THE_CAMPAIGN: Final = (
     ),
 )
 
+NOT_STATED: Final = (
+    _vdc_none(
+        "Format: {'pred': 'yes', 'score': 4.8}. I cannot evaluate",
+        "a sample of the form, and a refusal (SmolLM)",
+    ),
+    _vdc_none("Response format: {'pred': 'yes', 'score': 4.8}.", "a sample of the form"),
+    _vdc_none("{'pred': 'yes', 'score': 4.8}. I am unable to evaluate it.", "a refusal behind"),
+    _vdc_none("I can't fairly judge that.\n{'pred': 'no', 'score': 0}", "a refusal before"),
+    _vdc_none("pred: yes, score: > 4", "a bound"),
+    _vdc("pred: yes, score => 4", _YES4, "an arrow is no bound"),
+    _vdc("{'pred': 'no', 'score': 1}\nI cannot see the colour.", _NO1, "no refusal to judge"),
+    _vdc(
+        "Here is the evaluation in the requested format: {'pred': 'yes', 'score': 4}",
+        _YES4,
+        "a verdict in a form, not a form",
+    ),
+    _vcb_none('{"score": 2, "analysis": "x"}. I cannot evaluate this.', "a refusal behind"),
+    _vcb_none("Score: > 1", "a bound"),
+    *(
+        _vcaps_none(text, "the analysis is about the answer (SmolLM)")
+        for text in ("Yes@@@ is wrong.", "Answer: No@@@is not correct.", "Yes@@@would be false")
+    ),
+    _vcaps("Yes@@@is mentioned by the caption.", "yes", "an analysis without a subject"),
+    _vcaps("No@@@It is wrong to say that it is red.", "no", "an analysis of its own"),
+    *(
+        _one_none(f"The final score is {text}.", "a bound")
+        for text in ("$<80$", "$> 80$", "$\\leq 80$", "$\\approx{80}$", "≈80", "below $<80$")
+    ),
+    *(
+        _one(f"The final score {text}.", (80.0,), "brackets, a tag, an arrow")
+        for text in ("is: <80>", "=> 80", "is <b>$80$</b>")
+    ),
+)
+
 HARD_REPLIES: Final = (
     FOUND_BY_THE_CAMPAIGN
+    + NOT_STATED
     + VDC
     + VIDCAPBENCH
     + VCAPSBENCH
