@@ -75,6 +75,8 @@ _LINE_ENDS: Final = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_ENDS: Final = re.compile(r"\n|[.!?]\s")
+_NEXT_SENTENCE: Final = re.compile(r"[.!?](?:\s|\Z)")
+"""What a label and the number that it names do not stand in together."""
 _MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
@@ -211,7 +213,9 @@ def _label(text: str) -> str | None:
     trimmed = text[: dress.start()] if dress else text
     for candidate in (text, trimmed):
         found = _LABEL.search(candidate)
-        if found is not None:
+        if found is not None and not _NEXT_SENTENCE.search(
+            candidate, found.end(found.lastgroup or 0)
+        ):
             name = found["named"] or found["quoted"] or found["line"] or found["score"]
             name = name.strip("\"'").casefold().removesuffix("_score")
             return "overall" if name in ("final", "score") else name

@@ -55,8 +55,10 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
     r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
     # "Format: {...}" shows the form; "in the requested format: {...}" does not.
-    r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
-    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}(?:python|json)?[\s`]{0,4}\Z",
+    r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}"
+    r"(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
+    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}"
+    r"(?:python|json)?[\s`]{0,4}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
@@ -76,6 +78,7 @@ _DECLINED: Final = re.compile(
     r"(?:evaluate|judge|assess|score|rate|grade|comply|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b",
     re.IGNORECASE,
 )
+_OF_TASK: Final = re.compile(r"(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s[^.!?\n]*\Z")
 _REACH: Final = 72
 """Characters around a statement that are looked at for a doubt."""
 
@@ -179,6 +182,15 @@ def is_declined(text: str) -> bool:
     (True, False)
     """
     return _DECLINED.search(text) is not None
+
+
+def is_of_task(text: str, start: int) -> bool:
+    """Whether a sentence up to a position tells the judge what it is to do.
+
+    >>> is_of_task("You accept an answer with a score of 2.", 30), is_of_task("A score of 2.", 2)
+    (True, False)
+    """
+    return _OF_TASK.search(text[max(0, start - _REACH) : start]) is not None
 
 
 def is_last(text: str, end: int) -> bool:

@@ -23,6 +23,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     is_declined,
     is_doubted,
     is_last,
+    is_of_task,
     may_be_cut,
     places,
     plain,
@@ -43,6 +44,11 @@ _PRED: Final = re.compile(
 _ODD_SCORE: Final = re.compile(
     rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]", re.IGNORECASE
 )
+_CONCLUDED: Final = re.compile(
+    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}", re.IGNORECASE
+)
+_ASSIGNED: Final = re.compile(r"\[\s?['\"](?:pred|score)['\"]\s?\]\s{0,4}[-+*/]?=(?!=)")
+"""Code that changes a pair."""
 _LEADING: Final = re.compile(
     r"(?:\A|(?<=\n)|(?<=[.!?]\s))[ \t*_`'\"#>(\[-]{0,8}(?P<verdict>yes|no)\b", re.IGNORECASE
 )
@@ -126,9 +132,11 @@ def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
-    for label in places(SCORE_LABEL, text):
-        yield _number(label, text, cut=cut)
-    if _ODD_SCORE.search(text):
+    for pattern in (SCORE_LABEL, _CONCLUDED):
+        for label in places(pattern, text):
+            is_told = is_of_task(text, label.start())
+            yield UNCLEAR if is_told else _number(label, text, cut=cut)
+    if _ODD_SCORE.search(text) or _ASSIGNED.search(text):
         yield UNCLEAR
 
 

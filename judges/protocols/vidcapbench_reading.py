@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     ends_clearly,
     is_declined,
     is_doubted,
+    is_of_task,
     may_be_cut,
     places,
     plain,
@@ -98,7 +99,11 @@ def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
     for label in places(SCORE_LABEL, text):
         end = label.end("number")
         clear = ends_clearly(text, end, top=None, cut=cut)
-        if clear and not is_doubted(text, label.start(), end):
+        if (
+            clear
+            and not is_doubted(text, label.start(), end)
+            and not is_of_task(text, label.start())
+        ):
             yield _verdict(label["number"])
         else:
             yield UNCLEAR

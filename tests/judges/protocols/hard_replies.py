@@ -2122,6 +2122,19 @@ NOT_STATED: Final = (
     ),
     _vcb_none('{"score": 2, "analysis": "x"}. I cannot evaluate this.', "a refusal behind"),
     _vcb_none("Score: > 1", "a bound"),
+    _vcb_none("You accept an answer with a score of 2.", "the task told anew (SmolLM)"),
+    _vcb_none(
+        '{"score": 2, "analysis": {"of": "x", "score": 1, "analysis": {"of": "x", "score',
+        "an object within the object contradicts (SmolLM)",
+    ),
+    _vdc_none("{'pred': 'yes', 'score': 4}\nd['score'] = 5", "code that changes it (SmolLM)"),
+    _vdc_none("d = {'pred': 'yes', 'score': 4}\nSo the answer is: 0", "another number (SmolLM)"),
+    HardReply("capquiz", "A.\nThis is answer F, a dog.", None, "two letters (SmolLM)"),
+    HardReply("capquiz", "This is option B.", "B", "a sentence"),
+    _one_none(
+        "4. Give feedback on the final score.\n5. End with a sentence like: The final score is $x$.",
+        "the number of the next line (SmolLM)",
+    ),
     *(
         _vcaps_none(text, "the analysis is about the answer (SmolLM)")
         for text in ("Yes@@@ is wrong.", "Answer: No@@@is not correct.", "Yes@@@would be false")
