@@ -52,12 +52,16 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|\b(?:false\s+that|unlikely|(?<!no\s)doubt|nobody|no\s+one|claim\s+that|at\s+first"
     r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
     r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
-    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
+    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,70}\Z"
     r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
     # "Format: {...}" shows the form; "in the requested format: {...}" does not.
     r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}"
     r"(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
     r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}"
+    r"(?:python|json)?[\s`]{0,4}\Z"
+    # "It should have the following structure: {...}", "Please provide a JSON object: {...}".
+    r"|\b(?:(?:should|must)\s+(?:be\s+(?:formatted|structured|in\b)|look|have|contain|follow)"
+    r"|please\s+(?:provide|give|return|respond|reply|use|write|present|format))\b[^.!?{}]{0,70}:[\s`]{0,4}"
     r"(?:python|json)?[\s`]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -79,7 +83,7 @@ _DECLINED: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_TASK: Final = re.compile(r"(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s[^.!?\n]*\Z")
-_REACH: Final = 72
+_REACH: Final = 96
 """Characters around a statement that are looked at for a doubt."""
 
 _REST: Final = re.compile(r"[\W_]*\Z")
@@ -91,7 +95,9 @@ SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 GREATER: Final = r"(?<![\w\"'/=-])>"
 """A sign of comparison before a number: no closed tag and no arrow."""
 SCORE_LABEL: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?{NUMBER}", re.IGNORECASE
+    rf"\bscore\b(?:\s{{1,2}}for\s{{1,2}}(?:this|the)\s{{1,2}}(?:question|answer|pair|prediction)\b)?{SIGNS}"
+    rf"(?:\b(?:is|of)\b{SIGNS})?{NUMBER}",
+    re.IGNORECASE,
 )
 """A number that is called a score."""
 _DIRTY: Final = re.compile(
@@ -108,6 +114,7 @@ _SCALE: Final = re.compile(
 _GOES_ON: Final = re.compile(
     r"%|\?|/(?!/)|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
     r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b"
+    r"|,?\s{0,2}which\s{1,2}(?:is|means)\s{1,2}[-+]?[0-9]"
     r"|(?:indicates?|means?|would|denotes?|represents?|implies)\b"
     r"|,\s{1,2}(?:[-+]?[0-9]|(?:or|no|not)\b)|[+\u00b1\u00d7|&:;=]\s{0,2}[-+]?[0-9]|[-+]?[0-9]|\u00b1|==?\s"
     r"|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",

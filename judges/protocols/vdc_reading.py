@@ -47,6 +47,10 @@ _ODD_SCORE: Final = re.compile(
 _CONCLUDED: Final = re.compile(
     rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}", re.IGNORECASE
 )
+_ANSWER_LINE: Final = re.compile(
+    r"^[ \t*_`>-]{0,8}the\s+answer\s+is:?\s+[*_`'\"]{0,3}(?P<verdict>yes|no)\b[.!*_`'\" \t]{0,8}$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ASSIGNED: Final = re.compile(r"\[\s?['\"](?:pred|score)['\"]\s?\]\s{0,4}[-+*/]?=(?!=)")
 """Code that changes a pair."""
 _LEADING: Final = re.compile(
@@ -141,7 +145,12 @@ def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
 
 
 def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float | Unclear | None]]:
-    """Sentences that begin with yes or no, with the bare score behind it where there is one."""
+    """Sentences that begin with yes or no, with the bare score behind it where there is one.
+
+    And lines that name one as the answer.
+    """
+    for line in places(_ANSWER_LINE, text):
+        yield _VERDICTS[line["verdict"].casefold()], None
     for label in places(_LEADING, text):
         end = label.end("verdict")
         bare = _BARE_SCORE.match(text, end)

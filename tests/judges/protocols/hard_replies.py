@@ -2129,6 +2129,25 @@ NOT_STATED: Final = (
     ),
     _vdc_none("{'pred': 'yes', 'score': 4}\nd['score'] = 5", "code that changes it (SmolLM)"),
     _vdc_none("d = {'pred': 'yes', 'score': 4}\nSo the answer is: 0", "another number (SmolLM)"),
+    _vdc_none(
+        "d = {'pred': 'yes', 'score': 4.8}\nOutput:\nThe answer is: Yes\nThe answer is: No",
+        "what it prints (SmolLM)",
+    ),
+    _vdc_none(
+        "Here is a sample Python dictionary of your answer to this question:\n\n```python\n{'pred': 'yes', 'score': 4.8}\n```",
+        "a sample (SmolLM)",
+    ),
+    _vcb_none(
+        'Your response should be formatted as a JSON string with the following structure:\n\n{"score": 2}',
+        "a form (SmolLM)",
+    ),
+    _vcb_none(
+        'Please provide a JSON dict format with the following information:\n\n{"score": 2, "analysis"',
+        "a form (SmolLM)",
+    ),
+    _vcb_none("The results include a score of 2, which is 1.", "two scores (SmolLM)"),
+    _vcb("The score for this question is 2. It is the same.", "correct", "a sentence (SmolLM)"),
+    _vcb("I give a score of 2, which is the highest.", "correct", "a word about the score"),
     HardReply("capquiz", "A.\nThis is answer F, a dog.", None, "two letters (SmolLM)"),
     HardReply("capquiz", "This is option B.", "B", "a sentence"),
     _one_none(
