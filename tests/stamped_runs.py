@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from runs import Run, command
+
+_SHOWN_EVERY_S: Final = 10.0
+"""How often a bar that is redrawn is shown."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,19 @@ def run_stamped(
 
 
 def _stamp(stream: BinaryIO, start: float, stamps: list[tuple[float, str]], path: Path) -> None:
-    """Read a stream to its end, each piece with the time that it came at."""
+    """Read a stream to its end, each piece with the time that it came at.
+
+    All of it goes to the file; to standard output, which ``pytest -s`` shows, a bar now and then.
+    """
+    shown_s = -_SHOWN_EVERY_S
     with path.open("w", encoding="utf-8", buffering=1) as file:
         while piece := stream.read(65536):
             seconds = time.monotonic() - start
             text = piece.decode("utf-8", "replace")
             stamps.append((seconds, text))
-            file.write(f"[{seconds:8.1f} s] {text.rstrip()}\n")
+            line = f"[{seconds:8.1f} s] {text.strip()}\n"
+            file.write(line)
+            if not text.startswith("\r") or seconds >= shown_s + _SHOWN_EVERY_S:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+                shown_s = seconds
