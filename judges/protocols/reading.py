@@ -45,6 +45,7 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|\b(?:(?<!ask\s)(?<!asks\s)(?<!determine\s)(?<!determines\s)if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
     r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost"
     r"|higher\s+than|lower\s+than|exceeds?|over|under|up\s+to|minus|plus)\b[^a-z0-9.!\n]{0,8}\Z"
+    r"|\b(?:asks?|asking|determines?)\s+if\s+(?:the|its|this)?\s{0,2}\Z"
     # "The wrong answer is", "Maximum score:", "A previous final score is".
     r"|\b(?:wrong|incorrect|opposite|previous|(?<!best\s)(?<!only\s)possible|plausible|potential|another|other"
     r"|alternative|second[\s-]best|max(?:imum)?|min(?:imum)?|highest|lowest|eliminated|rejected)"
@@ -82,7 +83,10 @@ _DECLINED: Final = re.compile(
     r"(?:evaluate|judge|assess|score|rate|grade|comply|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b",
     re.IGNORECASE,
 )
-_OF_TASK: Final = re.compile(r"(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s[^.!?\n]*\Z")
+_OF_TASK: Final = re.compile(
+    r"(?:(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s"
+    r"|\byou\s+(?:then\s+|must\s+|should\s+)?(?:provide|give|assign|accept)\s)[^.!?\n]*\Z"
+)
 _REACH: Final = 96
 """Characters around a statement that are looked at for a doubt."""
 

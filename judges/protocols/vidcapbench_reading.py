@@ -37,6 +37,11 @@ _VERDICTS: Final[dict[float, Correctness]] = {
     0.0: "neutral",
     -1.0: "wrong",
 }
+_RESULT: Final = re.compile(
+    rf"^[ \t*_#]{{0,8}}your\s(?:result|answer)\b[*_ ]{{0,3}}:[ \t*_`(\[]{{0,8}}{NUMBER}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The last line of the prompt, written anew."""
 _ODD_LABEL: Final = re.compile(
     rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:(?:[.,~<]|{GREATER})\s?[0-9]|[-+]\s[0-9])",
     re.IGNORECASE,
@@ -96,7 +101,7 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
 
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    for label in places(SCORE_LABEL, text):
+    for label in (*places(SCORE_LABEL, text), *places(_RESULT, text)):
         end = label.end("number")
         clear = ends_clearly(text, end, top=None, cut=cut)
         if (

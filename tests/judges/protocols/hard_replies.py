@@ -2145,6 +2145,22 @@ NOT_STATED: Final = (
         'Please provide a JSON dict format with the following information:\n\n{"score": 2, "analysis"',
         "a form (SmolLM)",
     ),
+    _vcb_none(
+        "You prioritize scoring based on accuracy of the attribute, states, or actions, and on the rest, and you provide a score of 2.",
+        "the task told anew (SmolLM)",
+    ),
+    _vcb(
+        "Your answer: 2, the predicted answer comprehensively reflects the correct answer.",
+        "correct",
+        "the prompt's last line written anew (SmolLM)",
+    ),
+    _vcaps_none(
+        "The caption says that the car is red, but the question asks if the answer to the question is yes.",
+        "what is asked (SmolLM)",
+    ),
+    _vcaps(
+        "The question asks if it is red. The answer is yes.", "yes", "an answer to what is asked"
+    ),
     _vcb_none("The results include a score of 2, which is 1.", "two scores (SmolLM)"),
     _vcb("The score for this question is 2. It is the same.", "correct", "a sentence (SmolLM)"),
     _vcb("I give a score of 2, which is the highest.", "correct", "a word about the score"),
