@@ -71,6 +71,7 @@ def run_stamped(
         process.wait()
     finally:
         reader.join()
+        process.stdout.close()
     wall_s = time.monotonic() - start
     log = "".join(text for _, text in stamps)
     return StampedRun(Run(output, log, process.returncode), wall_s, stamps)
