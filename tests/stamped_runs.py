@@ -88,6 +88,8 @@ def _stamp(stream: BinaryIO, start: float, stamps: list[tuple[float, str]], path
             seconds = time.monotonic() - start
             text = piece.decode("utf-8", "replace")
             stamps.append((seconds, text))
+            if not text.strip():
+                continue
             line = f"[{seconds:8.1f} s] {text.strip()}\n"
             file.write(line)
             if not text.startswith("\r") or seconds >= shown_s + _SHOWN_EVERY_S:
