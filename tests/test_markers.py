@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize(("chosen", "n_chosen"), [("not cli", 0), ("cli", 0), ("real", 2)])
+@pytest.mark.parametrize(("chosen", "n_chosen"), [("not cli", 0), ("cli", 0), ("real", 6)])
 def test_a_real_model_is_asked_for_by_name(chosen: str, n_chosen: int) -> None:
     """Neither half of ``make test`` installs or asks a real model."""
     file = "tests/test_runs_of_a_real_judge.py"

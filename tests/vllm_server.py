@@ -16,6 +16,8 @@ from typing import Final
 
 from small_model import NAME, Installed
 
+SECOND_NAME: Final = "another-judge"
+"""It answers to this name as well, and says its first one in every reply."""
 MOST_TOKENS: Final = 256
 """Longest reply: the model often rambles until it is cut, which at 2,048 tokens outlasts every
 time-out on a busy machine."""
@@ -88,7 +90,7 @@ class VllmServer:
     def _command(self) -> list[str]:
         return [
             str(self._installed.binaries / "vllm"), "serve", str(self._installed.model),
-            "--served-model-name", NAME, "--host", _HOST, "--port", str(self._port),
+            "--served-model-name", NAME, SECOND_NAME, "--host", _HOST, "--port", str(self._port),
             "--enforce-eager", "--block-size", "32", "--max-num-batched-tokens", "65536",
             # Without it a checkpoint's own sampling defaults fill what a request leaves out.
             "--generation-config", "vllm",

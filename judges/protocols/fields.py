@@ -48,16 +48,17 @@ class Block:
     def values(self, key: str) -> list[str]:
         """What was written for a key, and beside it for a later one of its kind ("final_score").
 
-        Of a block that does not end only its own fields count: what is inside another object may
-        be part of something that is not there yet.
+        Of a block that does not end its own fields count, and what is inside its objects only
+        beside them: alone it may be part of something that is not there yet.
         """
         found = [
             one
             for one in self.fields
             if one.key.endswith(key)
-            and (self.closed or one.depth == 1)
             and (one.key == key or one.key[: -len(key)].rstrip("_ ") in _LATER)
         ]
+        if not self.closed and not any(one.depth == 1 for one in found):
+            return []
         if found and not any(one.key == key for one in found):
             return [""]  # the later one alone says nothing that can be relied on
         return [one.value for one in found]

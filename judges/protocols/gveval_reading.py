@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
     MOST_CHARACTERS,
     UNCLEAR,
     Unclear,
@@ -49,7 +50,11 @@ _MORE: Final = re.compile(
 )
 """What a number between markers is still no score of the scale with."""
 _TOP_OF_SCALE: Final = re.compile(r"\bout\s+of[\s$\\]*\Z", re.IGNORECASE)
-_BEFORE_NUMBER: Final = re.compile(r"[0-9.,]\Z|[-~/\u00b1\u2264\u2265]\s?\Z")
+_BEFORE_NUMBER: Final = re.compile(
+    r"[0-9.,]\Z|[-~/\u00b1\u2248\u2264\u2265<]\s?\Z"
+    rf"|{GREATER}\s?\Z"
+    r"|\\(?:leq?|geq?|lt|gt|approx|sim)\b[\s{]{0,3}\Z"
+)
 _LABEL: Final = re.compile(
     r"(?:(?:\b(?P<named>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]+score"
     r"|(?P<quoted>[\"'](?:accuracy|completeness|conciseness|relevance|overall)(?:_score)?[\"']))"
@@ -70,6 +75,8 @@ _LINE_ENDS: Final = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_ENDS: Final = re.compile(r"\n|[.!?]\s")
+_NEXT_SENTENCE: Final = re.compile(r"[.!?](?:\s|\Z)")
+"""What a label and the number that it names do not stand in together."""
 _MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
@@ -206,7 +213,9 @@ def _label(text: str) -> str | None:
     trimmed = text[: dress.start()] if dress else text
     for candidate in (text, trimmed):
         found = _LABEL.search(candidate)
-        if found is not None:
+        if found is not None and not _NEXT_SENTENCE.search(
+            candidate, found.end(found.lastgroup or 0)
+        ):
             name = found["named"] or found["quoted"] or found["line"] or found["score"]
             name = name.strip("\"'").casefold().removesuffix("_score")
             return "overall" if name in ("final", "score") else name
@@ -255,11 +264,14 @@ def _is_clear(
     start, end = number.span()
     lowest, highest = scale
     digits = number[0]
+    before = text[max(0, start - 12) : start]
     if (
         len(digits) > _MOST_DIGITS
         or digits[0] in "+-"
         or not lowest <= float(digits) <= highest
-        or _BEFORE_NUMBER.search(text[max(0, start - 2) : start])
+        or (
+            _BEFORE_NUMBER.search(before) and not (before[-1] == "<" and text[end : end + 1] == ">")
+        )
         or is_doubted(text, start, end)
     ):
         return False

@@ -53,6 +53,10 @@ _CHOSEN: Final = re.compile(
     rf"\bI\s+(?:would\s+|will\s+)?(?:choose|select|pick|go\s+with)\s+(?:(?:option|letter|choice)\s+)?{_OPEN}"
     r"(?P<letter>[A-F])\b(?![+#'\u2019-]|\.\w)"
 )
+_THIS_IS: Final = re.compile(
+    rf"\b(?i:(?:this|that|it)\s+is\s+(?:(?:the|my)\s+)?{_NOUN})\s+{_OPEN}(?P<letter>[A-F])"
+    r"\b(?![+#'\u2019-]|\.\w)",
+)
 _IS_RIGHT: Final = re.compile(
     rf"(?<![\w'\u2019-])(?P<letter>[A-F])\b{_CLOSE}(?:\([^()\n]{{0,80}}\)\s{{0,2}})?"
     r"\bis\s+(?:the\s+)?(?:most\s+|only\s+)?(?:correct|right|best|accurate|appropriate|answer)\b"
@@ -114,7 +118,7 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
 
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
     """Letters that a sentence states as the answer."""
-    for pattern in (_STATED, _CHOSEN, _IS_RIGHT):
+    for pattern in (_STATED, _CHOSEN, _THIS_IS, _IS_RIGHT):
         for found in places(pattern, text):
             end = found.end() if pattern is _IS_RIGHT else found.end("letter")
             is_article = found["letter"] in "aA" and not _GOES_ON.match(text, end)

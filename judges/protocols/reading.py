@@ -45,6 +45,7 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|\b(?:(?<!ask\s)(?<!asks\s)(?<!determine\s)(?<!determines\s)if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
     r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost"
     r"|higher\s+than|lower\s+than|exceeds?|over|under|up\s+to|minus|plus)\b[^a-z0-9.!\n]{0,8}\Z"
+    r"|\b(?:asks?|asking|determines?)\s+if\s+(?:the|its|this)?\s{0,2}\Z"
     # "The wrong answer is", "Maximum score:", "A previous final score is".
     r"|\b(?:wrong|incorrect|opposite|previous|(?<!best\s)(?<!only\s)possible|plausible|potential|another|other"
     r"|alternative|second[\s-]best|max(?:imum)?|min(?:imum)?|highest|lowest|eliminated|rejected)"
@@ -52,8 +53,17 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|\b(?:false\s+that|unlikely|(?<!no\s)doubt|nobody|no\s+one|claim\s+that|at\s+first"
     r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
     r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
-    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
-    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z",
+    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,70}\Z"
+    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
+    # "Format: {...}" shows the form; "in the requested format: {...}" does not.
+    r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}"
+    r"(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
+    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}"
+    r"(?:python|json)?[\s`]{0,4}\Z"
+    # "It should have the following structure: {...}", "Please provide a JSON object: {...}".
+    r"|\b(?:(?:should|must)\s+(?:be\s+(?:formatted|structured|in\b)|look|have|contain|follow)"
+    r"|please\s+(?:provide|give|return|respond|reply|use|write|present|format))\b[^.!?{}]{0,70}:[\s`]{0,4}"
+    r"(?:python|json)?[\s`]{0,4}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
@@ -68,7 +78,16 @@ _DOUBT_AFTER: Final = re.compile(
     r"|(?:is|was|seems?|looks)\s+(?:not\b|wrong\b|incorrect\b|too\b|excluded\b|what\b))",
     re.IGNORECASE,
 )
-_REACH: Final = 72
+_DECLINED: Final = re.compile(
+    r"\bI(?:\s+am|'m)?\s+(?:cannot|can't|can\s+not|unable\s+to|not\s+able\s+to)\s+(?:\w{3,12}ly\s+)?"
+    r"(?:evaluate|judge|assess|score|rate|grade|comply|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b",
+    re.IGNORECASE,
+)
+_OF_TASK: Final = re.compile(
+    r"(?:(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s"
+    r"|\byou\s+(?:then\s+|must\s+|should\s+)?(?:provide|give|assign|accept)\s)[^.!?\n]*\Z"
+)
+_REACH: Final = 96
 """Characters around a statement that are looked at for a doubt."""
 
 _REST: Final = re.compile(r"[\W_]*\Z")
@@ -77,8 +96,12 @@ NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6}
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
 SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
 """What may stand between a label and what it names. Bounded: no reply may take long to read."""
+GREATER: Final = r"(?<![\w\"'/=-])>"
+"""A sign of comparison before a number: no closed tag and no arrow."""
 SCORE_LABEL: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?{NUMBER}", re.IGNORECASE
+    rf"\bscore\b(?:\s{{1,2}}for\s{{1,2}}(?:this|the)\s{{1,2}}(?:question|answer|pair|prediction)\b)?{SIGNS}"
+    rf"(?:\b(?:is|of)\b{SIGNS})?{NUMBER}",
+    re.IGNORECASE,
 )
 """A number that is called a score."""
 _DIRTY: Final = re.compile(
@@ -95,6 +118,7 @@ _SCALE: Final = re.compile(
 _GOES_ON: Final = re.compile(
     r"%|\?|/(?!/)|\\|->|=>|\u2192|[-~\u2014]{1,3}\s{0,2}[-+.0-9]|\.\."
     r"|(?:to|and|through|then|but|not)\b\s{0,2}[-+.0-9]|(?:or|percent|out|of)\b"
+    r"|,?\s{0,2}which\s{1,2}(?:is|means)\s{1,2}[-+]?[0-9]"
     r"|(?:indicates?|means?|would|denotes?|represents?|implies)\b"
     r"|,\s{1,2}(?:[-+]?[0-9]|(?:or|no|not)\b)|[+\u00b1\u00d7|&:;=]\s{0,2}[-+]?[0-9]|[-+]?[0-9]|\u00b1|==?\s"
     r"|for\b[^.\n]{0,60}\band\s{1,2}[-+]?[0-9]",
@@ -160,6 +184,24 @@ def is_doubted(text: str, start: int, end: int) -> bool:
     """
     before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
     return before is not None or _DOUBT_AFTER.match(text[end : end + _REACH]) is not None
+
+
+def is_declined(text: str) -> bool:
+    """Whether the judge says that it does not judge, so that a verdict beside it is a sample.
+
+    >>> is_declined("I cannot evaluate this pair."), is_declined("I cannot see a difference.")
+    (True, False)
+    """
+    return _DECLINED.search(text) is not None
+
+
+def is_of_task(text: str, start: int) -> bool:
+    """Whether a sentence up to a position tells the judge what it is to do.
+
+    >>> is_of_task("You accept an answer with a score of 2.", 30), is_of_task("A score of 2.", 2)
+    (True, False)
+    """
+    return _OF_TASK.search(text[max(0, start - _REACH) : start]) is not None
 
 
 def is_last(text: str, end: int) -> bool:

@@ -60,6 +60,11 @@ _ANOTHER: Final = re.compile(
     r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n\])}])",
     re.IGNORECASE,
 )
+_SAID_OF_LABEL: Final = re.compile(
+    r"\s{0,4}(?:is|was|would\s+be|must\s+be|seems?)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|true|the\s+answer))\b",
+    re.IGNORECASE,
+)
+"""An analysis of which the label before the mark is the subject ("Yes@@@ is wrong.")."""
 _NEITHER: Final = re.compile(r"\b(?:n?either|both)\s+yes\s+(?:n?or|and)\s+no\b", re.IGNORECASE)
 _NO_ANSWER: Final = re.compile(
     r"\b(?:unanswerable|no\s+(?:clear\s+|definite\s+)?answer|(?:can\s?not|can't|could\s+not|impossible\s+to)"
@@ -100,6 +105,8 @@ def read_answer(reply: Reply) -> YesNo | None:
                 before.pop()
             head = before.pop() if before else ""
         statements += _head(head, "\n".join(before[-2:]))
+        if _SAID_OF_LABEL.match(analysis):
+            statements.append(UNCLEAR)
         between = "\n".join(before)
         statements += _whole_lines(between, cut=False) if n_marks else _prose(between, cut=False)
         statements += [_LABELS[found[1].casefold()] for found in places(_MARKED, analysis)]

@@ -12,6 +12,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
     MOST_STATEMENTS,
     NUMBER,
     SCORE_LABEL,
@@ -19,8 +20,10 @@ from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
     Unclear,
     ends_clearly,
+    is_declined,
     is_doubted,
     is_last,
+    is_of_task,
     may_be_cut,
     places,
     plain,
@@ -39,8 +42,17 @@ _PRED: Final = re.compile(
     re.IGNORECASE,
 )
 _ODD_SCORE: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?[-+.,~<]\s?[0-9]", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]", re.IGNORECASE
 )
+_CONCLUDED: Final = re.compile(
+    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}", re.IGNORECASE
+)
+_ANSWER_LINE: Final = re.compile(
+    r"^[ \t*_`>-]{0,8}the\s+answer\s+is:?\s+[*_`'\"]{0,3}(?P<verdict>yes|no)\b[.!*_`'\" \t]{0,8}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASSIGNED: Final = re.compile(r"\[\s?['\"](?:pred|score)['\"]\s?\]\s{0,4}[-+*/]?=(?!=)")
+"""Code that changes a pair."""
 _LEADING: Final = re.compile(
     r"(?:\A|(?<=\n)|(?<=[.!?]\s))[ \t*_`'\"#>(\[-]{0,8}(?P<verdict>yes|no)\b", re.IGNORECASE
 )
@@ -73,7 +85,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     if parts is None:
         return None
     found, around = parts
-    preds: list[Match | Unclear] = []
+    preds: list[Match | Unclear] = [UNCLEAR] if is_declined(around) else []
     scores: list[float | Unclear] = []
     for block in found:
         _read_block(block, text, preds, scores)
@@ -124,14 +136,21 @@ def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
-    for label in places(SCORE_LABEL, text):
-        yield _number(label, text, cut=cut)
-    if _ODD_SCORE.search(text):
+    for pattern in (SCORE_LABEL, _CONCLUDED):
+        for label in places(pattern, text):
+            is_told = is_of_task(text, label.start())
+            yield UNCLEAR if is_told else _number(label, text, cut=cut)
+    if _ODD_SCORE.search(text) or _ASSIGNED.search(text):
         yield UNCLEAR
 
 
 def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float | Unclear | None]]:
-    """Sentences that begin with yes or no, with the bare score behind it where there is one."""
+    """Sentences that begin with yes or no, with the bare score behind it where there is one.
+
+    And lines that name one as the answer.
+    """
+    for line in places(_ANSWER_LINE, text):
+        yield _VERDICTS[line["verdict"].casefold()], None
     for label in places(_LEADING, text):
         end = label.end("verdict")
         bare = _BARE_SCORE.match(text, end)

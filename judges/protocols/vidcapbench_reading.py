@@ -12,6 +12,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
     MOST_STATEMENTS,
     NUMBER,
     SCORE_LABEL,
@@ -19,7 +20,9 @@ from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
     Unclear,
     ends_clearly,
+    is_declined,
     is_doubted,
+    is_of_task,
     may_be_cut,
     places,
     plain,
@@ -34,8 +37,14 @@ _VERDICTS: Final[dict[float, Correctness]] = {
     0.0: "neutral",
     -1.0: "wrong",
 }
+_RESULT: Final = re.compile(
+    rf"^[ \t*_#]{{0,8}}your\s(?:result|answer)\b[*_ ]{{0,3}}:[ \t*_`(\[]{{0,8}}{NUMBER}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The last line of the prompt, written anew."""
 _ODD_LABEL: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[.,~<]\s?[0-9]|[-+]\s[0-9])", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:(?:[.,~<]|{GREATER})\s?[0-9]|[-+]\s[0-9])",
+    re.IGNORECASE,
 )
 _ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
 _NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
@@ -62,7 +71,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     if parts is None:
         return None
     found, around = parts
-    statements: list[Correctness | Unclear] = []
+    statements: list[Correctness | Unclear] = [UNCLEAR] if is_declined(around) else []
     for block in found:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
         if values and (
@@ -92,10 +101,14 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
 
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    for label in places(SCORE_LABEL, text):
+    for label in (*places(SCORE_LABEL, text), *places(_RESULT, text)):
         end = label.end("number")
         clear = ends_clearly(text, end, top=None, cut=cut)
-        if clear and not is_doubted(text, label.start(), end):
+        if (
+            clear
+            and not is_doubted(text, label.start(), end)
+            and not is_of_task(text, label.start())
+        ):
             yield _verdict(label["number"])
         else:
             yield UNCLEAR

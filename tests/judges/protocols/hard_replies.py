@@ -2104,8 +2104,91 @@ FOUND_BY_THE_CAMPAIGN: Final = (
     ),
 )
 
+NOT_STATED: Final = (
+    _vdc_none(
+        "Format: {'pred': 'yes', 'score': 4.8}. I cannot evaluate",
+        "a sample of the form, and a refusal (SmolLM)",
+    ),
+    _vdc_none("Response format: {'pred': 'yes', 'score': 4.8}.", "a sample of the form"),
+    _vdc_none("{'pred': 'yes', 'score': 4.8}. I am unable to evaluate it.", "a refusal behind"),
+    _vdc_none("I can't fairly judge that.\n{'pred': 'no', 'score': 0}", "a refusal before"),
+    _vdc_none("pred: yes, score: > 4", "a bound"),
+    _vdc("pred: yes, score => 4", _YES4, "an arrow is no bound"),
+    _vdc("{'pred': 'no', 'score': 1}\nI cannot see the colour.", _NO1, "no refusal to judge"),
+    _vdc(
+        "Here is the evaluation in the requested format: {'pred': 'yes', 'score': 4}",
+        _YES4,
+        "a verdict in a form, not a form",
+    ),
+    _vcb_none('{"score": 2, "analysis": "x"}. I cannot evaluate this.', "a refusal behind"),
+    _vcb_none("Score: > 1", "a bound"),
+    _vcb_none("You accept an answer with a score of 2.", "the task told anew (SmolLM)"),
+    _vcb_none(
+        '{"score": 2, "analysis": {"of": "x", "score": 1, "analysis": {"of": "x", "score',
+        "an object within the object contradicts (SmolLM)",
+    ),
+    _vdc_none("{'pred': 'yes', 'score': 4}\nd['score'] = 5", "code that changes it (SmolLM)"),
+    _vdc_none("d = {'pred': 'yes', 'score': 4}\nSo the answer is: 0", "another number (SmolLM)"),
+    _vdc_none(
+        "d = {'pred': 'yes', 'score': 4.8}\nOutput:\nThe answer is: Yes\nThe answer is: No",
+        "what it prints (SmolLM)",
+    ),
+    _vdc_none(
+        "Here is a sample Python dictionary of your answer to this question:\n\n```python\n{'pred': 'yes', 'score': 4.8}\n```",
+        "a sample (SmolLM)",
+    ),
+    _vcb_none(
+        'Your response should be formatted as a JSON string with the following structure:\n\n{"score": 2}',
+        "a form (SmolLM)",
+    ),
+    _vcb_none(
+        'Please provide a JSON dict format with the following information:\n\n{"score": 2, "analysis"',
+        "a form (SmolLM)",
+    ),
+    _vcb_none(
+        "You prioritize scoring based on accuracy of the attribute, states, or actions, and on the rest, and you provide a score of 2.",
+        "the task told anew (SmolLM)",
+    ),
+    _vcb(
+        "Your answer: 2, the predicted answer comprehensively reflects the correct answer.",
+        "correct",
+        "the prompt's last line written anew (SmolLM)",
+    ),
+    _vcaps_none(
+        "The caption says that the car is red, but the question asks if the answer to the question is yes.",
+        "what is asked (SmolLM)",
+    ),
+    _vcaps(
+        "The question asks if it is red. The answer is yes.", "yes", "an answer to what is asked"
+    ),
+    _vcb_none("The results include a score of 2, which is 1.", "two scores (SmolLM)"),
+    _vcb("The score for this question is 2. It is the same.", "correct", "a sentence (SmolLM)"),
+    _vcb("I give a score of 2, which is the highest.", "correct", "a word about the score"),
+    HardReply("capquiz", "A.\nThis is answer F, a dog.", None, "two letters (SmolLM)"),
+    HardReply("capquiz", "This is option B.", "B", "a sentence"),
+    _one_none(
+        "4. Give feedback on the final score.\n5. End with a sentence like: The final score is $x$.",
+        "the number of the next line (SmolLM)",
+    ),
+    *(
+        _vcaps_none(text, "the analysis is about the answer (SmolLM)")
+        for text in ("Yes@@@ is wrong.", "Answer: No@@@is not correct.", "Yes@@@would be false")
+    ),
+    _vcaps("Yes@@@is mentioned by the caption.", "yes", "an analysis without a subject"),
+    _vcaps("No@@@It is wrong to say that it is red.", "no", "an analysis of its own"),
+    *(
+        _one_none(f"The final score is {text}.", "a bound")
+        for text in ("$<80$", "$> 80$", "$\\leq 80$", "$\\approx{80}$", "≈80", "below $<80$")
+    ),
+    *(
+        _one(f"The final score {text}.", (80.0,), "brackets, a tag, an arrow")
+        for text in ("is: <80>", "=> 80", "is <b>$80$</b>")
+    ),
+)
+
 HARD_REPLIES: Final = (
     FOUND_BY_THE_CAMPAIGN
+    + NOT_STATED
     + VDC
     + VIDCAPBENCH
     + VCAPSBENCH

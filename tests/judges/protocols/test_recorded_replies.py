@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, read_scores
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
 from lmms_eval_captions.judges.protocols.letters import read_choice
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 from lmms_eval_captions.judges.protocols.vdc import read_match
@@ -37,6 +37,7 @@ READERS: Final[dict[str, Callable[[Reply], object]]] = {
     "vidcapbench": read_correctness,
     "vcapsbench": read_answer,
     "gveval": partial(read_scores, dimensions=ACCR, lowest=0, highest=100),
+    "gveval_overall": partial(read_scores, dimensions=OVERALL, lowest=0, highest=100),
 }
 
 
@@ -74,7 +75,10 @@ def test_clear_verdicts_are_read() -> None:
 def test_the_set_covers_every_protocol() -> None:
     """Each protocol has replies without a verdict, and all but G-VEval some with a clear one."""
     kinds = Counter((row["protocol"], row["expected"] is not None) for row in ROWS if row["clear"])
-    assert len(ROWS) >= 300
-    assert len(PROTOCOLS) == 5
+    servers = Counter(row.get("server") for row in ROWS)
+    assert len(ROWS) >= 690
+    assert servers["vllm"] >= 200
+    assert servers["llama.cpp"] >= 90
+    assert len(PROTOCOLS) == 6
     assert all(kinds[protocol, False] >= 10 for protocol in PROTOCOLS)
-    assert all(kinds[protocol, True] >= 5 for protocol in PROTOCOLS if protocol != "gveval")
+    assert all(kinds[protocol, True] >= 5 for protocol in PROTOCOLS if "gveval" not in protocol)
