@@ -23,7 +23,7 @@ class Truth:
     frames: NDArray[np.uint8]
     """Shape (n, height, width, 3), RGB; frames of other sizes are scaled to the first one's."""
     times_s: NDArray[np.float64]
-    """Shape (n,), seconds from the first frame, never falling."""
+    """Shape (n,), seconds from the first frame; ``nan`` where there is no stamp."""
 
 
 def read(path: Path) -> Truth | None:
