@@ -28,6 +28,7 @@ from lmms_eval_captions.judges.errors import (
     ParameterRefusedError,
 )
 from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
+from lmms_eval_captions.judges.moderation import is_about_content
 from lmms_eval_captions.judges.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
@@ -149,7 +150,8 @@ def failure(
         api_key: What must not be in the message, should the server echo it.
         answered: What came, in words, where that is not the status.
     """
-    words = _server_words(answer_text(raw, api_key, url), api_key)
+    text = answer_text(raw, api_key, url)
+    words = _server_words(text, api_key)
     message = f"{redact_url(url)} answered {answered or status}: {words}"
     if status in _REDIRECTS:
         return JudgeStoppedError(
@@ -158,7 +160,7 @@ def failure(
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
         return ParameterRefusedError(message, parameter)
-    if status in _HINTS:
+    if status in _HINTS and not (status == 403 and is_about_content(text)):
         return JudgeStoppedError(f"{message} ({_HINTS[status]})")
     if status == 429 and b"insufficient_quota" in raw:
         return JudgeStoppedError(f"{message} ({_HINTS[402]})")

@@ -68,7 +68,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeRequestError(JudgeError):
-    """The endpoint refuses this one request (400, 413, 422): its question is unscored."""
+    """The endpoint refuses this one request (400, 413, 422, flagged by 403): it is unscored."""
 
 
 class ParameterRefusedError(JudgeRequestError):
