@@ -28,7 +28,8 @@ class Truth:
 
 def read(path: Path) -> Truth | None:
     """All frames of the stream that ffmpeg chooses, or ``None`` where it shows none."""
-    line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-i", str(path)]
+    # By one thread: with several, ffmpeg ends some Xvid in other frames once in a while.
+    line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-threads", "1", "-i", str(path)]
     line += ["-an", "-sn", "-dn", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"]
     line += ["-frames:v", str(_MOST_FRAMES), "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]
     try:
