@@ -23,12 +23,13 @@ class Truth:
     frames: NDArray[np.uint8]
     """Shape (n, height, width, 3), RGB; frames of other sizes are scaled to the first one's."""
     times_s: NDArray[np.float64]
-    """Shape (n,), seconds from the first frame, never falling."""
+    """Shape (n,), seconds from the first frame; ``nan`` where there is no stamp."""
 
 
 def read(path: Path) -> Truth | None:
     """All frames of the stream that ffmpeg chooses, or ``None`` where it shows none."""
-    line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-i", str(path)]
+    # By one thread: with several, ffmpeg ends some Xvid in other frames once in a while.
+    line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-threads", "1", "-i", str(path)]
     line += ["-an", "-sn", "-dn", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"]
     line += ["-frames:v", str(_MOST_FRAMES), "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]
     try:

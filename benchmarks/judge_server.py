@@ -413,6 +413,9 @@ class JudgeServer:
         elif fault == "filter":
             error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
             connection.send(400, json.dumps({"error": error}))
+        elif fault == "flagged":
+            error = {"message": "Your input was flagged for violence", "code": 403}
+            connection.send(403, json.dumps({"error": error}))
         elif fault == "hang":
             self.counts.hung[identity_of(body)] += 1
         elif fault == "drop":

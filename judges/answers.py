@@ -29,6 +29,7 @@ from lmms_eval_captions.judges.errors import (
     ParameterRefusedError,
 )
 from lmms_eval_captions.judges.logprobs import NumberToken, number_tokens
+from lmms_eval_captions.judges.moderation import is_about_content
 from lmms_eval_captions.judges.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.refusals import refused_parameter
 from lmms_eval_captions.judges.request import Reply
@@ -179,7 +180,8 @@ def _failure(
     answered: str | None,
     role: Role,
 ) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
-    words = _server_words(answer_text(raw, api_key, url), api_key)
+    text = answer_text(raw, api_key, url)
+    words = _server_words(text, api_key)
     message = f"{redact_url(url)} answered {answered or status}: {words}"
     if status in _REDIRECTS:
         return JudgeStoppedError(
@@ -188,7 +190,7 @@ def _failure(
     parameter = refused_parameter(words) if status in _REFUSING else None
     if parameter is not None:
         return ParameterRefusedError(message, parameter)
-    if status in _HINTS:
+    if status in _HINTS and not (status == 403 and is_about_content(text)):
         return JudgeStoppedError(f"{message} ({_HINTS[status].format(role=WORDS[role])})")
     if status == 429 and b"insufficient_quota" in raw:
         return JudgeStoppedError(f"{message} ({_HINTS[402]})")

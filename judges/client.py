@@ -89,7 +89,7 @@ class ChatClient:
         Raises:
             JudgeUnavailableError: What can pass: 429, 5xx, time-out, dropped or garbled response.
             JudgeRequestError: The endpoint refuses this request.
-            JudgeStoppedError: The endpoint refuses them all (401, 403, 404).
+            JudgeStoppedError: The endpoint refuses them all (401, 404, 403 but for flagged ones).
         """
         now_s = time.monotonic()
         replica = min(self._replicas, key=lambda r: (r.down_until_s > now_s, r.in_flight))

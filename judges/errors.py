@@ -11,11 +11,12 @@ from lmms_eval_captions.judges.surrogates import whole
 class CaptionsError(Exception):
     """Base of every error that this package raises on purpose.
 
-    Its words end in logs and samples: file names and servers' words in it are made whole.
+    Its words end in logs and samples: file names and servers' words in it are made whole where
+    they are asked for, so that an error can be made whatever stands in it.
     """
 
-    def __init__(self, *words: object) -> None:
-        super().__init__(*(whole(one) if isinstance(one, str) else one for one in words))
+    def __str__(self) -> str:
+        return whole(super().__str__())
 
 
 class SettingsError(CaptionsError, ValueError):
@@ -75,7 +76,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeRequestError(JudgeError):
-    """The endpoint refuses this one request (400, 413, 422): its question is unscored."""
+    """The endpoint refuses this one request (400, 413, 422, flagged by 403): it is unscored."""
 
 
 class ParameterRefusedError(JudgeRequestError):

@@ -26,6 +26,15 @@ _START_S: Final = 60.0
 """Longest wait for a new process; one takes about half a second."""
 _KEPT_BYTES: Final = 2**28
 """Of the memory that a decoder shares with its parent, for the frames of the next clip."""
+_TOLD: Final = frozenset((
+    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX",
+    "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES",
+    "PYTHONHOME", "PYTHONPATH", "PYTHONUTF8", "PYTHONHASHSEED",
+    "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+    "MALLOC_ARENA_MAX", "MALLOC_CONF", "GLIBC_TUNABLES",
+))  # fmt: skip
+"""Environment variables that a decoder gets: what Python and libraries are found by."""
 _CODE: Final = (
     "import sys; sys.path[:] = sys.argv[1:-2]; "
     "from lmms_eval_captions.model_wrappers.decode_worker import main; main()"
@@ -41,8 +50,6 @@ class Decoder:
         self._shared = _nameless_file()
         self.n_clips = 0
         self.is_stopped = False
-        # One thread a library: several decoders run beside each other.
-        environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"}
         # Not by multiprocessing, which would import the main module, lmms-eval, again.
         command = [sys.executable, "-c", _CODE, *sys.path, str(theirs.fileno()), str(self._shared)]
         try:
@@ -53,7 +60,7 @@ class Decoder:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno(), self._shared],
-                    env=environ,
+                    env=_environment(os.environ),
                 )
         except BaseException:
             ours.close()
@@ -122,6 +129,13 @@ class Decoder:
             fps=float(str(answer["fps"])),
             n_total=int(str(answer["n_total"])),
         )
+
+
+def _environment(own: Mapping[str, str]) -> dict[str, str]:
+    """What a decoder is told: where things are, never keys, tokens or proxies with passwords."""
+    kept = {name: value for name, value in own.items() if name in _TOLD}
+    # One thread a library: several decoders run beside each other.
+    return {**kept, "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"}
 
 
 def _nameless_file() -> int:

@@ -12,6 +12,7 @@ from lmms_eval_captions.model_wrappers.frames import fit, shrunk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from av.sidedata.sidedata import SideDataContainer
     from av.video.frame import VideoFrame
     from numpy.typing import NDArray
 
@@ -28,7 +29,7 @@ def picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
         # Never whole as RGB, which can be twice the size of what was decoded.
         size, interpolation = shrunk(frame.width, frame.height, max_pixels), "AREA"
     pixels = fit(_rgb(frame, size, interpolation), max_pixels)
-    matrix = frame.side_data.get("DISPLAYMATRIX")
+    matrix = _side_data(frame).get("DISPLAYMATRIX")
     if matrix is None:
         return pixels
     # (x, y) goes to (a x + c y, b x + d y); turns that are not quarters count as the nearest.
@@ -48,6 +49,18 @@ def stack(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     return np.stack(
         [np.asarray(cv2.resize(frame, (width, height)), dtype=np.uint8) for frame in frames]
     )
+
+
+def _side_data(frame: VideoFrame) -> SideDataContainer:
+    """What comes beside a frame.
+
+    ``frame.side_data`` is kept by the frame that it keeps. Until the garbage collector came by,
+    such frames would hold their memory, and with it change what decoders put in the place of
+    damaged parts: whatever an earlier frame left there.
+    """
+    from av.sidedata.sidedata import SideDataContainer
+
+    return SideDataContainer(frame)  # type: ignore[call-arg]  # PyAV's stub leaves __init__ out
 
 
 def _rgb(frame: VideoFrame, size: tuple[int, int], interpolation: str | None) -> NDArray[np.uint8]:

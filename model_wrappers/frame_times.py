@@ -43,13 +43,15 @@ def shown_at(
     # of them are rounded to the same moment.
     is_own_good = n_bad <= _MOST_BAD * len(own) or packets.count(None) == len(packets)
     raw = own if is_own_good or n_bad <= _n_bad(packets) else packets
+    # Counted from the first as whole numbers: cut Ogg has stamps of which floats lose the digits.
+    base = next((stamp for stamp in raw if stamp is not None), 0)
     times_s = np.zeros(len(raw), dtype=np.float64)
     offset_s: float | None = None
     last = 0
     for position, stamp in enumerate(raw):
         if stamp is None:
             continue
-        time_s = stamp * unit_s + (offset_s or 0.0)
+        time_s = (stamp - base) * unit_s + (offset_s or 0.0)
         expected_s = times_s[last] + step_s * (position - last)
         n_steps, gone_s = position - last, time_s - times_s[last]
         # Frames without stamps lie between, for which there is no room: the clock went back.

@@ -76,7 +76,9 @@ def read_by_seeking(
     try:
         with open_clip(path) as container:
             stream = pick_stream(container)
-            stream.codec_context.thread_count = n_threads
+            # Several threads do not say where H.264 is damaged, nor do they mend it.
+            is_h264 = stream.codec_context.name == "h264"
+            stream.codec_context.thread_count = 1 if is_h264 else n_threads
             return _seek(container, stream, sampling, max_pixels)
     except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
@@ -172,8 +174,8 @@ def _seek(
     container: InputContainer, stream: VideoStream, sampling: Sampling, max_pixels: int | None
 ) -> Clip:
     index = _index(container, stream)
-    times_s = np.asarray(index.stamps, dtype=np.float64) * float(stream.time_base or 1.0)
-    times_s -= times_s[0]
+    since_first = [stamp - index.stamps[0] for stamp in index.stamps]
+    times_s = np.asarray(since_first, dtype=np.float64) * float(stream.time_base or 1.0)
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
     pictures = {

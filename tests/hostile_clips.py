@@ -119,6 +119,12 @@ def damage(path: Path, share: float = 0.3) -> Path:
     return path
 
 
+def packets(path: Path) -> list[tuple[int, int]]:
+    """Where in a file each packet of its pictures begins, and its length, in bytes."""
+    with av.open(str(path)) as container:
+        return [(packet.pos, packet.size) for packet in container.demux(video=0) if packet.size]
+
+
 def cut(path: Path, share: float) -> Path:
     """Keep the first share of a file's bytes."""
     raw = path.read_bytes()

@@ -60,9 +60,14 @@ BAD_LINES: Final[dict[str, Callable[[str], bytes]]] = {
 }
 """Lines in the place of a request's own, by ``custom_id``: it is asked again, once."""
 ANSWERED: Final = r"http://127\.0\.0\.1:\d+/v1 answered "
+REFUSALS: Final = {
+    "refused": (400, "The prompt triggered our content filter"),
+    "flagged": (403, "Your input was flagged for violence"),
+}
+"""What an endpoint has against one request: status and words."""
 REASONS: Final = {
     **{kind: re.escape(reason) for kind, reason in KEPT.items() if kind in ("empty", "unreadable")},
-    "refused": ANSWERED + "400: The prompt triggered our content filter",
+    **{kind: f"{ANSWERED}{status}: {words}" for kind, (status, words) in REFUSALS.items()},
     "missing for good": (
         r"gave up on this request: batch batch-\d+ ended \(completed\) without a reply to this "
         "request"
@@ -112,8 +117,9 @@ class Provider(BatchServer):
         self.sent[key] += 1
         if key != self.target:
             return None
-        if self.kind == "refused":
-            return 400, {"error": {"message": "The prompt triggered our content filter"}}
+        if self.kind in REFUSALS:
+            status, words = REFUSALS[self.kind]
+            return status, {"error": {"message": words}}
         if self.kind == "missing for good":
             return "missing"
         if self.sent[key] > 1:

@@ -393,6 +393,7 @@ REASONS: Final = {
     **{kind: re.escape(reason) for kind, reason in KEPT.items()},
     **STOPS,
     "refused": SERVER + "400: The prompt triggered our content filter",
+    "flagged": SERVER + "403: Your input was flagged for violence",
 }
 KINDS: Final = (*REASONS, "outage that passes", "kill")
 
@@ -451,6 +452,7 @@ class Judge:
             "cut while reasoning": Say("<think>It could be 2, yes, or", "length"),
             "withheld": Say("", "content_filter"),
             "refused": "filter",
+            "flagged": "flagged",
             "wrong key": "401",
             "outage": "503",
             "kill": "hang",

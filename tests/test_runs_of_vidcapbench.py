@@ -78,6 +78,10 @@ def test_numbers_follow_from_the_samples(
     group = run.results["vidcapbench"]
     pooled = {metric: fmean(runs) for metric, runs in _recomputed(run, *TASKS).items()}
     assert {metric: group[f"{metric},none"] for metric in pooled} == pytest.approx(pooled)
+    path = next((tmp_path / "out").rglob("*_breakdown_vidcapbench.json"))
+    overall = json.loads(path.read_text(encoding="utf-8"))["overall"]["all"]
+    assert overall["n_questions"] == n_pairs
+    assert {metric: overall[metric] for metric in pooled} == pytest.approx(pooled)
     # A mean of the two tasks would be something else.
     means = {m: fmean(run.results[task][f"{m},none"] for task in TASKS) for m in pooled}
     assert means["cov"] != pytest.approx(pooled["cov"])

@@ -47,3 +47,11 @@ def test_the_watchdog_can_bite() -> None:
     done = _run("-c", _BLIND.format(folder=str(BENCHMARKS)))
     assert done.returncode == 1
     assert "waits for ever" in done.stdout, done.stdout + done.stderr
+
+
+def test_words_that_cannot_be_made_keep_no_caption_waiting() -> None:
+    """What makes the words of errors whole raises, once and at every call, for every exception."""
+    options = ("--settings", "vdc,batch", "--only", "surrogates", "--exceptions", "5")
+    done = _run(str(BENCHMARKS / "watchdog.py"), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failures" in done.stdout

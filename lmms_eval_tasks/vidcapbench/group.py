@@ -2,57 +2,68 @@
 
 lmms-eval hands a group's aggregation the scores of its tasks and their numbers of documents. A
 micro average needs what was counted, so the aggregations of the tasks, which come first and in the
-same process, leave their records here.
+same process, leave their records here, and the command line, which says where results are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from math import nan
+from collections.abc import Sequence
+from math import isnan, nan
 from statistics import fmean
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.breakdown import verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.judging import Record
 from lmms_eval_captions.lmms_eval_tasks.scoring import mean_over_runs
-from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
-from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
-from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
-from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report
+
+if TYPE_CHECKING:
+    import argparse
 
 _NAME: Final = "vidcapbench"
 _TASKS: Final = ("vidcapbench_ae", "vidcapbench_he")
 _FINISHED: Final[dict[str, list[Record]]] = {}
 """Task to its captions' records, of the latest run in this process."""
+_ARGS: Final[dict[str, argparse.Namespace | None]] = {}
+"""Task to the command line that it was aggregated under: groups' aggregations are not told it."""
+_NOTE: Final = (
+    "all pairs of VidCapBench-AE and VidCapBench-HE together; HE holds pairs that judges grade "
+    "unstably and that are meant to be judged by people (section 3.4)"
+)
 
 
-def keep_for_group(records: Sequence[Record]) -> None:
+def keep_for_group(records: Sequence[Record], args: argparse.Namespace | None) -> None:
     """Keep what the group counts of a task that has been judged.
 
     Args:
         records: Resolved items of the task's ``acc``.
+        args: lmms-eval's command line.
     """
     if records:
         kept = [{name: item[name] for name in item if name != "judgements"} for item in records]
+        _ARGS[str(records[0]["task"])] = args
         _FINISHED[str(records[0]["task"])] = [{**item, "task": _NAME} for item in kept]
 
 
 def group_acc(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
-    """``acc`` in percent over all pairs of both tasks, mean over judge runs."""
-    return _score("acc", _records("acc"), vidcapbench_acc)
+    """``acc`` in percent over all pairs of both tasks; also writes and shows the breakdown."""
+    records = _records("acc")
+    acc = _score("acc", records)
+    if not isnan(acc):
+        report(records, n_tokens=_tokens(records), note=_NOTE, args=_ARGS[_TASKS[0]])
+    return acc
 
 
 def group_pre(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
     """``pre`` in percent over all pairs of both tasks, mean over judge runs."""
-    return _score("pre", _records("pre"), vidcapbench_pre)
+    return _score("pre", _records("pre"))
 
 
 def group_cov(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
     """``cov`` in percent over all pairs of both tasks, mean over judge runs."""
-    return _score("cov", _records("cov"), vidcapbench_cov)
+    return _score("cov", _records("cov"))
 
 
 def group_con(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
@@ -66,13 +77,19 @@ def group_con(_values: Sequence[float], _sizes: Sequence[int], _weighted: bool) 
     if reason is not None:
         logger.error("{} con is nan, all other metrics stand: {}", _NAME, reason)
         return nan
+    return _score("con", records)
+
+
+def _tokens(records: Sequence[Record]) -> list[float]:
+    """T5 tokens of every video; none where they cannot be counted."""
+    if any("con_reason" in item for item in records):
+        return []
     videos: dict[str, list[int]] = {}
     for item in records:
         n_tokens = item["n_tokens"]
         if isinstance(n_tokens, int):
             videos.setdefault(str(item["video_id"]), []).append(n_tokens)
-    tokens = [fmean(counts) for counts in videos.values()]
-    return _score("con", records, partial(vidcapbench_con, n_tokens=tokens))
+    return [fmean(counts) for counts in videos.values()]
 
 
 def _records(metric: str) -> list[Record]:
@@ -92,9 +109,8 @@ def _records(metric: str) -> list[Record]:
     return [item for task in _TASKS for item in _FINISHED[task]]
 
 
-def _score(
-    metric: str, records: Sequence[Record], score: Callable[[Sequence[Any]], float]
-) -> float:
+def _score(metric: str, records: Sequence[Record]) -> float:
     if not records:
         return nan
+    score = metrics_of(_tokens(records))[metric]
     return mean_over_runs(metric, records, lambda: list(map(score, verdicts_by_run(records))))

@@ -31,7 +31,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAM
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos, video_path
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import keep_for_group
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.records import VidCapBenchRecords
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report, tokens_of
 
 if TYPE_CHECKING:
     import argparse
@@ -139,11 +139,11 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord
 def aggregate_acc(items: Sequence[Record], args: argparse.Namespace | None = None) -> float:
     """``acc`` in percent, mean over judge runs; also writes and shows the whole breakdown."""
     records = resolve(items)
-    keep_for_group(records)
+    keep_for_group(records, args)
     acc = _headline("acc", records)
     if not isnan(acc):
         subset = str(records[0]["task"])[-2:].upper()
-        report(records, note=_MEANT_FOR[subset], args=args)
+        report(records, n_tokens=tokens_of(records), note=_MEANT_FOR[subset], args=args)
     return acc
 
 
@@ -168,7 +168,7 @@ def aggregate_con(items: Sequence[Record]) -> float:
 
 
 def _headline(metric: str, records: Sequence[Record]) -> float:
-    score = metrics_of(records)[metric]
+    score = metrics_of(tokens_of(records))[metric]
     return mean_over_runs(metric, records, lambda: list(map(score, verdicts_by_run(records))))
 
 

@@ -30,27 +30,38 @@ if TYPE_CHECKING:
 Metrics = dict[str, Callable[[Sequence[Any]], float]]
 
 
-def metrics_of(records: Sequence[Record]) -> Metrics:
-    """The four metrics as functions of the verdicts of one judge run."""
+def metrics_of(n_tokens: Sequence[float]) -> Metrics:
+    """The four metrics as functions of the verdicts of one judge run.
+
+    Args:
+        n_tokens: T5 tokens of every caption; none where they cannot be counted.
+    """
     return {
         "acc": vidcapbench_acc,
         "pre": vidcapbench_pre,
         "cov": vidcapbench_cov,
         # Parity: of a dimension, too, con takes the tokens of whole captions, those of all videos.
-        "con": partial(vidcapbench_con, n_tokens=_tokens(records)),
+        "con": partial(vidcapbench_con, n_tokens=n_tokens),
     }
 
 
-def report(records: Sequence[Record], *, note: str, args: argparse.Namespace | None) -> None:
+def report(
+    records: Sequence[Record],
+    *,
+    n_tokens: Sequence[float],
+    note: str,
+    args: argparse.Namespace | None,
+) -> None:
     """Show and write all numbers: overall, dimensions, sub categories, and every judge run.
 
     Args:
         records: Resolved items of ``acc``.
+        n_tokens: As of :func:`metrics_of`.
         note: What a reader must know about the subset.
         args: lmms-eval's command line.
     """
     task, signature = str(records[0]["task"]), signature_of(records)
-    metrics, tokens = metrics_of(records), _tokens(records)
+    metrics = metrics_of(n_tokens)
     names = tuple(name for names in CATEGORIES.values() for name in names)
     order = {"overall": ("all",), "dimensions": tuple(CATEGORIES), "sub_categories": names}
     breakdown = break_down(records, groups=_groups, metrics=metrics, order=order)
@@ -60,11 +71,11 @@ def report(records: Sequence[Record], *, note: str, args: argparse.Namespace | N
     ]
     logger.info("{}\n{}\n{}", signature, table_of(breakdown, metrics), note)
     head = {"task": task, "signature": signature, "note": note, "runs": runs}
-    mean_tokens = fmean(tokens) if tokens else None
+    mean_tokens = fmean(n_tokens) if n_tokens else None
     write_breakdown({**head, "mean_tokens": mean_tokens, **breakdown}, task=task, args=args)
 
 
-def _tokens(records: Sequence[Record]) -> list[int]:
+def tokens_of(records: Sequence[Record]) -> list[int]:
     """T5 tokens of every caption at hand; none where they cannot be counted."""
     # Parity: the released script counts all captions of its file, asked about or not.
     if any("con_reason" in item for item in records):

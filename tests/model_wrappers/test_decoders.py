@@ -75,6 +75,23 @@ def test_one_process_reads_many_clips_and_keeps_none_of_them(clip: Path, fresh: 
     assert len(fresh._idle) == 1
 
 
+def test_decoders_are_told_no_secret(
+    clip: Path, fresh: Decoders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a clip might take over finds no key, token or password in its environment."""
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("this system does not show the environment of a process")
+    for name in ("OPENAI_API_KEY", "HF_TOKEN", "HOME_TOKEN", "LANGUAGE_KEY", "https_proxy"):
+        monkeypatch.setenv(name, "http://user:s3cret-0123456789@host")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/needed")
+    read_frames(clip, 2)
+    environ = Path(f"/proc/{fresh._idle[0].process.pid}/environ").read_bytes()
+    assert b"s3cret" not in environ
+    assert {b"PATH", b"LD_LIBRARY_PATH", b"OPENBLAS_NUM_THREADS"} <= {
+        variable.partition(b"=")[0] for variable in environ.split(b"\0")
+    }
+
+
 def test_clips_are_read_beside_each_other(slow: Path, clip: Path, fresh: Decoders) -> None:
     """A slow clip in one thread does not hold up another thread's."""
     given_up: list[str] = []

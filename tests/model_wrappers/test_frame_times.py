@@ -13,6 +13,9 @@ from lmms_eval_captions.model_wrappers.frame_times import Stamps, shown_at
     [
         pytest.param([(5, 5), (6, 6), (9, 9)], False, [0, 1, 4], id="variable"),
         pytest.param([(None, None)] * 3, False, [0, 1, 2], id="none"),
+        pytest.param(
+            [(2**58 + 1, None), (2**58 + 2, None), (2**58 + 4, None)], False, [0, 1, 3], id="giants"
+        ),
         pytest.param([(0, 0), (None, None), (4, 4)], False, [0, 1, 4], id="one missing"),
         pytest.param([(0, 0), (None, None), (1, 1)], False, [0, 0.5, 1], id="little room"),
         pytest.param([(0, 0), (2, 2), (2, 2), (4, 4)], False, [0, 2, 3, 4], id="twins"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import av
@@ -151,6 +152,55 @@ def test_other_codecs_are_read_from_the_start(tmp_path: Path, codec: str, kind: 
     with pytest.raises(UnreadableError, match="are not looked into"):
         frames_av.read_by_seeking(path, Uniform(3), max_pixels=None, n_threads=1)
     assert read_frames(path, 3).n_total == 9
+
+
+@pytest.mark.parametrize("n_threads", [0, 1, 4])
+def test_a_damaged_clip_is_not_sought_however_many_threads(tmp_path: Path, n_threads: int) -> None:
+    """Several threads would not tell that a slice of H.264 is damaged, and leave it as it is."""
+    if hostile_clips.SOUGHT_CODEC == "mpeg4":
+        pytest.skip("this build of PyAV has no encoder libx264")
+    path = hostile_clips.write_clip(
+        tmp_path / "clip.mp4", 12, size=(320, 240), codec=hostile_clips.SOUGHT_CODEC
+    )
+    at, n_bytes = max(hostile_clips.packets(path)[1:], key=lambda packet: packet[1])
+    raw = bytearray(path.read_bytes())
+    raw[at + n_bytes // 2 : at + n_bytes] = bytes(n_bytes - n_bytes // 2)
+    path.write_bytes(raw)
+    with pytest.raises(UnreadableError, match="damaged"):
+        frames_av.read_by_seeking(path, Uniform(12), max_pixels=None, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("kind", ["avi", "nut"])
+def test_half_a_frame_is_the_same_whatever_else_is_chosen(tmp_path: Path, kind: str) -> None:
+    """What stands in its other half does not depend on the frames that are looked at."""
+    path = hostile_clips.write_clip(
+        tmp_path / "clip",
+        12,
+        size=(320, 240),
+        codec="mjpeg",
+        container_format=kind,
+        pixel_format="yuvj420p",
+    )
+    at, n_bytes = hostile_clips.packets(path)[-1]
+    path.write_bytes(path.read_bytes()[: at + n_bytes // 2])
+    last = [
+        frames_av.read_from_start(path, Uniform(n_frames), max_pixels=None).frames[-1]
+        for n_frames in (2, 6, 12)
+    ]
+    assert np.array_equal(last[0], last[1])
+    assert np.array_equal(last[0], last[2])
+
+
+def test_a_frame_is_freed_once_it_is_a_picture(tmp_path: Path) -> None:
+    """Nothing that PyAV decodes waits for the garbage collector: it would take its memory along."""
+    path = hostile_clips.write_clip(tmp_path / "clip.mp4", 6)
+    gc.collect()
+    gc.disable()
+    try:
+        frames_av.read_from_start(path, Uniform(6), max_pixels=None)
+        assert not [one for one in gc.get_objects() if type(one) is av.VideoFrame]
+    finally:
+        gc.enable()
 
 
 def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from argparse import Namespace
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
@@ -28,6 +30,7 @@ METRICS = {
 def nothing_finished(bench: pytest.MonkeyPatch) -> None:
     """A process in which no task was aggregated."""
     bench.setattr(group, "_FINISHED", {})
+    bench.setattr(group, "_ARGS", {})
 
 
 def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Record:
@@ -129,6 +132,38 @@ def test_the_limit_of_unscored_pairs_is_that_of_both_together(logged: list[str])
     hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"] * 90], 10)])
     assert all(isnan(value) for value in _numbers().values())
     assert any("vidcapbench acc is nan: 1 of 91 questions are unscored" in line for line in logged)
+
+
+def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its file holds all pairs by dimension and category, with the videos' tokens, each once."""
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    args = Namespace(output_path=str(tmp_path))
+    ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
+    he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
+    he[0]["dimensions"] = ["video content", "video motion"]
+    hooks.aggregate_acc(ae, args)
+    hooks.aggregate_acc(he, args)
+    numbers = _numbers()
+    (path,) = tmp_path.glob("*_breakdown_vidcapbench.json")
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["task"] == "vidcapbench"
+    assert written["signature"].startswith("vidcapbench|judge:judge|runs:2|")
+    assert "|unscored:1/8|" in written["signature"]
+    assert written["mean_tokens"] == 20
+    assert {m: written["overall"]["all"][m] for m in METRICS} == pytest.approx(numbers)
+    assert [run["acc"] for run in written["runs"]] == pytest.approx([50, 100 / 3])
+    content, motion = (written["dimensions"][f"video {name}"] for name in ("content", "motion"))
+    assert (content["n_questions"], content["n_unscored"]) == (3, 1)
+    assert (motion["n_questions"], motion["acc"], motion["cov"]) == (1, 0, 0)
+
+
+def test_a_group_without_a_score_writes_no_breakdown(tmp_path: Path) -> None:
+    """As for the tasks: what is `nan` is not broken down."""
+    hooks.aggregate_acc(
+        [_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)], Namespace(output_path=str(tmp_path))
+    )
+    assert isnan(_numbers()["acc"])
+    assert not list(tmp_path.glob("*_breakdown_vidcapbench.json"))
 
 
 def test_a_task_that_is_not_at_hand_gives_nan_and_says_so(logged: list[str]) -> None:
