@@ -84,7 +84,8 @@ class Trouble:
         name = re.sub(r"\d+", "", f"{model} {words}")
         if name not in self._stops:
             self._stops.add(name)
-            logger.warning("nothing more is asked of {}: {}; {}", model, words, GOES_ON)
+            more = "" if "kept" in words else f"; {GOES_ON}"
+            logger.warning("nothing more is asked of {}: {}{}", model, words, more)
             self._failures = Failures()
 
     def tick(self, now_s: float, n_in_flight: int, first_due_s: Callable[[], float]) -> None:
