@@ -215,8 +215,8 @@ def test_an_end_is_told_at_once_and_once(logged: list[str]) -> None:
         "WARNING nothing more is asked of m: no reply to any request for 301 s; what was answered "
         "is kept, and the same command run again goes on\n"
     ]
-    endpoint.trouble.stopped("another", error)
-    assert len(logged) == 2
+    endpoint.trouble.stopped("another", JudgeStoppedError("What was answered is kept."))
+    assert logged[1:] == ["WARNING nothing more is asked of another: What was answered is kept.\n"]
 
 
 def test_no_line_holds_a_secret_or_says_what_the_endpoint_is_for(logged: list[str]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EngineFactory, ServerFactory
+from judge_server import Say
 from lmms_eval_captions.judges.config import JudgeConfig
 from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.protocols.vcapsbench import (
@@ -215,6 +216,17 @@ def test_no_consensus_with_an_unread_ask_is_unscored(
         "1 of 3 asks failed and no two agree: unreadable reply, asked 4 times"
     )
     assert judgement.reply == "????"
+
+
+def test_a_failure_that_a_rerun_asks_again_is_told_before_an_unreadable_reply(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Else the advice on the reason would be that a rerun asks nothing."""
+    server = serve()
+    server.script = lambda body: "filter" if body["seed"] == 1 else Say("?")
+    judgement = make_engine(server.url).submit([_chain("A red ball.")]).result()[0]
+    assert str(judgement.reason).startswith("3 of 3 asks failed and no two agree: http://127")
+    assert str(judgement.reason).endswith("answered 400: The prompt triggered our content filter")
 
 
 def test_seeds_differ_between_asks_and_runs(
