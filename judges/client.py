@@ -77,14 +77,15 @@ class ChatClient:
         body: bytes,
         *,
         timeout_s: float,
-        asked: bytes = b"",  # noqa: ARG002 - of clients that gather requests
+        asked: bytes = b"",
     ) -> Reply:
         """Send one chat completion to the replica that is least busy.
 
         Args:
             body: JSON of the request.
             timeout_s: Seconds until the reply must be complete.
-            asked: Not used: every call is a request of its own.
+            asked: What the body was before parameters were left out of it or added to it, of which
+                tokens are estimated where the endpoint does not count them.
 
         Raises:
             JudgeUnavailableError: What can pass: 429, 5xx, time-out, dropped or garbled response.
@@ -101,7 +102,7 @@ class ChatClient:
         if status == 200:
             replica.down_until_s = 0.0
             reply = read_completion(raw, replica.url, self._api_key, role=self._role)
-            return counted(reply, body)
+            return counted(reply, asked or body)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S

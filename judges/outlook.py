@@ -31,6 +31,8 @@ class Failures:
     latest_s: float = -inf
     slowest_s: float = 0.0
     """Seconds that the slowest one took."""
+    first_took_s: float = 0.0
+    """Seconds that the first one took: later ones may have been given more."""
     n_calls_first: int = -1
     """Replies there had been when the first one came."""
     n_calls_latest: int = -1
@@ -52,6 +54,7 @@ class Failures:
         """
         if not self.kinds:
             self.first_s, self.n_calls_first = now_s, n_calls
+            self.first_took_s = now_s - sent_s
         if n_calls != self.n_calls_latest:
             self.gone_s = now_s
         self.kinds[error.kind] += 1
@@ -83,7 +86,7 @@ def outlook(
     if is_lively:
         return (
             "Others are answered. What fails is asked again, this request until "
-            f"{clock(config.patience_s)} at the latest; then its question is unscored, and the "
+            f"{clock(_longest_s(config, failures))} at the latest; then its question is unscored, and the "
             "same command run again asks it anew"
         )
     return (
@@ -94,7 +97,7 @@ def outlook(
 
 def _until(config: EngineConfig, failures: Failures, now_s: float, n_calls: int) -> str:
     """When an endpoint that answers nothing is given up."""
-    latest_s = failures.gone_s - failures.slowest_s + config.patience_s
+    latest_s = failures.gone_s - failures.first_took_s + _longest_s(config, failures)
     latest = f"{clock(latest_s - now_s)} at the latest"
     if all(kind == "HTTP 429" for kind in failures.kinds):
         return latest
@@ -103,9 +106,14 @@ def _until(config: EngineConfig, failures: Failures, now_s: float, n_calls: int)
         return f"{clock(until_s - now_s)} at least, {latest}" if until_s > now_s else latest
     waits = (config.backoff_s * 2**n for n in range(config.n_attempts - 1))
     waits_s = sum(min(config.max_backoff_s, wait_s) for wait_s in waits)
-    until_s = failures.first_s + waits_s + (config.n_attempts - 1) * failures.slowest_s
+    until_s = failures.first_s + waits_s + (config.n_attempts - 1) * failures.first_took_s
     until = f"about {clock(until_s - now_s)}" if until_s > now_s else latest
-    return f"{until}, {config.n_attempts} times, as it has never answered"
+    return f"{until}, and no longer, as it has never answered"
+
+
+def _longest_s(config: EngineConfig, failures: Failures) -> float:
+    """Seconds that one request is tried for."""
+    return max(config.patience_s, config.n_attempts * failures.first_took_s)
 
 
 def clock(in_s: float) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
+from lmms_eval_captions.judges import client
 from lmms_eval_captions.judges.engine import Ask, Chain
 from lmms_eval_captions.judges.explicit_sampling import NEUTRAL, explicit_sampling
 from lmms_eval_captions.judges.request import Reply, Request
@@ -138,6 +139,19 @@ def test_replies_are_stored_under_what_was_asked(
     assert server.counts.n_requests == 10
     assert [one.cached for one in with_them] == [True] * 5 + [False] * 5
     assert all(one.cached for one in without)
+
+
+def test_tokens_are_estimated_of_what_was_asked(
+    make_engine: EngineFactory, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the server does not count them, parameters that are sent beside it are no tokens."""
+    monkeypatch.setattr(client, "read_completion", lambda *_, **__: Reply("ok", is_estimated=True))
+    server = serve()
+    usages = [
+        make_engine(server.url, sampling=sampling).submit([_asks(text)]).result(timeout=30)[0].usage
+        for sampling, text in (({}, "a"), (NEUTRAL, "b"))
+    ]
+    assert usages[0] == usages[1]
 
 
 def test_a_protocols_own_value_wins(serve: ServerFactory, make_engine: EngineFactory) -> None:

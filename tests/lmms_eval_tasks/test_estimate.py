@@ -14,6 +14,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, scripted_reply
+from lmms_eval_captions.judges.explicit_sampling import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.store_line import read_line, write_line
 from lmms_eval_captions.lmms_eval_tasks.cli import main
@@ -99,7 +100,9 @@ def _judge(settings: Settings, captions: Path, aspects: tuple[str, ...]) -> int:
 
 def _usage(server: JudgeServer) -> tuple[int, int]:
     """Tokens by the server's own rule."""
-    n_input = sum(len(json.dumps(b, separators=(",", ":"))) // 4 for b in server.bodies)
+    # Sampling parameters that are sent explicitly are no words of the prompt.
+    asked = [{k: v for k, v in body.items() if k not in NEUTRAL} for body in server.bodies]
+    n_input = sum(len(json.dumps(body, separators=(",", ":"))) // 4 for body in asked)
     texts = [server.reply(body["messages"][-1]["content"]) for body in server.bodies]
     return n_input, sum(len(text) // 4 + 1 for text in texts)
 
