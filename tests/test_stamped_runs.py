@@ -21,14 +21,14 @@ def test_a_silence_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """The longest time between two pieces of output counts, in a bar that is redrawn, too."""
     program = (
         "import sys, time\nprint('a', flush=True)\n"
-        "time.sleep(0.9)\nsys.stderr.write('\\rb ')\nsys.stderr.flush()\nprint('c')"
+        "time.sleep(2)\nsys.stderr.write('\\rb ')\nsys.stderr.flush()\nprint('c')"
     )
     done = _run(monkeypatch, tmp_path, program, 30)
     assert done.run.returncode == 0
     assert done.run.log.split() == ["a", "b", "c"]
-    assert 0.8 < done.longest_silence_s < done.wall_s
+    assert 1 < done.longest_silence_s < done.wall_s
     first, *others = (tmp_path / "out.stamped.log").read_text().splitlines()
-    assert first.endswith(" s] a")
+    assert first.endswith("a")
     assert others[0].startswith("[")
 
 
