@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.engine import EngineConfig
     from lmms_eval_captions.judges.errors import JudgeUnavailableError
 
-GOES_ON: Final = "what was answered is kept, and the same command run again goes on"
 _FAR_S: Final = 12 * 3600.0
 """Times so far ahead are told with their date."""
 _FARTHEST_S: Final = 1e9
@@ -86,12 +85,13 @@ def outlook(
     if is_lively:
         return (
             "Others are answered. What fails is asked again, this request until "
-            f"{clock(_longest_s(config, failures))} at the latest; then its question is unscored, and the "
-            "same command run again asks it anew"
+            f"{clock(_longest_s(config, failures))} at the latest; then its question is unscored, "
+            "and the same command run again asks it anew"
         )
     return (
         f"It is waited for until {_until(config, failures, now_s, n_calls)}. If nothing is "
-        f"answered by then, nothing more is asked: {GOES_ON}"
+        "answered by then, nothing more is asked: what was answered is kept, and the same command "
+        "run again goes on"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.outlook import GOES_ON, Failures, clock, outlook
+from lmms_eval_captions.judges.outlook import Failures, clock, outlook
 from lmms_eval_captions.judges.redaction import scrub
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Trouble:
         name = re.sub(r"\d+", "", f"{model} {words}")
         if name not in self._stops:
             self._stops.add(name)
-            more = "" if "kept" in words else f"; {GOES_ON}"
+            more = "" if "kept" in words else "; what was answered is kept"
             logger.warning("nothing more is asked of {}: {}{}", model, words, more)
             self._failures = Failures()
 

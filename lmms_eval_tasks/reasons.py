@@ -10,11 +10,16 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.verdict import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judging import NO_CAPTION, NOTHING_TO_JUDGE
 
-Kind = Literal["unreadable", "missing", "empty", "refused", "passing"]
+Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "stopped"]
 
 _SHOWN: Final = 3
 _REFUSED: Final = re.compile(r"answered (200 with an error )?4(?!0[123478]|2[59])\d\d: ")
 """What an endpoint says of a request that it does not take; not of its key, model or rate."""
+_PASSING: Final = re.compile(
+    r"gave up on this request|gave no reply to any request|no reply (from|within) "
+    r"|judging (was|ended)|internal error|^batch \S+ ended"
+)
+"""What passes by itself: of an outage, and of judging that was ended."""
 _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
@@ -27,6 +32,8 @@ _HELP: Final[Mapping[Kind, str]] = {
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
     "missing is asked",
+    "stopped": "not judged: change what the reason names, then run the same command again; "
+    "verdicts are kept, only what is missing is asked",
 }
 
 
@@ -44,7 +51,9 @@ def kind_of(reason: str) -> Kind:
         return "missing"
     if reason == NOTHING_TO_JUDGE:
         return "empty"
-    return "refused" if _REFUSED.search(reason) else "passing"
+    if _PASSING.search(reason):
+        return "passing"
+    return "refused" if _REFUSED.search(reason) else "stopped"
 
 
 def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:

@@ -172,7 +172,7 @@ def test_one_that_never_answered_is_given_its_attempts(logged: list[str]) -> Non
     endpoint = Endpoint()
     endpoint.fail("not connected")
     # 0.5 + 1 + 2 + 4 + 8 + 16 seconds between seven attempts.
-    assert f"until about {_in(31.5)}, 7 times, as it has never answered. If" in logged[0]
+    assert f"until about {_in(31.5)}, and no longer, as it has never answered. If" in logged[0]
 
 
 def test_a_rate_limit_is_waited_for_by_the_patience_with_it(logged: list[str]) -> None:
@@ -213,7 +213,7 @@ def test_an_end_is_told_at_once_and_once(logged: list[str]) -> None:
         endpoint.trouble.stopped("m", error)
     assert logged == [
         "WARNING nothing more is asked of m: no reply to any request for 301 s; what was answered "
-        "is kept, and the same command run again goes on\n"
+        "is kept\n"
     ]
     endpoint.trouble.stopped("another", JudgeStoppedError("What was answered is kept."))
     assert logged[1:] == ["WARNING nothing more is asked of another: What was answered is kept.\n"]

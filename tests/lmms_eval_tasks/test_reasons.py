@@ -1,0 +1,73 @@
+"""What is advised for each sort of unscored question: a rerun only where it helps."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from lmms_eval_captions.judges.answers import failure, no_reply
+from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.model_names import check_name
+from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.verdict import UNREADABLE
+from lmms_eval_captions.lmms_eval_tasks.judging import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, kind_of, why_unscored
+
+URL = "http://127.0.0.1:8000/v1"
+
+
+def _answered(status: int) -> str:
+    return str(failure(status, b"some words", URL, headers={}, api_key=None))
+
+
+def _wrong_model() -> str:
+    with pytest.raises(JudgeStoppedError) as stopped:
+        check_name(Reply("yes", model="other"), "judge", alias=None, urls=[URL])
+    return str(stopped.value)
+
+
+def _unnamed_judge() -> str:
+    settings = read_settings({"LMMS_CAPTIONS_JUDGE_URL": URL})
+    with pytest.raises(SettingsError) as refused:
+        settings.require_named_judge("gpt-4o")
+    return str(refused.value)
+
+
+def _timed_out() -> str:
+    return str(no_reply(asyncio.TimeoutError(), URL, timeout_s=120.0, api_key=None))
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        pytest.param(f"{UNREADABLE}, asked 4 times", "unreadable", id="unreadable"),
+        pytest.param(f"{NO_CAPTION}: no row", "missing", id="no caption"),
+        pytest.param(NOTHING_TO_JUDGE, "empty", id="empty caption"),
+        pytest.param(_answered(400), "refused", id="400"),
+        pytest.param(_answered(401), "stopped", id="401"),
+        pytest.param(_answered(404), "stopped", id="404"),
+        pytest.param(_answered(302), "stopped", id="redirect"),
+        pytest.param(f"gave up on this request: {_answered(503)}", "passing", id="503"),
+        pytest.param(f"gave up on this request: {_timed_out()}", "passing", id="time-out"),
+        pytest.param(
+            f"the judge gave no reply to any request for 301 s, judging stopped: {_timed_out()}",
+            "passing",
+            id="outage",
+        ),
+        pytest.param("judging was ended before this caption's turn", "passing", id="ended"),
+        pytest.param(_wrong_model(), "stopped", id="wrong model"),
+        pytest.param(_unnamed_judge(), "stopped", id="unnamed judge"),
+        pytest.param(
+            "the judge 'm' cannot be shown pictures: http://h answered 500: no; set LMMS_CAPTIONS",
+            "stopped",
+            id="blind",
+        ),
+    ],
+)
+def test_a_rerun_is_advised_where_it_helps(reason: str, kind: Kind) -> None:
+    """A judge that must be changed first is told from an outage that passes."""
+    assert kind_of(reason) == kind
+    says_rerun = "run the same command again to go on" in why_unscored({reason: 3})
+    assert says_rerun == (kind == "passing")
