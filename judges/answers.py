@@ -38,10 +38,12 @@ from lmms_eval_captions.judges.settings import redact_url
 from lmms_eval_captions.judges.tokens import count_of
 from lmms_eval_captions.judges.wire import CONNECT_TIMEOUT_S
 
+FORBIDDEN: Final = "the key may not use this model or endpoint"
+"""What is said of a 403 that stops everything, and not of one that is about what was asked."""
 _HINTS: Final = {
     401: "check {role.key}",
     402: "the account has nothing left to pay with",
-    403: "the key may not use this model or endpoint",
+    403: FORBIDDEN,
     404: "check the model's name ({role.model}) and {role.url}",
     407: "check the user and password in the environment's proxy",
 }

@@ -7,19 +7,23 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from lmms_eval_captions.judges.answers import FORBIDDEN
 from lmms_eval_captions.judges.verdict import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judging import NO_CAPTION, NOTHING_TO_JUDGE
 
 Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "stopped"]
 
 _SHOWN: Final = 3
-_REFUSED: Final = re.compile(r"answered (200 with an error )?4(?!0[123478]|2[59])\d\d: ")
-"""What an endpoint says of a request that it does not take; not of its key, model or rate."""
+_ANSWERED: Final = re.compile(r"answered (?:200 with an error )?(\d{3}): ")
+"""Behind it stand the endpoint's own words, which may say anything."""
 _PASSING: Final = re.compile(
-    r"gave up on this request|gave no reply to any request|no reply (from|within) "
-    r"|judging (was|ended)|internal error|^batch \S+ ended"
+    r"gave up (on this request|after)|gave no reply to any request|no reply (from|within) "
+    r"|judging (was|ended)|internal error|\bbatch \S+ ended"
 )
 """What passes by itself: of an outage, and of judging that was ended."""
+_STOPPING: Final = {401, 402, 404, 407, 408, 429}
+"""Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
+_BLIND: Final = "cannot be shown"
 _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
@@ -51,9 +55,18 @@ def kind_of(reason: str) -> Kind:
         return "missing"
     if reason == NOTHING_TO_JUDGE:
         return "empty"
-    if _PASSING.search(reason):
+    answered = _ANSWERED.search(reason)
+    ours = reason[: answered.start()] if answered else reason
+    if _PASSING.search(ours):
         return "passing"
-    return "refused" if _REFUSED.search(reason) else "stopped"
+    is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
+    return "refused" if is_refused and _BLIND not in ours else "stopped"
+
+
+def _is_refusal(status: int, reason: str) -> bool:
+    """Whether an endpoint's status is about one request alone."""
+    is_forbidden = status == 403 and FORBIDDEN in reason
+    return 400 <= status < 500 and status not in _STOPPING and not is_forbidden
 
 
 def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:

@@ -18,8 +18,8 @@ from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, kind_of, why_unscor
 URL = "http://127.0.0.1:8000/v1"
 
 
-def _answered(status: int) -> str:
-    return str(failure(status, b"some words", URL, headers={}, api_key=None))
+def _answered(status: int, words: str = "some words") -> str:
+    return str(failure(status, words.encode(), URL, headers={}, api_key=None))
 
 
 def _wrong_model() -> str:
@@ -43,10 +43,14 @@ def _timed_out() -> str:
     ("reason", "kind"),
     [
         pytest.param(f"{UNREADABLE}, asked 4 times", "unreadable", id="unreadable"),
-        pytest.param(f"{NO_CAPTION}: no row", "missing", id="no caption"),
+        pytest.param(f"{NO_CAPTION}no row", "missing", id="no caption"),
         pytest.param(NOTHING_TO_JUDGE, "empty", id="empty caption"),
         pytest.param(_answered(400), "refused", id="400"),
+        pytest.param(_answered(400, "no reply from the backend"), "refused", id="400, odd words"),
+        pytest.param(_answered(403), "stopped", id="403"),
+        pytest.param(_answered(403, "The input was flagged."), "refused", id="403, flagged"),
         pytest.param(_answered(401), "stopped", id="401"),
+        pytest.param(_answered(401, "internal error"), "stopped", id="401, odd words"),
         pytest.param(_answered(404), "stopped", id="404"),
         pytest.param(_answered(302), "stopped", id="redirect"),
         pytest.param(f"gave up on this request: {_answered(503)}", "passing", id="503"),
@@ -63,6 +67,17 @@ def _timed_out() -> str:
             "the judge 'm' cannot be shown pictures: http://h answered 500: no; set LMMS_CAPTIONS",
             "stopped",
             id="blind",
+        ),
+        pytest.param(
+            f"the judge 'm' cannot be shown pictures: {_answered(400)}; set LMMS_CAPTIONS_JUDGE",
+            "stopped",
+            id="blind, 400",
+        ),
+        pytest.param(f"gave up after 9 attempts: {_answered(503)}", "passing", id="Batch API, 503"),
+        pytest.param(
+            f"no answer from the caption: batch b1 ended (expired): {_answered(400)}",
+            "passing",
+            id="batch, first step",
         ),
     ],
 )
