@@ -125,7 +125,7 @@ def no_reply(
         )
     if isinstance(error, asyncio.TimeoutError):
         return JudgeUnavailableError(
-            f"{start} within {timeout_s:g} s", timed_out=True, kind="no reply in time"
+            f"{start} within {timeout_s:g} s", timed_out=True, kind="time-out"
         )
     if isinstance(error, aiohttp.ClientHttpProxyError):
         # Its own text holds the proxy's URL, with user and password.

@@ -68,9 +68,7 @@ def why_missing(state: Mapping[str, object], api_key: str | None) -> Callable[[]
             "again to submit the rest"
         )
     text = f"{batch} ended ({status}) without a reply to this request"
-    return lambda: JudgeUnavailableError(
-        text, may_be_billed=False, kind="no reply in a batch that ended"
-    )
+    return lambda: JudgeUnavailableError(text, may_be_billed=False, kind="a batch without a reply")
 
 
 def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:

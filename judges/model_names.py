@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.roles import Role
+from lmms_eval_captions.judges.roles import WORDS, Role
 from lmms_eval_captions.judges.settings import redact_url
 
 if TYPE_CHECKING:
@@ -115,22 +115,18 @@ def _wrong_model(
     served: str, asked: str, alias: str | None, urls: Sequence[str], *, role: Role
 ) -> str:
     """Both names, and what to do."""
-    given, own_name, doing = served[:_SHOWN], "LMMS_CAPTIONS_JUDGE", "judging"
-    other_name = "LMMS_CAPTIONS_JUDGE_ALIAS"
-    if role == "captioner":
-        own_name, other_name, doing = "--model_args model", "--model_args alias", "captioning"
+    words, given = WORDS[role], repr(served[:_SHOWN])
     expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
-    signed = ", which the signature then says" if role == "judge" else ""
     return (
-        f"the {role} at {', '.join(map(redact_url, urls))} answered as {given!r} where {expected} "
-        f"was asked for: {doing} stopped, and that reply is not kept. If {given!r} is what you "
-        f"want, set {own_name} to it; if it is another name of {asked!r}, set {other_name} to it"
-        f"{signed}; else start {asked!r} there"
+        f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given} where "
+        f"{expected} was asked for: {words.work} stopped, and that reply is not kept. If {given} "
+        f"is the {words.who} that you want, set {words.model} to that name; if it is only another "
+        f"name of {asked!r}, set {words.alias} to it; otherwise start {asked!r} there"
     )
 
 
 def _collected(batches: Path) -> str:
     return (
-        f". The batch that it came in is collected by the next run, also by one with an alias; "
-        f"delete {batches} to submit, and pay for, its requests again"
+        f". The next run collects the same batch, and one with an alias keeps its replies; delete "
+        f"{batches} to submit, and pay for, its requests again"
     )

@@ -79,8 +79,8 @@ def outlook(
     """
     if config.mode == "batch":
         return (
-            f"It goes into another batch, {config.n_attempts} in all; without a reply from those "
-            "its question is unscored"
+            f"The request goes into another batch, {config.n_attempts} in all; if none of them "
+            "answers it, its question is unscored"
         )
     if is_lively:
         return (
@@ -89,9 +89,9 @@ def outlook(
             "and the same command run again asks it anew"
         )
     return (
-        f"It is waited for until {_until(config, failures, now_s, n_calls)}. If nothing is "
-        "answered by then, nothing more is asked: what was answered is kept, and the same command "
-        "run again goes on"
+        f"The endpoint is waited for until {_until(config, failures, now_s, n_calls)}. If nothing "
+        "is answered by then, nothing more is asked: what was answered is kept, and the same "
+        "command run again goes on"
     )
 
 

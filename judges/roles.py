@@ -24,6 +24,8 @@ class RoleWords:
     """What to check where the key is wrong."""
     model: str
     """What the model's name is set with."""
+    alias: str
+    """What the name is set with under which the endpoint answers, where it is another one."""
     url: str
     """What the endpoint's address is set with."""
     timeout: str
@@ -42,6 +44,7 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         results="verdicts",
         key="OPENAI_API_KEY",
         model="LMMS_CAPTIONS_JUDGE",
+        alias="LMMS_CAPTIONS_JUDGE_ALIAS",
         url="LMMS_CAPTIONS_JUDGE_URL",
         timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
         sight=(
@@ -57,6 +60,7 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         results="captions",
         key="caption_openai's key, in the variable that api_key_env names",
         model="caption_openai's model=",
+        alias="caption_openai's alias=",
         url="caption_openai's base_url=",
         timeout="caption_openai's timeout_s=",
         sight=f"name a vision-language model with caption_openai's model= {_VISION}",

@@ -135,9 +135,9 @@ class Settings:
         if here is not None:
             raise SettingsError(
                 f"the judge at {redact_url(here)} is on this machine and LMMS_CAPTIONS_JUDGE is "
-                f"not set: the benchmark's own judge, {default}, is not taken to be what it "
-                "serves. Set LMMS_CAPTIONS_JUDGE to the model that judges there "
-                "(`lmms-eval-captions doctor` lists what the server serves)"
+                f"not set: the benchmark's own judge, {default}, is never assumed there. Set "
+                "LMMS_CAPTIONS_JUDGE to the name of the model that this server holds "
+                "(`lmms-eval-captions doctor` lists it)"
             )
 
 

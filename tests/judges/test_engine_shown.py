@@ -110,7 +110,7 @@ def test_every_kind_of_failure_has_a_line_of_its_own(
     assert one.reason is None
     kinds = [re.findall(r"endpoint trouble, (.*) for the first", line) for line in logged]
     assert [kind for found in kinds for kind in found] == [
-        "HTTP 500", "HTTP 503", "HTTP 429", "no reply in time", "connection broken off",
+        "HTTP 500", "HTTP 503", "HTTP 429", "time-out", "connection broken off",
         "no chat completion",
     ]  # fmt: skip
 

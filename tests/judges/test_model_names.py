@@ -128,8 +128,8 @@ def test_another_model_is_named_with_what_to_do() -> None:
     assert str(judge.value) == (
         "the judge at http://127.0.0.1:8000/v1, http://127.0.0.1:8001/v1 answered as 'tiny.gguf' "
         "where 'gpt-4o' was asked for: judging stopped, and that reply is not kept. If 'tiny.gguf' "
-        "is what you want, set LMMS_CAPTIONS_JUDGE to it; if it is another name of 'gpt-4o', set "
-        "LMMS_CAPTIONS_JUDGE_ALIAS to it, which the signature then says; else start 'gpt-4o' there"
+        "is the judge that you want, set LMMS_CAPTIONS_JUDGE to that name; if it is only another "
+        "name of 'gpt-4o', set LMMS_CAPTIONS_JUDGE_ALIAS to it; otherwise start 'gpt-4o' there"
     )
     with pytest.raises(JudgeStoppedError) as captioner:
         check_name(
@@ -138,8 +138,8 @@ def test_another_model_is_named_with_what_to_do() -> None:
     words = str(captioner.value)
     assert "judg" not in words.lower()
     assert "(or 'eye', its alias)" in words
-    assert "set --model_args model to it" in words
-    assert "set --model_args alias to it" in words
+    assert "set caption_openai's model= to that name" in words
+    assert "set caption_openai's alias= to it" in words
     assert len(words) < 1500
     with pytest.raises(JudgeStoppedError, match="delete /cache/batches to submit"):
         check_name(Reply("", model="x"), "y", alias=None, urls=URLS, batches=Path("/cache/batches"))

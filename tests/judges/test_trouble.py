@@ -69,17 +69,17 @@ def test_the_first_failure_of_each_kind_is_told_and_then_one_line_a_minute(
     for _ in range(100):
         endpoint.fail()
         endpoint.wait(0.25)
-    endpoint.fail("no reply in time", "no reply from http://h:1/v1 within 9 s", took_s=9.0)
+    endpoint.fail("time-out", "no reply from http://h:1/v1 within 9 s", took_s=9.0)
     assert [line.split(":")[0] for line in logged] == [
         "WARNING endpoint trouble, HTTP 503 for the first time",
-        "WARNING endpoint trouble, no reply in time for the first time",
+        "WARNING endpoint trouble, time-out for the first time",
     ]
     endpoint.wait(59.0)
     assert len(logged) == 2
     endpoint.wait(2.0)
     assert re.fullmatch(
-        rf"WARNING endpoint trouble since {CLOCK}: 100 x HTTP 503, 1 x no reply in time, no reply "
-        r"for 8\d s, 4 in flight. The latest: no reply from http://h:1/v1 within 9 s. It is "
+        rf"WARNING endpoint trouble since {CLOCK}: 100 x HTTP 503, 1 x time-out, no reply for "
+        r"8\d s, 4 in flight. The latest: no reply from http://h:1/v1 within 9 s. The endpoint is "
         rf"waited for until {CLOCK} at least, {CLOCK} at the latest. If nothing is answered by "
         "then, nothing more is asked: .*\n",
         logged[2],
@@ -179,7 +179,7 @@ def test_a_rate_limit_is_waited_for_by_the_patience_with_it(logged: list[str]) -
     """429 counts against no attempts, only against the time that a request has."""
     endpoint = Endpoint()
     endpoint.fail("HTTP 429", "too many requests")
-    assert f"It is waited for until {_in(900.0)} at the latest. If nothing" in logged[0]
+    assert f"The endpoint is waited for until {_in(900.0)} at the latest. If nothing" in logged[0]
 
 
 def test_where_others_are_answered_that_is_said(logged: list[str]) -> None:
@@ -199,8 +199,8 @@ def test_a_batch_says_how_many_it_may_go_into_and_is_never_silent(logged: list[s
     endpoint = Endpoint(mode="batch", n_attempts=3)
     endpoint.wait(300.0)
     assert (logged, endpoint.meter.silence) == ([], "")
-    endpoint.fail("no reply in a batch that ended")
-    assert "It goes into another batch, 3 in all; without a reply" in logged[0]
+    endpoint.fail("a batch without a reply")
+    assert "The request goes into another batch, 3 in all; if none of them answers" in logged[0]
     endpoint.wait(300.0)
     assert len(logged) == 1
 
@@ -243,7 +243,7 @@ def test_whatever_happens_there_is_about_a_line_a_minute(seed: int, logged: list
     rng = random.Random(seed)
     endpoint = Endpoint()
     share, said_s, n_lines, troubled_s = rng.random(), endpoint.now_s, 0, 0.0
-    kinds = ["HTTP 500", "HTTP 502", "no reply in time", "not connected"][: rng.randint(1, 4)]
+    kinds = ["HTTP 500", "HTTP 502", "time-out", "not connected"][: rng.randint(1, 4)]
     for _ in range(2400):
         happening = rng.random()
         if happening < share * 0.2:
