@@ -64,6 +64,11 @@ def key_of(payload: dict[str, Any]) -> Key:
     return Key(int(video), int(question), payload["seed"] % _RESAMPLE_SEED, step)
 
 
+def attempt_of(payload: dict[str, Any]) -> int:
+    """Which sample of a question a request asks for: 0, and one more for each fresh one."""
+    return int(payload["seed"]) // _RESAMPLE_SEED
+
+
 def mark(video: int, question: int) -> str:
     """The mark of a question, to be put into its text."""
     return f"no. {video}-{question}"

@@ -31,9 +31,8 @@ from test_every_failure import (
     bench,  # noqa: F401 - a fixture
     sample,  # noqa: F401 - a fixture of that one
 )
-from told_judge import FREE_TEXT, Key, key_of
+from told_judge import FREE_TEXT, Key, attempt_of, key_of
 
-_RESAMPLE_SEED: Final = 1_000_003
 FIVE: Final = [one for one in BENCHMARKS if one.name in NAMES or one.name == "vidcapbench_ae"]
 CELLS: Final = [
     pytest.param(benchmark, step, id=f"{benchmark.name}-{step}")
@@ -72,7 +71,7 @@ class Unreadable:
 
     def __call__(self, payload: dict[str, Any]) -> Say:
         """What a request gets."""
-        key, attempt = key_of(payload), payload["seed"] // _RESAMPLE_SEED
+        key, attempt = key_of(payload), attempt_of(payload)
         if key == self._target:
             self.attempts.append(attempt)
             if attempt < self._readable_from:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Say
-from lmms_eval_captions.judges.engine import Ask, Chain, Engine
-from lmms_eval_captions.judges.request import Request
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.verdict import Asked
-
-_RESAMPLE_SEED: Final = 1_000_003
+from told_judge import attempt_of
 
 
 class _Script:
@@ -25,32 +25,19 @@ class _Script:
         server.script = self
 
     def __call__(self, payload: dict[str, Any]) -> Say | str:
-        attempt = payload["seed"] // _RESAMPLE_SEED
+        attempt = attempt_of(payload)
         self.attempts.append(attempt)
         if attempt in self.fault:
             return self.fault[attempt]
         return Say("yes" if attempt >= self.readable_from else "hm")
 
 
-def _chain(text: str = "a", *, seed: int = 0) -> Chain[Asked[str]]:
-    request = Request(
-        protocol="test:1",
-        model="judge",
-        messages=[{"role": "user", "content": text}],
-        params={"temperature": 0.0, "max_tokens": 8},
-        seed=seed,
-        timeout_s=5.0,
-        stand_in=lambda: "",
-    )
-
-    async def run(ask: Ask) -> Asked[str]:
-        return await ask(request, lambda reply: reply.text if reply.text == "yes" else None)
-
-    return run
+def _yes(reply: Reply) -> str | None:
+    return reply.text if reply.text == "yes" else None
 
 
 def _ask(engine: Engine, n: int = 1) -> list[Asked[str]]:
-    asked = engine.submit([_chain()] * n).result(timeout=60)
+    asked = engine.submit([chain("a", read=_yes)] * n).result(timeout=60)
     engine.close()
     return asked
 
@@ -73,8 +60,8 @@ def test_those_who_ask_the_same_share_what_is_asked_anew(
     script = _Script(server := serve(latency_s=0.02))
     _ask(make_engine(server.url))
     engine = make_engine(server.url, ask_again=True)
-    first = engine.submit([_chain()] * 5).result(timeout=60)
-    second = engine.submit([_chain()] * 5).result(timeout=60)
+    first = engine.submit([chain("a", read=_yes)] * 5).result(timeout=60)
+    second = engine.submit([chain("a", read=_yes)] * 5).result(timeout=60)
     assert script.attempts == list(range(8))
     assert {one.reason for one in (*first, *second)} == {"unreadable reply, asked 8 times"}
     assert sum(one.usage.n_calls for one in (*first, *second)) == 4

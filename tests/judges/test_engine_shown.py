@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges import trouble
-from lmms_eval_captions.judges.engine import Ask, Chain
-from lmms_eval_captions.judges.request import Request
-from lmms_eval_captions.judges.verdict import Asked
 
 
 @pytest.fixture
@@ -29,23 +27,6 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trouble, "_EVERY_S", 0.5)
     monkeypatch.setattr(trouble, "_SHOWN_S", 0.2)
     monkeypatch.setattr(trouble, "_CALM_S", 0.3)
-
-
-def _chain(text: str, *, timeout_s: float = 5.0) -> Chain[Asked[str]]:
-    request = Request(
-        protocol="test:1",
-        model="judge",
-        messages=[{"role": "user", "content": text}],
-        params={"temperature": 0.0, "max_tokens": 8},
-        seed=0,
-        timeout_s=timeout_s,
-        stand_in=lambda: "",
-    )
-
-    async def run(ask: Ask) -> Asked[str]:
-        return await ask(request, lambda reply: reply.text or None)
-
-    return run
 
 
 def _wait_for(condition: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
@@ -63,7 +44,7 @@ def test_a_killed_server_is_told_of_and_so_is_its_return(
     monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
     server = JudgeServer(Behaviour(latency_s=0.05)).__enter__()
     engine = make_engine(server.url, concurrency=4, outage_patience_s=60.0, progress=True)
-    future = engine.submit([_chain(f"prompt {i}") for i in range(200)])
+    future = engine.submit([chain(f"prompt {i}") for i in range(200)])
     _wait_for(lambda: engine.meter.n_calls > 20, "the first replies")
     server.__exit__()
     _wait_for(lambda: "trouble since" in "".join(logged), "lines on the outage")
@@ -89,7 +70,7 @@ def test_a_server_that_says_nothing_is_told_of(
     server = serve()
     server.script = lambda _: "hang"
     engine = make_engine(server.url)
-    engine.submit([_chain(f"prompt {i}", timeout_s=60.0) for i in range(3)])
+    engine.submit([chain(f"prompt {i}", timeout_s=60.0) for i in range(3)])
     _wait_for(lambda: logged, "a line on the silence")
     assert re.fullmatch(
         r"WARNING no reply for \d s and no failure, 3 in flight\. The first of them has until "
@@ -106,7 +87,7 @@ def test_every_kind_of_failure_has_a_line_of_its_own(
     faults = iter(["500", "503", "429", "hang", "drop", "cut", "garbage"])
     server.script = lambda _: next(faults, None)
     engine = make_engine(server.url, n_attempts=20, backoff_s=0.001)
-    [one] = engine.submit([_chain("a", timeout_s=0.3)]).result(timeout=60)
+    [one] = engine.submit([chain("a", timeout_s=0.3)]).result(timeout=60)
     assert one.reason is None
     kinds = [re.findall(r"endpoint trouble, (.*) for the first", line) for line in logged]
     assert [kind for found in kinds for kind in found] == [
@@ -120,7 +101,7 @@ def test_an_end_of_judging_is_logged_when_it_comes(
 ) -> None:
     """A wrong key stands in the log at once and once, not at the end of the run alone."""
     server = serve(status=401)
-    make_engine(server.url).submit([_chain(f"prompt {i}") for i in range(20)]).result(timeout=60)
+    make_engine(server.url).submit([chain(f"prompt {i}") for i in range(20)]).result(timeout=60)
     [line] = [line for line in logged if "nothing more is asked of judge: " in line]
     assert "answered 401: told to answer 401 (check OPENAI_API_KEY); what was answered" in line
 
@@ -133,8 +114,8 @@ def test_ended_judging_does_not_show_what_it_cancelled_as_done(
     server = serve()
     server.script = lambda payload: "hang" if "hang" in str(payload["messages"]) else None
     engine = make_engine(server.url, concurrency=8, progress=True)
-    chains = [_chain(f"prompt {i}") for i in range(30)]
-    future: Future[Any] = engine.submit([*chains, *(_chain(f"hang {i}") for i in range(70))])
+    chains = [chain(f"prompt {i}") for i in range(30)]
+    future: Future[Any] = engine.submit([*chains, *(chain(f"hang {i}") for i in range(70))])
     _wait_for(lambda: engine.meter.n_done == 30, "those that are answered")
     _wait_for(lambda: "30/100" in shown.getvalue(), "the bar")
     engine.close()

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
 from lmms_eval_captions.judges import client
-from lmms_eval_captions.judges.engine import Ask, Chain
+from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.explicit_sampling import NEUTRAL, explicit_sampling
-from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import is_self_hosted
 from lmms_eval_captions.judges.verdict import Asked
 
@@ -21,24 +22,7 @@ OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", 
 
 
 def _asks(text: str, *, model: str = "judge", **params: object) -> Chain[Asked[str]]:
-    request = Request(
-        protocol="test:1",
-        model=model,
-        messages=[{"role": "user", "content": text}],
-        params={"temperature": 0.0, "max_tokens": 8, **params},
-        seed=0,
-        timeout_s=5.0,
-        stand_in=lambda: "",
-    )
-
-    async def chain(ask: Ask) -> Asked[str]:
-        return await ask(request, _text)
-
-    return chain
-
-
-def _text(reply: Reply) -> str | None:
-    return reply.text or None
+    return chain(text, model=model, params={**PARAMS, **params})
 
 
 def _strict(payload: Mapping[str, Any]) -> str | None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.load import MOST_TIME, Flight, Load
-from lmms_eval_captions.judges.request import Request
 from queues import MOST, SERVERS, Server, Unlimited, simulate, violations
 
 KIND, TIMEOUT_S = "vdc_answer:1", 120.0
@@ -178,7 +178,9 @@ def test_a_server_with_few_slots_answers_all(
     """With 64 allowed in flight, of which all but a few would time out, hardly any does."""
     server = serve(latency_s=0.05, slots=slots)
     engine = make_engine(server.url, concurrency=64)
-    [*asked] = engine.submit([_chain(index, timeout_s=1.0) for index in range(40 * slots)]).result()
+    [*asked] = engine.submit(
+        [chain(f"question {index}", timeout_s=1.0) for index in range(40 * slots)]
+    ).result()
     assert all(one.reason is None for one in asked)
     assert server.counts.n_late <= 2 * slots
     assert server.counts.n_requests <= 42 * slots
@@ -190,7 +192,9 @@ def test_replies_that_need_more_than_the_timeout_come_all_the_same(
     """A judge that takes one and a half times its time is waited for, and later ones at once."""
     server = serve(latency_s=0.6)
     engine = make_engine(server.url, concurrency=4)
-    [*asked] = engine.submit([_chain(index, timeout_s=0.4) for index in range(16)]).result()
+    [*asked] = engine.submit(
+        [chain(f"question {index}", timeout_s=0.4) for index in range(16)]
+    ).result()
     assert all(one.reason is None for one in asked)
     assert server.counts.n_late == 4
 
@@ -201,24 +205,7 @@ def test_a_server_that_never_answers_is_given_up_on(
     """After one, two and four times the time-out, which is seven."""
     server = serve(latency_s=30.0)
     engine = make_engine(server.url)
-    [asked] = engine.submit([_chain(0, timeout_s=0.1)]).result(20.0)
+    [asked] = engine.submit([chain("question 0", timeout_s=0.1)]).result(20.0)
     assert "no reply to any request" in (asked.reason or "")
     assert "within 0.4 s" in (asked.reason or "")
     assert server.counts.n_requests == 3
-
-
-def _chain(index: int, *, timeout_s: float) -> object:
-    request = Request(
-        protocol=KIND,
-        model="judge",
-        messages=[{"role": "user", "content": f"question {index}"}],
-        params={"temperature": 0.0, "max_tokens": 8},
-        seed=0,
-        timeout_s=timeout_s,
-        stand_in=lambda: "",
-    )
-
-    async def chain(ask: object) -> object:
-        return await ask(request, lambda reply: reply.text or None)  # type: ignore[operator]
-
-    return chain

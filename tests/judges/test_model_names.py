@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import AS_ASKED, Say, last_text
 from lmms_eval_captions.judges import stragglers
 from lmms_eval_captions.judges.answers import read_completion
-from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.model_names import check_name, is_same_model, is_same_name
 from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.verdict import Asked
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, signatures_of_tasks
 from raw_server import completion
 
@@ -231,10 +230,10 @@ def test_another_model_that_answers_a_second_copy_ends_judging(
     server.script = answer
     engine = make_engine(server.url)
     assert all(
-        one.value for one in engine.submit([_chain(f"quick {n}") for n in range(80)]).result()
+        one.value for one in engine.submit([chain(f"quick {n}") for n in range(80)]).result()
     )
-    [slow] = engine.submit([_chain("slow", timeout_s=1.5)]).result()
-    [later] = engine.submit([_chain("later")]).result()
+    [slow] = engine.submit([chain("slow", timeout_s=1.5)]).result()
+    [later] = engine.submit([chain("later")]).result()
     assert n_slow == 2
     for asked in (slow, later):
         assert "answered as 'tiny.gguf' where 'judge' was asked for" in str(asked.reason)
@@ -250,21 +249,8 @@ def test_another_model_stops_its_own_questions_alone(
         "yes", model="tiny" if payload["model"] == "big" else AS_ASKED
     )
     engine = make_engine(server.url)
-    [big, small] = engine.submit([_chain("a", model="big"), _chain("a", model="small")]).result()
+    [big, small] = engine.submit([chain("a", model="big"), chain("a", model="small")]).result()
     assert (big.value, small.value) == (None, "yes")
-    [again] = engine.submit([_chain("b", model="small")]).result()
+    [again] = engine.submit([chain("b", model="small")]).result()
     assert again.value == "yes"
     assert again.usage.served == ()
-
-
-def _chain(text: str, *, model: str = "judge", timeout_s: float = 5.0) -> Chain[Asked[str]]:
-    request = Request(
-        protocol="test:1",
-        model=model,
-        messages=[{"role": "user", "content": text}],
-        params={"temperature": 0.0, "max_tokens": 8},
-        seed=0,
-        timeout_s=timeout_s,
-        stand_in=lambda: "",
-    )
-    return lambda ask: ask(request, lambda reply: reply.text)

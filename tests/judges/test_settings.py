@@ -105,7 +105,7 @@ def test_a_remote_judge_needs_a_key_and_a_local_one_does_not() -> None:
 def test_no_judge_of_a_paper_is_assumed_on_this_machine(host: str) -> None:
     """One has to be named there, however the machine is called, and needs no key."""
     environ = {"LMMS_CAPTIONS_JUDGE_URL": f"https://judge.example/v1,http://{host}:8000/v1"}
-    with pytest.raises(SettingsError, match="the benchmark's own judge, gpt-4o, is never assumed") as error:
+    with pytest.raises(SettingsError, match="own judge, gpt-4o, is never assumed") as error:
         read_settings(environ).require_named_judge("gpt-4o")
     assert f"http://{host.lower()}:8000/v1" in str(error.value).lower()
     for words in ("Set LMMS_CAPTIONS_JUDGE to", "lmms-eval-captions doctor"):

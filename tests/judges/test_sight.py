@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
 from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.prompt import Message, Picture, attach_picture
-from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.sight import cannot_see, shown_in
 from lmms_eval_captions.judges.verdict import Asked
 
@@ -83,26 +83,8 @@ PICTURE = Picture(b"abc", "image/png")
 
 
 def _say(text: str, *, sees: bool) -> Chain[Asked[str]]:
-    messages: list[Message] = [{"role": "user", "content": text}]
-    request = Request(
-        protocol="test:1",
-        model="judge",
-        messages=attach_picture(messages, PICTURE) if sees else messages,
-        params={"temperature": 0.0, "max_tokens": 8},
-        seed=0,
-        timeout_s=5.0,
-        stand_in=lambda: "",
-    )
-
-    async def run(ask: Any) -> Asked[str]:
-        asked: Asked[str] = await ask(request, _text)
-        return asked
-
-    return run
-
-
-def _text(reply: Reply) -> str | None:
-    return reply.text or None
+    words: list[Message] = [{"role": "user", "content": text}]
+    return chain(text, messages=attach_picture(words, PICTURE) if sees else words)
 
 
 @pytest.mark.parametrize(("status", "words"), BLIND)

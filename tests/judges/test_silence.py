@@ -6,24 +6,11 @@ import re
 import time
 from typing import Any
 
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
-from lmms_eval_captions.judges.engine import Ask, Chain
-from lmms_eval_captions.judges.request import Request
-from lmms_eval_captions.judges.verdict import Asked
 
 SILENCE = r"the judge gave no reply to any request for (\d+) s \((.*?)\), judging stopped: .*503"
-
-
-def _asks(text: str) -> Chain[Asked[str]]:
-    messages: list[dict[str, object]] = [{"role": "user", "content": text}]
-    params = {"temperature": 0.0, "max_tokens": 8}
-    request = Request("test:1", "judge", messages, params, 0, 5.0, lambda: "")
-
-    async def chain(ask: Ask) -> Asked[str]:
-        return await ask(request, lambda reply: reply.text or None)
-
-    return chain
 
 
 def test_an_endpoint_that_never_answered_is_said_to_have_given_no_reply_yet(
@@ -32,7 +19,7 @@ def test_an_endpoint_that_never_answered_is_said_to_have_given_no_reply_yet(
     """It is tried a few times, and there is no last reply to speak of."""
     server = serve(status=503)
     engine = make_engine(server.url, n_attempts=3)
-    reason = str(engine.submit([_asks("a")]).result(timeout=30)[0].reason)
+    reason = str(engine.submit([chain("a")]).result(timeout=30)[0].reason)
     found = re.match(SILENCE, reason)
     assert found, reason
     assert found[2] == "it has given none yet"
@@ -45,12 +32,12 @@ def test_an_endpoint_that_answered_before_is_said_to_have(
     server = serve()
     engine = make_engine(server.url, n_attempts=3, outage_patience_s=1.2)
     before_s = time.time()
-    assert engine.submit([_asks("a")]).result(timeout=30)[0].reason is None
+    assert engine.submit([chain("a")]).result(timeout=30)[0].reason is None
     after_s = time.time()
     time.sleep(2.0)
     server.behaviour.status = 503
     began_s = time.monotonic()
-    reason = str(engine.submit([_asks("b")]).result(timeout=30)[0].reason)
+    reason = str(engine.submit([chain("b")]).result(timeout=30)[0].reason)
     took_s = time.monotonic() - began_s
     found = re.match(SILENCE, reason)
     assert found, reason
@@ -74,7 +61,7 @@ def test_while_others_are_answered_nothing_is_said_of_silence(
 
     server.script = script
     engine = make_engine(server.url, concurrency=2, n_attempts=3, outage_patience_s=30.0)
-    chains = [_asks("bad"), *(_asks(f"prompt {i}") for i in range(300))]
+    chains = [chain("bad"), *(chain(f"prompt {i}") for i in range(300))]
     asked = engine.submit(chains).result(timeout=60)
     assert str(asked[0].reason).startswith("gave up on this request: ")
     assert all(one.reason is None for one in asked[1:])
