@@ -6,7 +6,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, log
 from typing import TYPE_CHECKING, Final
@@ -18,17 +17,18 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
-    ParameterRefusedError,
 )
 from lmms_eval_captions.judges.explicit_sampling import ExplicitSampling
+from lmms_eval_captions.judges.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.load import Flight, Load
 from lmms_eval_captions.judges.model_names import check_name
 from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.redaction import scrub
-from lmms_eval_captions.judges.request import Reply, Request, without
+from lmms_eval_captions.judges.refused_parameters import RefusedParameters
+from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.roles import WORDS
 from lmms_eval_captions.judges.sight import SHOWN, Shown, cannot_see, shown_in
-from lmms_eval_captions.judges.stragglers import Stragglers
+from lmms_eval_captions.judges.stragglers import InFlight, Stragglers
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.budget import Client
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.places import Places
     from lmms_eval_captions.judges.trouble import Trouble
 
-
-_WITHOUT: Final = {
-    "logprobs": "scores will be plain numbers, not expectations",
-    "max_tokens": "max_completion_tokens is sent in its place, which also counts reasoning",
-    "temperature": (
-        "the {role.who} chooses its temperature, so {role.results} vary more between runs"
-    ),
-    "seed": "requests are sent without, so that nobody can draw the same {role.results} again",
-}
 _LIVELY_DOUBLINGS: Final = 2
 """Doublings of the back-off at most, where others get through: the endpoint is not down."""
 _FAILURES_N: Final = 100
@@ -86,16 +77,15 @@ class Sender:
         self._load = load
         self._pacing = Pacing()
         self._places = places
-        self._told = trouble
+        self._trouble = trouble
         self._turn = asyncio.Lock()
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._stragglers = Stragglers()
-        self._in_flight: set[_InFlight] = set()
+        self._in_flight: set[InFlight] = set()
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         """Model and what it is shown to why nothing more of that is asked."""
         self._sampling = ExplicitSampling(config.sampling)
-        self._refused: dict[str, list[str]] = {}
-        """Model to the parameters that it does not take."""
+        self._refused = RefusedParameters(self._role)
         self._last_success_s = -inf
         self._failing = 0.0
         """Share of the latest requests that failed, 429 excepted."""
@@ -110,13 +100,13 @@ class Sender:
         """
         shown = shown_in(request.messages)
         started_s = time.monotonic()
-        trouble: _Trouble | None = None
+        failed: FailedAttempts | None = None
         while True:
             self._check(request.model, shown)
             if not self._pacing.take(time.monotonic()):
                 await self._take_turn()
                 self._check(request.model, shown)
-            flight = self._flight(request, n_timeouts=trouble.n_timeouts if trouble else 0)
+            flight = self._flight(request, n_timeouts=failed.n_timeouts if failed else 0)
             try:
                 reply = await self._watched(request, body, flight)
             except JudgeStoppedError as error:
@@ -124,10 +114,10 @@ class Sender:
                 raise
             except JudgeUnavailableError as error:
                 self._note(error, flight)
-                if trouble is None:
-                    trouble = _Trouble(started_s, since_s=time.monotonic())
-                self._give_up_or_go_on(request, error, trouble, flight)
-                await self._places.without_place(self._back_off(trouble, error))
+                if failed is None:
+                    failed = FailedAttempts(started_s, since_s=time.monotonic())
+                self._give_up_or_go_on(request, error, failed, flight)
+                await self._places.without_place(self._back_off(failed, error))
             else:
                 self._last_success_s = time.monotonic()
                 self._failing -= self._failing / _FAILURES_N
@@ -190,7 +180,7 @@ class Sender:
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
         self._meter.n_retried += 1
-        self._told.failed(error, flight.sent_s, now_s)
+        self._trouble.failed(error, flight.sent_s, now_s)
         if error.rate_limited:
             self._meter.n_rate_limited += 1
             self._pacing.on_rate_limit(now_s, flight.sent_s)
@@ -207,7 +197,7 @@ class Sender:
 
     async def _watched(self, request: Request, body: bytes, flight: Flight) -> Reply:
         """One completion; where it takes far longer than others do, the first of its copies."""
-        entry = _InFlight(request, body, flight, flight.sent_s, asyncio.current_task())
+        entry = InFlight(request, body, flight, flight.sent_s, asyncio.current_task())
         self._in_flight.add(entry)
         try:
             reply = await self._complete(request, body, flight.given_s)
@@ -222,7 +212,7 @@ class Sender:
         self._stragglers.on_reply(time.monotonic() - flight.sent_s)
         return reply
 
-    async def _copy(self, entry: _InFlight) -> None:
+    async def _copy(self, entry: InFlight) -> None:
         try:
             self._check(entry.request.model, shown_in(entry.request.messages))
             reply = await self._complete(entry.request, entry.body, entry.flight.given_s)
@@ -238,31 +228,12 @@ class Sender:
             entry.task.cancel()
 
     async def _complete(self, request: Request, body: bytes, given_s: float) -> Reply:
-        """One completion, without the parameters that the model is known to refuse.
-
-        The store's key stays that of the asking, so that a rerun finds the reply at once, and that
-        requests which differ in what is refused alone (their seeds) have a reply each.
-        """
+        """One completion of the model that was asked for."""
         send = partial(self._send_body, request, body, given_s)
-        refused = self._refused.setdefault(request.model, [])
-        plain, left_out = body, list[str]()
-        for parameter in refused:
-            plain = _leave_out(plain, parameter, left_out)
-        while True:
-            try:
-                reply = await self._sampling.send(request.model, request.params, plain, send=send)
-            except ParameterRefusedError as error:
-                n_left_out = len(left_out)
-                plain = _leave_out(plain, error.parameter, left_out)
-                if len(left_out) == n_left_out:
-                    raise
-                if error.parameter not in refused:
-                    refused.append(error.parameter)
-                    words = _WITHOUT[error.parameter].format(role=self._role)
-                    logger.warning("{}: {}", words, error)
-            else:
-                reply = self._named(reply, request.model)
-                return replace(reply, refused=tuple(left_out)) if left_out else reply
+        explicitly = partial(self._sampling.send, request.model, request.params, send=send)
+        return self._named(
+            await self._refused.send(request.model, body, send=explicitly), request.model
+        )
 
     def _named(self, reply: Reply, model: str) -> Reply:
         """A reply of the model that was asked for; another one's, to a copy too, ends judging."""
@@ -298,31 +269,31 @@ class Sender:
             ) from error
 
     def _give_up_or_go_on(
-        self, request: Request, error: JudgeUnavailableError, trouble: _Trouble, flight: Flight
+        self, request: Request, error: JudgeUnavailableError, failed: FailedAttempts, flight: Flight
     ) -> None:
         """After a failure: is it this request, an outage that may pass, or the end?"""
         now_s, last_success_s = time.monotonic(), self._last_success_s
-        trouble.add(error, flight, now_s, last_success_s)
+        failed.add(error, flight, now_s, last_success_s)
         n_attempts = self._config.n_attempts
-        is_too_long = now_s - trouble.started_s - trouble.timed_out_s > self._config.patience_s
+        is_too_long = now_s - failed.started_s - failed.timed_out_s > self._config.patience_s
         # A batch that ended without a reply is no outage: those are waited for before it ends.
-        is_batch_over = self._config.mode == "batch" and trouble.n_failed >= n_attempts
+        is_batch_over = self._config.mode == "batch" and failed.n_failed >= n_attempts
         if (
             is_batch_over
-            or trouble.n_alone >= self._attempts()
-            or (is_too_long and last_success_s >= trouble.since_s)
+            or failed.n_alone >= self._attempts()
+            or (is_too_long and last_success_s >= failed.since_s)
         ):
             advice = f"; {self._role.timeout} gives more time" if error.timed_out else ""
             raise JudgeRequestError(f"gave up on this request: {error}{advice}") from error
-        silent_s = now_s - max(trouble.since_s, last_success_s)
+        silent_s = now_s - max(failed.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
         patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
-        if is_too_long or (trouble.n_failed >= n_attempts and silent_s > patience_s):
-            stopped = JudgeStoppedError(self._silence(now_s, trouble, error))
+        if is_too_long or (failed.n_failed >= n_attempts and silent_s > patience_s):
+            stopped = JudgeStoppedError(self._silence(now_s, failed, error))
             self.stop(request.model, stopped, shown_in(request.messages))
             raise stopped from error
 
-    def _silence(self, now_s: float, trouble: _Trouble, error: JudgeUnavailableError) -> str:
+    def _silence(self, now_s: float, failed: FailedAttempts, error: JudgeUnavailableError) -> str:
         """What is said of an endpoint that answers nothing any more, and since when it does so."""
         last_s = self._last_success_s
         since = "it has given none yet"
@@ -331,7 +302,7 @@ class Sender:
             since = f"the last one came at {clock}"
         return (
             f"the {self._role.who} gave no reply to any request for "
-            f"{now_s - max(trouble.started_s, last_s):.0f} s ({since}), {self._role.work} stopped: "
+            f"{now_s - max(failed.started_s, last_s):.0f} s ({since}), {self._role.work} stopped: "
             f"{error}"
         )
 
@@ -342,72 +313,12 @@ class Sender:
         n_by_chance = log(_LOST) / log(min(0.99, max(1e-9, self._failing)))
         return int(min(_MORE_ATTEMPTS * n_attempts, max(n_attempts, n_by_chance)))
 
-    async def _back_off(self, trouble: _Trouble, error: JudgeUnavailableError) -> None:
-        doublings = trouble.n_failures - 1
-        if trouble.is_alone:
+    async def _back_off(self, failed: FailedAttempts, error: JudgeUnavailableError) -> None:
+        doublings = failed.n_failures - 1
+        if failed.is_alone:
             doublings = min(doublings, _LIVELY_DOUBLINGS)
         ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2**doublings)
         wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
         # A wild header must not hang the run: patience is the bound.
         asked_s = min(error.retry_after_s or 0.0, self._config.patience_s)
         await asyncio.sleep(max(wait_s, asked_s))
-
-
-def _leave_out(body: bytes, parameter: str, left_out: list[str]) -> bytes:
-    """The body without a parameter, which is then added to the list if it was in it."""
-    plain = without(body, parameter)
-    if plain != body:
-        left_out.append(parameter)
-    return plain
-
-
-@dataclass(slots=True)
-class _Trouble:
-    """The failures of one request."""
-
-    started_s: float
-    """When it was first sent."""
-    since_s: float
-    """When it first failed."""
-    n_failures: int = 0
-    n_failed: int = 0
-    """Failures, 429 excepted; one that took several times the time-out counts as so many."""
-    n_timeouts: int = 0
-    timed_out_s: float = 0.0
-    """Seconds that went by until it timed out."""
-    n_alone: int = 0
-    """Those of them before which others got through: it is the request, not the endpoint."""
-    is_alone: bool = False
-    """Whether others got through before the latest failure, of whatever kind."""
-    latest_s: float = -inf
-
-    def add(
-        self, error: JudgeUnavailableError, flight: Flight, now_s: float, last_success_s: float
-    ) -> None:
-        """Count one more, given when any request was last answered."""
-        self.n_failures += 1
-        n_times = 1
-        if error.timed_out:
-            self.n_timeouts += 1
-            self.timed_out_s += now_s - flight.sent_s
-            n_times = max(1, round((now_s - flight.sent_s) / flight.timeout_s))
-        self.is_alone = last_success_s >= max(self.started_s, self.latest_s)
-        if not error.rate_limited:
-            self.n_failed += n_times
-            self.n_alone += n_times * self.is_alone
-        self.latest_s = now_s
-
-
-@dataclass(slots=True, eq=False)
-class _InFlight:
-    """A request on its way, and the copies that were sent after it where it is a straggler."""
-
-    request: Request
-    body: bytes
-    flight: Flight
-    latest_s: float
-    """When it, or its latest copy, was sent."""
-    task: asyncio.Task[object] | None
-    copies: list[asyncio.Task[None]] = field(default_factory=list)
-    reply: Reply | None = None
-    """Reply to the first copy that was answered."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.load import Flight
+    from lmms_eval_captions.judges.request import Reply, Request
 
 _N_KNOWN: Final = 512
 _N_NEEDED: Final = 64
@@ -11,6 +17,21 @@ _FACTOR: Final = 5.0
 _LEAST_S: Final = 3.0
 _SHARE: Final = 0.01
 _FREE: Final = 8
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """A request on its way, and the copies that were sent after it where it is a straggler."""
+
+    request: Request
+    body: bytes
+    flight: Flight
+    latest_s: float
+    """When it, or its latest copy, was sent."""
+    task: asyncio.Task[object] | None
+    copies: list[asyncio.Task[None]] = field(default_factory=list)
+    reply: Reply | None = None
+    """Reply to the first copy that was answered."""
 
 
 class Stragglers:

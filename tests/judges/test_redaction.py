@@ -33,8 +33,9 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.load import Flight
 from lmms_eval_captions.judges.redaction import redactor, scrub
 from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.sender import Sender, _InFlight
+from lmms_eval_captions.judges.sender import Sender
 from lmms_eval_captions.judges.settings import Key, read_settings
+from lmms_eval_captions.judges.stragglers import InFlight
 from lmms_eval_captions.lmms_eval_tasks import judging
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
 
@@ -238,6 +239,6 @@ def test_an_error_of_a_second_copy_is_logged_without_the_key(
     )
     request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
     flight = Flight("test:1", 1.0, 1.0, sent_s=0.0, n_in_flight=1)
-    asyncio.run(sender._copy(_InFlight(request, b"{}", flight, latest_s=0.0, task=None)))
+    asyncio.run(sender._copy(InFlight(request, b"{}", flight, latest_s=0.0, task=None)))
     assert any("a second copy of a request failed" in line for line in logged)
     assert not traces("".join(logged).encode())
