@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from math import inf, nan
 from pathlib import Path
 from typing import Final, TypeVar
@@ -226,16 +226,12 @@ def is_loopback(url: str) -> bool:
     >>> is_loopback("http://0.0.0.0:8000/v1"), is_loopback("http://[::ffff:127.0.0.1]:8000/v1")
     (True, True)
     """
-    host = (urlsplit(url).hostname or "").lower().removesuffix(".")
+    host = _host_of(url)
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    address = getattr(address, "ipv4_mapped", None) or address
+    address = _address_of(host)
     # Servers print 0.0.0.0 for where they listen; to connect to it is to connect to this machine.
-    return address.is_loopback or address.is_unspecified
+    return address is not None and (address.is_loopback or address.is_unspecified)
 
 
 def is_self_hosted(url: str) -> bool:
@@ -246,11 +242,11 @@ def is_self_hosted(url: str) -> bool:
     >>> is_self_hosted("https://api.openai.com/v1")
     False
     """
-    host = (urlsplit(url).hostname or "").lower()
-    try:
-        return not ip_address(host).is_global
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".localhost"))
+    host = _host_of(url)
+    address = _address_of(host)
+    if address is not None:
+        return not address.is_global
+    return is_loopback(url) or "." not in host or host.endswith((".local", ".internal"))
 
 
 def proxy_of(url: str) -> str | None:
@@ -328,6 +324,19 @@ def parse_key(value: str | None, setting: str = "OPENAI_API_KEY") -> Key | None:
             "line end, a typographic hyphen); copy it again"
         )
     return Key(value)
+
+
+def _host_of(url: str) -> str:
+    return (urlsplit(url).hostname or "").lower().removesuffix(".")
+
+
+def _address_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a host is written as, ``None`` for a name."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _judge_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
