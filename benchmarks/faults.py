@@ -40,7 +40,8 @@ from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Chain, Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.store import ReplyStore

@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings

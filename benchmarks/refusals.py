@@ -23,7 +23,8 @@ from math import inf
 from pathlib import Path
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.engine import Ask, Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.verdict import Asked

@@ -36,7 +36,8 @@ import faults
 from hostile_answers import LOSING, PASSING, READ, STOPPING, WORDS, Say, all_of
 from judge_server import last_text
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.shelf import Shelf
 from raw_server import Asked, RawServer

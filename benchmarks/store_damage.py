@@ -33,7 +33,8 @@ from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.judges.store_line import read_line

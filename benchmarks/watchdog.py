@@ -45,7 +45,8 @@ from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges import engine as engines
 from lmms_eval_captions.judges import stragglers
 from lmms_eval_captions.judges.batch import BatchPace
-from lmms_eval_captions.judges.engine import Chain, EngineConfig
+from lmms_eval_captions.judges.engine import Chain
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.lmms_eval_tasks import judging

@@ -13,36 +13,35 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.batch import BatchClient, BatchPace
+from lmms_eval_captions.judges.asking import Asker
+from lmms_eval_captions.judges.batch import BatchClient
 from lmms_eval_captions.judges.budget import Budget, CappedClient, Client
 from lmms_eval_captions.judges.claims import Claims
 from lmms_eval_captions.judges.client import ChatClient
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+from lmms_eval_captions.judges.engine_config import EngineConfig
+from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.garbage import rarer_collections
 from lmms_eval_captions.judges.load import Load
 from lmms_eval_captions.judges.meter import Bar, Meter
 from lmms_eval_captions.judges.places import Places
-from lmms_eval_captions.judges.prices import JudgeMode, load_prices
+from lmms_eval_captions.judges.prices import load_prices
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.reply_source import ReplySource
 from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.roles import WORDS, Role
+from lmms_eval_captions.judges.roles import WORDS
 from lmms_eval_captions.judges.sender import Sender
-from lmms_eval_captions.judges.settings import LEXICAL
-from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
-from lmms_eval_captions.judges.text import strip_reasoning
+from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.judges.trouble import Trouble
-from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
+from lmms_eval_captions.judges.verdict import Asked
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,57 +67,6 @@ class Ask(Protocol):
 
 
 Chain = Callable[[Ask], Awaitable[R]]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineConfig:
-    """How an engine talks to its endpoint."""
-
-    urls: tuple[str, ...]
-    store: Path
-    """Folder of the stored replies."""
-    api_key: str | None = field(default=None, repr=False)
-    concurrency: int = 64
-    """Most requests in flight, >= 1."""
-    n_rereads: int = 3
-    """Fresh samples asked for after an unreadable reply."""
-    ask_again: bool = False
-    """Whether what the store holds unreadable replies to alone is asked anew, as often again."""
-    n_attempts: int = 7
-    """Attempts at a request that fails, 429 excepted, while others get through."""
-    patience_s: float = 900.0
-    """How long one request is tried against 429 answers."""
-    outage_patience_s: float = 300.0
-    """How long an endpoint that answered before may be gone."""
-    backoff_s: float = 0.5
-    """Wait after the first failure; doubles with each, at most ``max_backoff_s``."""
-    max_backoff_s: float = 30.0
-    store_patience_s: float = 60.0
-    """How long a reply that cannot be written is held before judging stops."""
-    progress: bool = False
-    """Whether to draw a progress bar."""
-    mode: JudgeMode = "now"
-    """Whether requests are answered at once or through the provider's Batch API."""
-    batch_pace: BatchPace = field(default_factory=BatchPace)
-    """Waits of the Batch API."""
-    max_cost_usd: float | None = None
-    """Most US dollars this engine may be billed, or ``None``."""
-    prices: Path | None = None
-    """File of prices that is laid over the packaged ones, or ``None``."""
-    spent_usd: float = 0.0
-    """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
-    role: Role = "judge"
-    """What is asked, for messages."""
-    alias: str | None = None
-    """Name under which the endpoint answers as the model that is asked for, where it differs."""
-    sampling: Mapping[str, object] = field(default_factory=dict)
-    """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
-    :mod:`.explicit_sampling`."""
-
-    @property
-    def batches(self) -> Path:
-        """Folder in which batches are written down that were submitted."""
-        return self.store.with_name("batches")
 
 
 class Engine:
@@ -149,7 +97,7 @@ class Engine:
         self._shelf = Shelf(config.store, patience_s=config.store_patience_s)
         # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
         self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
-        self._replies = ReplySource(
+        replies = ReplySource(
             shelf=self._shelf,
             claims=self._claims,
             sender=self._sender,
@@ -159,8 +107,7 @@ class Engine:
             config=config,
             ended_by=lambda error: self._over(self._words(error)),
         )
-        self._until: dict[bytes, int] = {}
-        """Key of a request to the attempt before which it is asked anew in this run."""
+        self._asker = Asker(replies, meter=self.meter, config=config)
         idle_s = _BATCH_BAR_S if config.mode == "batch" else 1.0
         self._bar = Bar(visible=config.progress, idle_s=idle_s)
         self._futures: set[Future[list[object]]] = set()
@@ -230,54 +177,6 @@ class Engine:
         self._thread.join(_CLOSE_S)
         self._settle_all()
 
-    async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        """Ask, read the reply, and ask afresh where it cannot be read; see :class:`Ask`."""
-        usage, reply, cached = Usage(), Reply(""), True
-        attempt = 0
-        try:
-            while attempt == 0 or self._is_asked(request, attempt):
-                reply, from_store = await self._replies.get(request, attempt)
-                if not from_store:
-                    cached = False
-                    usage += Usage(1, reply.input_tokens, reply.output_tokens)
-                if reply.refused or reply.model:
-                    served = (reply.model,) if reply.model else ()
-                    usage += Usage(refused=reply.refused, served=served)
-                value = _read(read, reply)
-                if value is not None:
-                    return Asked(value, reply.text, None, cached=cached, usage=usage)
-                attempt += 1
-                if request.model == LEXICAL:
-                    break
-                if not from_store:
-                    self._go_on_until(request, attempt + self.config.n_rereads)
-        except UnsavedReplyError as error:
-            reply, reason = error.reply, str(error)
-        except JudgeError as error:
-            reason = str(error)
-        else:
-            reason = f"{UNREADABLE}, asked {attempt} times{_hint(reply)}"
-        self.meter.n_unscored += 1
-        return Asked(None, reply.text, reason, cached=False, usage=usage)
-
-    def _is_asked(self, request: Request, attempt: int) -> bool:
-        """Whether a request whose replies so far cannot be read has a further attempt.
-
-        Those of earlier runs that asked anew are read; in this run all who ask the same share one
-        count of those that are sent.
-        """
-        if attempt <= self.config.n_rereads or self._replies.has(request, attempt):
-            return True
-        return self.config.ask_again and attempt < self._go_on_until(
-            request, attempt + 1 + self.config.n_rereads
-        )
-
-    def _go_on_until(self, request: Request, attempt: int) -> int:
-        """The attempt before which a request is asked anew in this run, this one if not set."""
-        if not self.config.ask_again:
-            return attempt
-        return self._until.setdefault(request.key(request.body(0)), attempt)
-
     def _enqueue(self, chains: list[Chain[R]], future: Future[list[R]]) -> None:
         results: dict[int, R] = {}
         n_left = len(chains)
@@ -285,7 +184,7 @@ class Engine:
         async def run(index: int) -> None:
             nonlocal n_left
             try:
-                results[index] = await chains[index](self.ask)
+                results[index] = await chains[index](self._asker.ask)
             except asyncio.CancelledError as error:
                 if self._places.closing:
                     raise
@@ -435,27 +334,6 @@ def _is_ours(error: BaseException) -> bool:
         frame.f_code.co_filename.startswith(folder)
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
-
-
-def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
-    """What a reader makes of a reply; one that it cannot cope with is unreadable, nothing more."""
-    try:
-        return read(reply)
-    except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
-        logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
-        return None
-
-
-def _hint(reply: Reply) -> str:
-    """Why a reply cannot be read, where its look tells."""
-    if reply.finish_reason == "content_filter":
-        return "; the last one was withheld by the provider's content filter"
-    is_cut, is_reasoning = reply.finish_reason == "length", "<think" in reply.text.lower()
-    if is_cut and is_reasoning and not strip_reasoning(reply.text):
-        return "; the last one was cut at max_tokens within its reasoning"
-    if is_cut:
-        return "; the last one was cut at max_tokens"
-    return "" if reply.text.strip() else "; the last one was empty"
 
 
 def _budget(config: EngineConfig) -> Budget | None:

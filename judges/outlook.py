@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.engine import EngineConfig
+    from lmms_eval_captions.judges.engine_config import EngineConfig
     from lmms_eval_captions.judges.errors import JudgeUnavailableError
 
 _FAR_S: Final = 12 * 3600.0

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.shelf import Shelf, UnsavedReplyError
 from lmms_eval_captions.judges.trouble import Trouble
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.engine import EngineConfig
+    from lmms_eval_captions.judges.engine_config import EngineConfig
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""

@@ -32,7 +32,7 @@ from lmms_eval_captions.judges.stragglers import InFlight, Stragglers
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.budget import Client
-    from lmms_eval_captions.judges.engine import EngineConfig
+    from lmms_eval_captions.judges.engine_config import EngineConfig
     from lmms_eval_captions.judges.meter import Meter
     from lmms_eval_captions.judges.places import Places
     from lmms_eval_captions.judges.trouble import Trouble

@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.redaction import scrub
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lmms_eval_captions.judges.engine import EngineConfig
+    from lmms_eval_captions.judges.engine_config import EngineConfig
     from lmms_eval_captions.judges.errors import (
         JudgeError,
         JudgeStoppedError,

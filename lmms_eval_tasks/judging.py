@@ -28,7 +28,8 @@ from lmms_eval_captions.judges.batch import (
 )
 from lmms_eval_captions.judges.captions import CaptionLog, NoCaption, says_nothing
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Chain, Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.redaction import scrub

@@ -13,7 +13,8 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.engine import Ask, Chain, Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.request import Reply, Request

@@ -10,7 +10,8 @@ import pytest
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

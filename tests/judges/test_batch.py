@@ -242,7 +242,8 @@ _SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from test_batch import PACE, _vdc
 engine = Engine(EngineConfig(urls=({url!r},), store=Path({folder!r}) / "replies", mode="batch",
                              concurrency=1000, patience_s=1e6, batch_pace=PACE))

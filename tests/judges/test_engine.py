@@ -512,7 +512,8 @@ _SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from test_engine import _chain
 engine = Engine(EngineConfig(urls=({url!r},), store=Path({store!r}), concurrency=8))
 engine.submit([_chain(f"prompt {{i}}") for i in range(300)]).result()

@@ -130,7 +130,8 @@ def test_ended_judging_does_not_show_what_it_cancelled_as_done(
 _INTERRUPTED = """
 import atexit, sys, time
 from pathlib import Path
-from lmms_eval_captions.judges.engine import Engine, EngineConfig
+from lmms_eval_captions.judges.engine import Engine
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.request import Request
 
 async def chain(ask, number):

@@ -28,7 +28,7 @@ from lmms_eval_captions.judges.answers import failure, read_completion
 from lmms_eval_captions.judges.budget import Client
 from lmms_eval_captions.judges.client import ChatClient
 from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import EngineConfig
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.load import Flight
 from lmms_eval_captions.judges.redaction import redactor, scrub
