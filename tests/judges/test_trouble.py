@@ -7,17 +7,20 @@ import re
 import time
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from lmms_eval_captions.judges import outlook
 from lmms_eval_captions.judges import trouble as trouble_module
-from lmms_eval_captions.judges.engine import EngineConfig
+from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 from lmms_eval_captions.judges.meter import Meter
 from lmms_eval_captions.judges.trouble import Trouble
 
 KEY = "sk-0123456789abcdef"
 CLOCK = r"\d\d:\d\d:\d\d"
+NOW_S = 1.7e9
 
 
 class Endpoint:
@@ -56,8 +59,15 @@ class Endpoint:
             self.trouble.tick(self.now_s, self.n_in_flight, lambda: self.now_s + 30.0)
 
 
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day stands still, so that the seconds of two looks at it are the same."""
+    stopped = SimpleNamespace(time=lambda: NOW_S, strftime=time.strftime, localtime=time.localtime)
+    monkeypatch.setattr(outlook, "time", stopped)
+
+
 def _in(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
+    return time.strftime("%H:%M:%S", time.localtime(NOW_S + seconds))
 
 
 def test_the_first_failure_of_each_kind_is_told_and_then_one_line_a_minute(
