@@ -164,12 +164,15 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
     found = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
     if found:
         return Finding("models", ok=True, text=f"{text}; {' and '.join(found)} is among them")
+    text = f"{text}; {' or '.join(judges)} is not among them"
     # A provider may take names that it does not list; some servers of one's own take any name.
-    return Finding(
-        "models",
-        ok=not (names and is_loopback(url)),
-        text=f"{text}; {' or '.join(judges)} is not among them",
+    if not names or not is_loopback(url):
+        return Finding("models", ok=True, text=text)
+    advice = (
+        "set LMMS_CAPTIONS_JUDGE to the one that judges, or LMMS_CAPTIONS_JUDGE_ALIAS where it is "
+        "the same model under another name"
     )
+    return Finding("models", ok=False, text=f"{text}: {advice}")
 
 
 def _prompts(settings: Settings) -> list[Finding]:

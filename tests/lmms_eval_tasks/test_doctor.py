@@ -59,7 +59,7 @@ def test_the_models_of_a_server_are_listed(tmp_path: Path, serve: ServerFactory)
     settings = _settings(tmp_path, LMMS_CAPTIONS_JUDGE="other", **key)
     found = _about("models", settings)
     assert not found.ok
-    assert found.text.endswith("; other is not among them")
+    assert "; other is not among them: set LMMS_CAPTIONS_JUDGE to the one that" in found.text
     assert server.bodies[-1]["max_tokens"] == 32, "a small model writes on and on"
     aliased = _settings(
         tmp_path, LMMS_CAPTIONS_JUDGE="other", LMMS_CAPTIONS_JUDGE_ALIAS="tiny", **key
