@@ -41,7 +41,7 @@ async def listed_models(url: str, api_key: str | None) -> tuple[str, ...]:
     try:
         listed = decode(answer_text(raw, api_key, url, strictly=True))
         entries = listed["data"]  # type: ignore[index]  # else it raises
-        names = [name for entry in entries for name in (entry["id"], *entry.get("aliases", ()))]
+        names = [name for entry in entries for name in (entry["id"], *(entry.get("aliases") or ()))]
     except NOT_READABLE as error:
         raise JudgeUnavailableError(
             f"{redact_url(goal)} answered with no list of models"

@@ -47,7 +47,10 @@ def test_the_models_of_a_server_are_listed(tmp_path: Path, serve: ServerFactory)
     server = serve(key="sk-secret-0123")
     server.keep_bodies = True
     _lists(
-        server, {"id": "org/Mine"}, {"id": "x.gguf", "aliases": ["tiny"]}, {"id": "sk-secret-0123"}
+        server,
+        {"id": "org/Mine", "aliases": None},
+        {"id": "x.gguf", "aliases": ["tiny"]},
+        {"id": "sk-secret-0123"},
     )
     key = {"OPENAI_API_KEY": "sk-secret-0123", "LMMS_CAPTIONS_JUDGE_URL": server.url}
     for judge in ("mine", "Mine-0613", "tiny"):
