@@ -145,7 +145,7 @@ class Bench:
                     else "nowhere (an offline smoke test)",
                     "in batches"
                     if settings.mode == "batch"
-                    else f"{settings.concurrency} in flight",
+                    else f"at most {settings.concurrency} in flight",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
                     "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
