@@ -150,7 +150,7 @@ def test_another_model_writes_no_caption_unless_an_alias_says_so(
     assert caption_all(model, clips[:2]) == ["", ""]
     for reason in model.outcome.failures.values():
         assert f"the captioner at {endpoint.url} answered as 'eye.gguf' where 'seer'" in reason
-        assert "set --model_args alias to it" in reason
+        assert "set caption_openai's alias= to it" in reason
         assert "judg" not in reason.lower()
     n_requests = endpoint.counts.n_requests
     assert n_requests <= 2
