@@ -96,7 +96,7 @@ class ReplySource:
 
     def has(self, request: Request, attempt: int) -> bool:
         """Whether the reply to a fresh sample is in the store."""
-        return self._shelf.has(request.model, request.key(request.body(attempt)))
+        return self._shelf.has(request.model, request.key(request.body(attempt), self._alias))
 
     async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""

@@ -127,3 +127,16 @@ def test_as_many_samples_are_asked_anew_as_the_first_time(
     for again in (False, True, True):
         _ask(make_engine(server.url, ask_again=again, n_rereads=n_rereads))
     assert script.attempts == list(range(3 * (1 + n_rereads)))
+
+
+def test_what_came_late_serves_every_later_run_under_an_alias_too(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """With an alias replies have keys of their own, those of later samples as well."""
+    script = _Script(server := serve(), readable_from=5)
+    for again in (False, True):
+        [one] = _ask(make_engine(server.url, ask_again=again, alias="other"))
+    assert (one.value, script.attempts) == ("yes", list(range(6)))
+    [one] = _ask(make_engine(server.url, alias="other"))
+    assert (one.value, one.cached, one.usage.n_calls) == ("yes", True, 0)
+    assert script.attempts == list(range(6))
