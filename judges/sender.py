@@ -290,7 +290,8 @@ class Sender:
             return await self._client.complete(body, timeout_s=given_s, asked=asked)
         except JudgeError as error:
             shown = shown_in(request.messages)
-            if not shown or not cannot_see(str(error)):
+            is_rate = isinstance(error, JudgeUnavailableError) and error.rate_limited
+            if not shown or is_rate or not cannot_see(str(error)):
                 raise
             advice = self._role.video if shown == "a video" else self._role.sight
             raise JudgeStoppedError(
