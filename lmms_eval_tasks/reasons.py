@@ -13,8 +13,14 @@ from lmms_eval_captions.lmms_eval_tasks.judging import NO_CAPTION, NOTHING_TO_JU
 Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "stopped"]
 
 _SHOWN: Final = 3
-_REFUSED: Final = re.compile(r"answered (200 with an error )?4(?!0[123478]|2[59])\d\d: ")
+_REFUSED: Final = re.compile(
+    r"answered (200 with an error )?(4(?!0[123478]|2[59])\d\d: |403: (?!.*\(the key may not use))"
+    r"|^(no answer from the caption: )?the batch has no reply to this request: ",
+    re.DOTALL,
+)
 """What an endpoint says of a request that it does not take; not of its key, model or rate."""
+_STOPPED: Final = "cannot be shown"
+"""What is said of a model that cannot see: nothing that shows it anything is asked any more."""
 _PASSING: Final = re.compile(
     r"gave up on this request|gave no reply to any request|no reply (from|within) "
     r"|judging (was|ended)|internal error|^batch \S+ ended"
@@ -53,7 +59,7 @@ def kind_of(reason: str) -> Kind:
         return "empty"
     if _PASSING.search(reason):
         return "passing"
-    return "refused" if _REFUSED.search(reason) else "stopped"
+    return "refused" if _REFUSED.search(reason) and _STOPPED not in reason else "stopped"
 
 
 def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:

@@ -22,6 +22,11 @@ def _answered(status: int) -> str:
     return str(failure(status, b"some words", URL, headers={}, api_key=None))
 
 
+def _flagged() -> str:
+    raw = b'{"error": {"message": "Your input was flagged for violence"}}'
+    return str(failure(403, raw, URL, headers={}, api_key=None))
+
+
 def _wrong_model() -> str:
     with pytest.raises(JudgeStoppedError) as stopped:
         check_name(Reply("yes", model="other"), "judge", alias=None, urls=[URL])
@@ -63,6 +68,18 @@ def _timed_out() -> str:
             "the judge 'm' cannot be shown pictures: http://h answered 500: no; set LMMS_CAPTIONS",
             "stopped",
             id="blind",
+        ),
+        pytest.param(
+            "the judge 'm' cannot be shown pictures: http://h answered 400: no; set LMMS_CAPTIONS",
+            "stopped",
+            id="blind, 400",
+        ),
+        pytest.param(_answered(403), "stopped", id="403"),
+        pytest.param(_flagged(), "refused", id="403, flagged"),
+        pytest.param(
+            "the batch has no reply to this request: content_filter: no",
+            "refused",
+            id="refused in a batch",
         ),
     ],
 )
