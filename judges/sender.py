@@ -93,7 +93,7 @@ class Sender:
         self._in_flight: set[_InFlight] = set()
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         """Model and what it is shown to why nothing more of that is asked."""
-        self._sampling = ExplicitSampling(config.sampling)
+        self._sampling = ExplicitSampling(config.sampling, n_replicas=len(config.urls))
         self._refused: dict[str, list[str]] = {}
         """Model to the parameters that it does not take."""
         self._last_success_s = -inf
