@@ -9,7 +9,6 @@ from typing import Final
 
 from lmms_eval_captions.judges.surrogates import whole
 
-
 BROKEN_OFF: Final = "connection broken off"
 """Kind of a failure where the server ended a connection without an answer."""
 

@@ -26,7 +26,8 @@ _NOT: Final = r"(?:not|never) (?:currently |yet )?(?:supported|enabled)"
 # "not allowed" and "not available" are said of one picture as well, and of the next minute.
 _NOT_BY_MODEL: Final = (
     r"(?:not|never) (?:currently |yet )?(?:supported|enabled|allowed|accepted|available) "
-    r"(?:by|for|with|on|in) (?:this|the|your|that|model)\b(?! (?:region|country|image|picture|format))"
+    r"(?:by|for|with|on|in) (?:this|the|your|that|model)\b"
+    r"(?! (?:region|country|image|picture|format))"
 )
 _CLAUSE_ENDS: Final = r"(?= *(?:$|[.,;:!(\[{}]|-|(?:and|but|by|for|please)\b))"
 _BLIND: Final = tuple(
@@ -43,9 +44,11 @@ _BLIND: Final = tuple(
         rf"\b(?:not|doesnt) have (?:any )?{_MEDIUM}{_INPUT}{_CLAUSE_ENDS}",
         rf"\b(?:cannot|cant|unable to|not capable of) process(?:ing)? {_MEDIUM}s{_CLAUSE_ENDS}",
         # No endpoints found that support image input
-        rf"\bno \w+ (?:found |available )?(?:that |which )?supports? {_MEDIUM}{_INPUT}?{_CLAUSE_ENDS}",
+        rf"\bno \w+ (?:found |available )?(?:that |which )?supports? {_MEDIUM}{_INPUT}?"
+        rf"{_CLAUSE_ENDS}",
         # ... is not a multimodal model / ... is a text-only model
-        r"\bnot a (?:multi-?modal|vision|visual|vlm?)\b|\bnot multi-?modal\b|\btext[- ]only model\b",
+        r"\bnot a (?:multi-?modal|vision|visual|vlm?)\b|\bnot multi-?modal\b",
+        r"\btext[- ]only model\b",
         # Only text content type is supported. / this model supports only text
         r"\bonly text(?: \w+)?(?: \w+)? (?:is|are) (?:supported|allowed|accepted)",
         r"\bsupports? (?:only text|text only|text-only)\b|\bonly supports? text\b",
