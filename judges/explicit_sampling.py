@@ -30,6 +30,8 @@ NEUTRAL: Final[Mapping[str, object]] = {
 and llama.cpp; ``repeat_penalty`` is llama.cpp's name, and LM Studio's, for the penalty."""
 _REFUSING: Final = {400, 403, 404, 405, 409, 415, 422}
 """Statuses that may be about a parameter: not those of keys, bills, time-outs and rates."""
+_FAILED: Final = 500
+"""Status that is about a parameter only where it names one."""
 _ENOUGH: Final = 3
 """Connections that are broken off with them, where the same is answered without, until they are
 taken for the cause: mlx_lm.server ends a connection so where ``top_k`` is negative."""
@@ -109,10 +111,13 @@ class ExplicitSampling:
         return reply
 
     def _may_be_refused(self, model: str, error: JudgeError, names: Iterable[str]) -> bool:
+        is_refusal, is_named = error.status in _REFUSING, any(name in str(error) for name in names)
+        # A server of a few lines of Python fails where it is handed what it does not expect.
+        if is_named and (is_refusal or error.status == _FAILED):
+            return True
         if model not in self._taken:
-            return error.status in _REFUSING or self._is_broken_off(error)
-        is_named = any(name in str(error) for name in names)
-        return error.status in _REFUSING and (self._n_replicas > 1 or is_named)
+            return is_refusal or self._is_broken_off(error)
+        return is_refusal and self._n_replicas > 1
 
     @staticmethod
     def _is_broken_off(error: JudgeError) -> bool:

@@ -71,6 +71,10 @@ REFUSING: dict[str, tuple[int, Callable[[Mapping[str, Any]], str | None]]] = {
     "a gateway": (404, lambda p: _strict(p) and "No endpoint can handle the parameters"),
     "text-generation-inference": (422, _text_generation_inference),
     "no negative number": (400, _no_negative),
+    "a wrapper that fails": (
+        500,
+        lambda p: _strict(p) and "generate() got an unexpected keyword argument 'min_p'",
+    ),
     **{f"refuses {name}": (400, _by_name(name)) for name in NEUTRAL},
 }
 """Servers that do not take what is sent explicitly: status, and what they say of a request."""

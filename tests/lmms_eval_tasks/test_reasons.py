@@ -61,6 +61,9 @@ def _timed_out() -> str:
             "passing",
             id="outage",
         ),
+        pytest.param(
+            f"gave up after 9 attempts: {_answered(503)}", "passing", id="outage of batches"
+        ),
         pytest.param("judging was ended before this caption's turn", "passing", id="ended"),
         pytest.param(_wrong_model(), "stopped", id="wrong model"),
         pytest.param(_unnamed_judge(), "stopped", id="unnamed judge"),
