@@ -22,8 +22,8 @@ _REFUSED: Final = re.compile(
 _STOPPED: Final = "cannot be shown"
 """What is said of a model that cannot see: nothing that shows it anything is asked any more."""
 _PASSING: Final = re.compile(
-    r"gave up (on this request|after \d+ attempts)|gave no reply to any request|no reply (from|within) "
-    r"|judging (was|ended)|internal error|^batch \S+ ended"
+    r"gave up (on this request|after \d+ attempts)|gave no reply to any request"
+    r"|no reply (from|within) |judging (was|ended)|internal error|^batch \S+ ended"
 )
 """What passes by itself: of an outage, and of judging that was ended."""
 _HELP: Final[Mapping[Kind, str]] = {
