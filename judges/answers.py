@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.completion import (
     text_in,
 )
 from lmms_eval_captions.judges.errors import (
+    BROKEN_OFF,
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
@@ -140,7 +141,7 @@ def no_reply(
     return JudgeUnavailableError(
         f"{start}: {words or type(error).__name__}",
         may_be_billed=is_connected,
-        kind="connection broken off" if is_connected else "not connected",
+        kind=BROKEN_OFF if is_connected else "not connected",
     )
 
 

@@ -5,7 +5,12 @@ A message says what was expected, what came, where, and what to do about it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from lmms_eval_captions.judges.surrogates import whole
+
+BROKEN_OFF: Final = "connection broken off"
+"""Kind of a failure where the server ended a connection without an answer."""
 
 
 class CaptionsError(Exception):

@@ -9,12 +9,13 @@ repetition penalty is among them. The values sent here are those that change not
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import JudgeError
+from lmms_eval_captions.judges.errors import BROKEN_OFF, JudgeError, JudgeUnavailableError
 from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import is_self_hosted
 
@@ -29,6 +30,11 @@ NEUTRAL: Final[Mapping[str, object]] = {
 and llama.cpp; ``repeat_penalty`` is llama.cpp's name, and LM Studio's, for the penalty."""
 _REFUSING: Final = {400, 403, 404, 405, 409, 415, 422}
 """Statuses that may be about a parameter: not those of keys, bills, time-outs and rates."""
+_FAILED: Final = 500
+"""Status that is about a parameter only where it names one."""
+_ENOUGH: Final = 3
+"""Connections that are broken off with them, where the same is answered without, until they are
+taken for the cause: mlx_lm.server ends a connection so where ``top_k`` is negative."""
 
 Send = Callable[[bytes], Awaitable[Reply]]
 
@@ -46,12 +52,15 @@ class ExplicitSampling:
 
     Args:
         parameters: Their names and values; empty to send nothing.
+        n_replicas: Servers that share the requests; one may take what another does not.
     """
 
-    def __init__(self, parameters: Mapping[str, object]) -> None:
+    def __init__(self, parameters: Mapping[str, object], *, n_replicas: int = 1) -> None:
         self._parameters = parameters
+        self._n_replicas = n_replicas
         self._taken: set[str] = set()
         self._refused: set[str] = set()
+        self._n_broken_off: Counter[str] = Counter()
 
     async def send(
         self, model: str, params: Mapping[str, object], body: bytes, *, send: Send
@@ -59,7 +68,8 @@ class ExplicitSampling:
         """The reply to a request, with the parameters that it has none of its own of.
 
         As long as none of a model's requests was answered with them, one that is refused is sent
-        once more without; where that is answered, they are left out from then on.
+        once more without; where that is answered, they are left out from then on. Later one is
+        where another replica may not take them, or where the refusal names one of them.
 
         Args:
             model: Name of the model.
@@ -77,20 +87,38 @@ class ExplicitSampling:
         try:
             reply = await send(explicit)
         except JudgeError as error:
-            if model in self._taken or error.status not in _REFUSING:
+            if not self._may_be_refused(model, error, missing):
                 raise
-            words = str(error)
+            failed = error
         else:
             self._taken.add(model)
             return reply
         reply = await send(body)
-        if model not in self._taken and model not in self._refused:
+        if self._is_broken_off(failed):
+            self._n_broken_off[model] += 1
+            is_cause = self._n_broken_off[model] >= _ENOUGH
+        else:
+            is_cause = True
+        if is_cause and model not in self._taken and model not in self._refused:
             self._refused.add(model)
             logger.info(
                 "{} is asked without {}, as it does not take them: its server's own settings are "
                 "used ({})",
                 model,
                 ", ".join(missing),
-                words,
+                failed,
             )
         return reply
+
+    def _may_be_refused(self, model: str, error: JudgeError, names: Iterable[str]) -> bool:
+        is_refusal, is_named = error.status in _REFUSING, any(name in str(error) for name in names)
+        # A server of a few lines of Python fails where it is handed what it does not expect.
+        if is_named and (is_refusal or error.status == _FAILED):
+            return True
+        if model not in self._taken:
+            return is_refusal or self._is_broken_off(error)
+        return is_refusal and self._n_replicas > 1
+
+    @staticmethod
+    def _is_broken_off(error: JudgeError) -> bool:
+        return isinstance(error, JudgeUnavailableError) and error.kind == BROKEN_OFF

@@ -16,15 +16,25 @@ _CONTENT: Final = re.compile(
     r"|\b(?:requires|failed|blocked by|rejected by|violat\w+)\b[^.]{0,40}?\bmoderation\b"
     r"|\bviolat\w+\b[^.]{0,40}?\b(?:content|safety|usage) (?:polic(?:y|ies)|guidelines?|rules?)\b"
     r"|\bcontent[ _-](?:filter|moderation|safety|policy[ _-]violation|management policy)"
+    r"|\b(?:unsafe|harmful|inappropriate|prohibited|disallowed)[ _]content\b"
     r"|\bsafety[ _-](?:check|filter|system)|\bmoderation_(?:blocked|error)|\bguardrails?\b",
     re.IGNORECASE,
 )
 _ASKER: Final = re.compile(
     r"\b(?:accounts?|organi[sz]ations?|subscriptions?|workspaces?|keys?|projects?|users?|access)\b"
-    r"[^.]{0,40}?\b(?:flagged|suspended|banned|blocked|disabled|deactivated|terminated|closed"
-    r"|restricted|revoked|limited)\b",
+    r"[^.]{0,80}?\b(?:flagged|suspended|banned|blocked|disabled|deactivated|terminated|closed"
+    r"|restricted|revoked|limited)\b"
+    r"|\b(?:keys?|accounts?|organi[sz]ations?|projects?)\b[^.]{0,60}?"
+    r"\b(?:insufficient|must|permissions?|scopes?|do(?:es)? not (?:have|allow)|cannot)\b"
+    r"|\b(?:no|not|missing|insufficient|invalid|lacks?|requires?)\b[^.]{0,60}?"
+    r"\b(?:keys?|permissions?|scopes?|approval)\b"
+    r"|\benabled (?:on|for) your\b|\brequires? a (?:\w+ )?key\b"
+    r"|\byou have violated\b|\byour ip\b",
     re.IGNORECASE,
 )
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!;\n])\s+")
+_WARNING: Final = re.compile(r"\b(?:may|might|could|repeated|further)\b", re.IGNORECASE)
+"""What a sentence says that is about another time ("Your account may be suspended")."""
 _MOST: Final = 2000
 """Characters of the words that are looked at."""
 
@@ -50,4 +60,7 @@ def is_about_content(body: str) -> bool:
         return True
     words = [named.get(name) for name in ("message", "code", "type")] if named else [error]
     text = "\n".join(word[:_MOST] for word in words if isinstance(word, str))
-    return _CONTENT.search(text) is not None and _ASKER.search(text) is None
+    if _CONTENT.search(text) is None:
+        return False
+    said = (one for one in _SENTENCE_ENDS.split(text) if not _WARNING.search(one))
+    return not any(map(_ASKER.search, said))

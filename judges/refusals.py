@@ -35,6 +35,11 @@ _SEED_REFUSED: Final = tuple(
 caption about seeds."""
 
 
+_INSTEAD: Final = re.compile(r"\b(?:unsupported|not supported|not support|instead|use)\b")
+"""What is said of ``max_tokens`` by who does not take it. vLLM names both where a prompt is too
+long: "'max_tokens' or 'max_completion_tokens' is too large: 256"."""
+
+
 def refused_parameter(words: str) -> str | None:
     """The parameter that a 4xx is about, ``None`` where it is about something else.
 
@@ -50,7 +55,7 @@ def refused_parameter(words: str) -> str | None:
     if "logprob" in lower:
         return "logprobs"
     # Reasoning models of OpenAI take neither of these.
-    if "max_tokens" in lower and "max_completion_tokens" in lower:
+    if "max_tokens" in lower and "max_completion_tokens" in lower and _INSTEAD.search(lower):
         return "max_tokens"
     if "temperature" in lower and ("unsupported" in lower or "not support" in lower):
         return "temperature"

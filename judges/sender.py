@@ -84,7 +84,7 @@ class Sender:
         self._in_flight: set[InFlight] = set()
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         """Model and what it is shown to why nothing more of that is asked."""
-        self._sampling = ExplicitSampling(config.sampling)
+        self._sampling = ExplicitSampling(config.sampling, n_replicas=len(config.urls))
         self._refused = RefusedParameters(self._role)
         self._last_success_s = -inf
         self._failing = 0.0
@@ -262,7 +262,8 @@ class Sender:
             return await self._client.complete(body, timeout_s=given_s, asked=asked)
         except JudgeError as error:
             shown = shown_in(request.messages)
-            if not shown or not cannot_see(str(error)):
+            is_rate = isinstance(error, JudgeUnavailableError) and error.rate_limited
+            if not shown or is_rate or not cannot_see(str(error)):
                 raise
             advice = self._role.video if shown == "a video" else self._role.sight
             raise JudgeStoppedError(

@@ -24,6 +24,7 @@ _PASSING: Final = re.compile(
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
 _BLIND: Final = "cannot be shown"
+_REFUSED: Final = "the batch has no reply to this request: "
 _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
@@ -60,6 +61,7 @@ def kind_of(reason: str) -> Kind:
     if _PASSING.search(ours):
         return "passing"
     is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
+    is_refused = is_refused or _REFUSED in ours
     return "refused" if is_refused and _BLIND not in ours else "stopped"
 
 

@@ -54,9 +54,10 @@ _CHOSEN: Final = re.compile(
     r"(?P<letter>[A-F])\b(?![+#'\u2019-]|\.\w)"
 )
 _THIS_IS: Final = re.compile(
-    rf"\b(?i:(?:this|that|it)\s+is\s+(?:(?:the|my)\s+)?{_NOUN})\s+{_OPEN}(?P<letter>[A-F])"
+    rf"\b(?i:(?:this|that|it)\s+is\s+(?:(?:the|my)\s+)?(?P<noun>{_NOUN}))\s+{_OPEN}(?P<letter>[A-F])"
     r"\b(?![+#'\u2019-]|\.\w)",
 )
+_LINE_STARTS: Final = re.compile(r"(?:\A|\n)[\s*_`>#-]*\Z")
 _IS_RIGHT: Final = re.compile(
     rf"(?<![\w'\u2019-])(?P<letter>[A-F])\b{_CLOSE}(?:\([^()\n]{{0,80}}\)\s{{0,2}})?"
     r"\bis\s+(?:the\s+)?(?:most\s+|only\s+)?(?:correct|right|best|accurate|appropriate|answer)\b"
@@ -124,12 +125,22 @@ def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | U
             is_article = found["letter"] in "aA" and not _GOES_ON.match(text, end)
             if pattern is _STATED and is_article:
                 continue
+            if pattern is _THIS_IS and not _is_answer(found, text):
+                continue
             if is_doubted(text, found.start(), end) or (cut and is_last(text, end)):
                 yield UNCLEAR
             elif pattern is _IS_RIGHT:
                 yield found["letter"]
             else:
                 yield _unless_contradicted(found["letter"], text, end, options)
+
+
+def _is_answer(found: re.Match[str], text: str) -> bool:
+    """Whether "this is option B" answers: not where it only says which option was spoken of."""
+    if not _GOES_ON.match(text, found.end("letter")):
+        return False
+    is_line = _LINE_STARTS.search(text[max(0, found.start() - 12) : found.start()])
+    return found["noun"].casefold() == "answer" or is_line is not None
 
 
 def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:

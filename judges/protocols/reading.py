@@ -53,15 +53,19 @@ _DOUBT_BEFORE: Final = re.compile(
     r"|\b(?:false\s+that|unlikely|(?<!no\s)doubt|nobody|no\s+one|claim\s+that|at\s+first"
     r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
     r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
-    r"|(?:\b(?:example|sample|looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,70}\Z"
+    r"|\b(?:example|sample)\b[^.!{}]{0,70}\Z"
+    r"|(?:\b(?:looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
     r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
     # "Format: {...}" shows the form; "in the requested format: {...}" does not.
     r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}"
     r"(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
-    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_`]{0,8}"
-    r"(?:python|json)?[\s`]{0,4}\Z"
+    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_]{0,8}"
+    r"(?:`{1,3}(?:python|json)?)?[\s`]{0,4}\Z"
     # "It should have the following structure: {...}", "Please provide a JSON object: {...}".
-    r"|\b(?:(?:should|must)\s+(?:be\s+(?:formatted|structured|in\b)|look|have|contain|follow)"
+    # "The answer should contain the red car: {...}" is about the answer.
+    r"|\b(?:(?:should|must)\s+(?:be\s+(?:formatted|structured)|(?:be\s+in|look|have|contain|follow)\b"
+    r"(?=[^.!?{}]{0,70}\b(?:format|form|structure|schema|template|syntax|keys?|fields?|following|follows"
+    r"|like\s+this|JSON|dict(?:ionary)?)\b))"
     r"|please\s+(?:provide|give|return|respond|reply|use|write|present|format))\b[^.!?{}]{0,70}:[\s`]{0,4}"
     r"(?:python|json)?[\s`]{0,4}\Z",
     re.IGNORECASE,

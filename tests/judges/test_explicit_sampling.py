@@ -55,6 +55,10 @@ REFUSING: dict[str, tuple[int, Callable[[Mapping[str, Any]], str | None]]] = {
     "a gateway": (404, lambda p: _strict(p) and "No endpoint can handle the parameters"),
     "text-generation-inference": (422, _text_generation_inference),
     "no negative number": (400, _no_negative),
+    "a wrapper that fails": (
+        500,
+        lambda p: _strict(p) and "generate() got an unexpected keyword argument 'min_p'",
+    ),
     **{f"refuses {name}": (400, _by_name(name)) for name in NEUTRAL},
 }
 """Servers that do not take what is sent explicitly: status, and what they say of a request."""
@@ -109,6 +113,71 @@ def test_a_server_that_refuses_them_is_asked_without(
     assert len(said) == 1
     assert said[0].startswith("INFO judge is asked without top_p, top_k, min_p, repetition_pen")
     assert not [line for line in logged if line.startswith("WARNING")]
+
+
+def test_a_server_that_ends_the_connection_is_asked_without(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """As mlx_lm.server does where ``top_k`` is negative: all is answered, and it is no outage."""
+    server = serve()
+    server.script = lambda p: "drop" if p.get("top_k", 0) < 0 else None
+    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=4)
+    asked = engine.submit([_asks(f"prompt {i}") for i in range(40)]).result(timeout=30)
+    assert [one.value for one in asked] == [scripted_reply(f"prompt {i}") for i in range(40)]
+    assert engine.meter.n_retried == 0
+    assert server.counts.n_requests <= 40 + 8
+    assert len([line for line in logged if "is asked without" in line]) == 1
+
+
+def test_a_connection_that_is_lost_once_says_nothing_of_them(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """They are sent with all that follows."""
+    server = serve()
+    server.keep_bodies = True
+    faults = iter(["drop", None, "drop"])
+    server.script = lambda _: next(faults, None)
+    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
+    asked = engine.submit([_asks(f"prompt {i}") for i in range(6)]).result(timeout=30)
+    assert all(one.reason is None for one in asked)
+    assert [bool(_explicit(body)) for body in server.bodies[-4:]] == [True] * 4
+    assert not [line for line in logged if "is asked without" in line]
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+def test_of_several_replicas_one_may_refuse_them(
+    kind: str, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """What one takes, the other is asked without: nothing is lost, no other parameter left out."""
+    takes, refuses = serve(), serve()
+    takes.keep_bodies = True
+    _script(refuses, *REFUSING[kind])
+    engine = make_engine(takes.url, refuses.url, sampling=NEUTRAL, concurrency=4)
+    first = engine.submit([_asks("first")]).result(timeout=30)
+    asked = engine.submit([_asks(f"prompt {i}") for i in range(40)]).result(timeout=30)
+    assert all(one.reason is None for one in (*first, *asked))
+    assert {one.usage.refused for one in asked} == {()}
+    assert all("temperature" in body for body in (*takes.bodies, *refuses.bodies))
+
+
+def test_behind_one_address_one_may_refuse_them_by_name(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A balancer's second server: its words are not taken for those about the temperature."""
+    server = serve()
+    server.keep_bodies = True
+    words = "Unsupported parameter: 'top_k'. Supported: 'temperature', 'max_tokens'."
+
+    def script(payload: dict[str, Any]) -> Refuse | None:
+        is_second = payload["messages"][0]["content"].endswith(("1", "3"))
+        return Refuse(400, words) if is_second and "top_k" in payload else None
+
+    server.script = script
+    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
+    asked = engine.submit([_asks(f"prompt {i}") for i in range(6)]).result(timeout=30)
+    assert all(one.reason is None for one in asked)
+    assert {one.usage.refused for one in asked} == {()}
+    assert all("temperature" in body for body in server.bodies)
 
 
 def test_replies_are_stored_under_what_was_asked(

@@ -48,6 +48,17 @@ def _failure(answer: object, status: int = 403) -> Exception:
         pytest.param(_error("Access denied", type="content_filter"), id="type"),
         pytest.param("The input was flagged as inappropriate.", id="plain"),
         pytest.param({"detail": "x", "error": "Guardrail intervened: hate"}, id="guardrail"),
+        pytest.param(
+            _error(
+                "Your input was flagged as harmful. Repeated violations may lead to your account "
+                "being suspended."
+            ),
+            id="warning",
+        ),
+        pytest.param(
+            _error("The prompt was flagged. Your account was not charged."), id="no charge"
+        ),
+        pytest.param(_error("Potentially unsafe content detected"), id="unsafe content"),
     ],
 )
 def test_a_flagged_request_costs_itself_alone(answer: object) -> None:
@@ -83,6 +94,23 @@ def test_a_flagged_request_costs_itself_alone(answer: object) -> None:
         ),
         pytest.param("<html>403 Forbidden: text/html response content</html>", id="page"),
         pytest.param("", id="empty"),
+        pytest.param(
+            _error("Your API key does not have access to content moderation"), id="endpoint"
+        ),
+        pytest.param(_error("Your key's guardrails do not allow this model"), id="guardrails"),
+        pytest.param(
+            _error("You have violated our usage policies; requests are disabled"), id="you"
+        ),
+        pytest.param(
+            _error(
+                "Your account has repeatedly violated our content and usage policies and has now "
+                "been suspended"
+            ),
+            id="account, suspended",
+        ),
+        pytest.param(
+            _error("This model requires moderation to be enabled on your account"), id="disabled"
+        ),
     ],
 )
 def test_a_key_without_permission_stops_judging(answer: object) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval_captions.judges.answers import failure
 from lmms_eval_captions.judges.errors import JudgeRequestError, ParameterRefusedError
+from lmms_eval_captions.judges.refusals import refused_parameter
 
 _GEMINI = [
     {
@@ -87,3 +88,29 @@ def test_an_error_that_quotes_the_word_seed_refuses_no_parameter(words: str) -> 
     error = _failure({"error": {"message": words}})
     assert isinstance(error, JudgeRequestError)
     assert not isinstance(error, ParameterRefusedError)
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        pytest.param(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead.",
+            "max_tokens",
+            id="openai",
+        ),
+        pytest.param(
+            "max_tokens is not supported, use max_completion_tokens", "max_tokens", id="o"
+        ),
+        pytest.param(
+            "'max_tokens' or 'max_completion_tokens' is too large: 256. This model's maximum "
+            "context length is 4096 tokens and your request has 4000 input tokens (256 > 4096 - "
+            "4000). None",
+            None,
+            id="vllm, too long",
+        ),
+    ],
+)
+def test_a_prompt_that_is_too_long_refuses_no_parameter(words: str, parameter: str | None) -> None:
+    """One long caption does not change what all others are asked with, nor the signature."""
+    assert refused_parameter(words) == parameter

@@ -57,6 +57,12 @@ BLIND = (
     (400, "Images are not supported by this model"),
     (415, "this model supports only text"),
     (501, "Multimodal input is not supported"),
+    (400, "Image content blocks are not supported by this model"),
+    (400, "gpt-3.5-turbo does not have vision capabilities"),
+    (400, "This model is not capable of processing images"),
+    (400, "Image input is not available for this model"),
+    # SGLang, a text model
+    (500, "'NoneType' object has no attribute 'process_mm_data_async'"),
 )
 """What servers answer whose model takes no pictures, or no videos."""
 ABOUT_ONE_PICTURE = (
@@ -76,6 +82,16 @@ ABOUT_ONE_PICTURE = (
     (413, "image input is too large"),
     (400, "This model's maximum context length is 4096 tokens; the image takes 5000"),
     (400, "The image was rejected by our safety system"),
+    (400, "The image content is not allowed by our content policy"),
+    (400, "Image input is not allowed: it shows a person"),
+    (400, "The video content is not available in your region"),
+    (400, "Your image content is not supported (format webp)"),
+    (400, "Image input is not supported in this format: image/avif; use png"),
+    (400, "The image content is not available at the given URL"),
+    (400, "Invalid value: image_url.url must be a data URL"),
+    (400, "messages[1].content must be a string or a list of parts"),
+    (400, "The request does not have images"),
+    (400, "not supported: 4000 tokens are too many for text-only models"),
 )  # fmt: skip
 """What servers answer whose model sees, of a picture that it cannot use."""
 
@@ -136,6 +152,17 @@ def test_a_picture_that_cannot_be_used_is_its_own_questions_matter(
     assert [i for i, one in enumerate(asked) if one.reason is not None] == [3]
     assert words[:40] in str(asked[3].reason)
     assert server.counts.n_requests == 20
+
+
+def test_a_rate_limit_on_pictures_is_waited_out(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A 429 is about the next minute, whatever its words."""
+    server = serve()
+    failures = iter([Refuse(429, "At the moment we cannot accept images, try again later")])
+    server.script = lambda _: next(failures, None)
+    [one] = make_engine(server.url).submit([_say("a", sees=True)]).result(timeout=30)
+    assert one.reason is None
 
 
 @pytest.mark.parametrize(("status", "words"), BLIND)

@@ -22,6 +22,11 @@ def _answered(status: int, words: str = "some words") -> str:
     return str(failure(status, words.encode(), URL, headers={}, api_key=None))
 
 
+def _flagged() -> str:
+    raw = b'{"error": {"message": "Your input was flagged for violence"}}'
+    return str(failure(403, raw, URL, headers={}, api_key=None))
+
+
 def _wrong_model() -> str:
     with pytest.raises(JudgeStoppedError) as stopped:
         check_name(Reply("yes", model="other"), "judge", alias=None, urls=[URL])
@@ -60,6 +65,9 @@ def _timed_out() -> str:
             "passing",
             id="outage",
         ),
+        pytest.param(
+            f"gave up after 9 attempts: {_answered(503)}", "passing", id="outage of batches"
+        ),
         pytest.param("judging was ended before this caption's turn", "passing", id="ended"),
         pytest.param(_wrong_model(), "stopped", id="wrong model"),
         pytest.param(_unnamed_judge(), "stopped", id="unnamed judge"),
@@ -78,6 +86,12 @@ def _timed_out() -> str:
             f"no answer from the caption: batch b1 ended (expired): {_answered(400)}",
             "passing",
             id="batch, first step",
+        ),
+        pytest.param(_flagged(), "refused", id="403, flagged"),
+        pytest.param(
+            "the batch has no reply to this request: content_filter: no",
+            "refused",
+            id="refused in a batch",
         ),
     ],
 )

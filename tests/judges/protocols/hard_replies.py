@@ -2104,6 +2104,48 @@ FOUND_BY_THE_CAMPAIGN: Final = (
     ),
 )
 
+PLAIN_REPLIES: Final = (
+    HardReply(
+        "capquiz",
+        "A blue car would contradict the caption; that is option B. The answer is A.",
+        "A",
+        "another option is spoken of",
+        cuttable=False,
+    ),
+    HardReply(
+        "capquiz",
+        "The answer is C because that is the choice D would deny.",
+        "C",
+        "a letter that begins a clause",
+    ),
+    HardReply(
+        "vdc",
+        "The predicted answer should contain the color of the car: {'pred': 'no', 'score': 1}",
+        ("no", 1.0),
+        "what the answer lacks, not the form that is asked for",
+    ),
+    HardReply(
+        "vdc",
+        "The predicted answer mentions details such as a hat and a long dark winter coat, which "
+        "the gold answer lacks:\n{'pred': 'yes', 'score': 4}",
+        ("yes", 4.0),
+        "details of the caption, not a sample of the form",
+    ),
+    HardReply(
+        "vdc",
+        "Output format: JSON\n\n{'pred': 'yes', 'score': 5}",
+        ("yes", 5.0),
+        "the name of the form before the verdict",
+    ),
+    HardReply(
+        "vidcapbench",
+        "To be correct, the answer must have the color of the car:\n{'score': 2}",
+        "correct",
+        "what the answer must have, not the form",
+    ),
+)
+"""Replies that are near to what shows a form or speaks of an option, and must be read."""
+
 NOT_STATED: Final = (
     _vdc_none(
         "Format: {'pred': 'yes', 'score': 4.8}. I cannot evaluate",
@@ -2166,6 +2208,7 @@ NOT_STATED: Final = (
     _vcb("I give a score of 2, which is the highest.", "correct", "a word about the score"),
     HardReply("capquiz", "A.\nThis is answer F, a dog.", None, "two letters (SmolLM)"),
     HardReply("capquiz", "This is option B.", "B", "a sentence"),
+    *PLAIN_REPLIES,
     _one_none(
         "4. Give feedback on the final score.\n5. End with a sentence like: The final score is $x$.",
         "the number of the next line (SmolLM)",

@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 import pytest
 
-from hard_replies import HARD_REPLIES, READERS, HardReply, Reader
+from hard_replies import HARD_REPLIES, PLAIN_REPLIES, READERS, HardReply, Reader
 from lmms_eval_captions.judges.request import Reply
 
 _CASES: Final = [
@@ -21,6 +21,12 @@ def test_no_hard_reply_is_read_as_another_verdict(case: HardReply) -> None:
     """A reader gives the verdict that a person reads, or none."""
     read = READERS[case.reader](Reply(case.text, case.finish_reason))
     assert read in {None, case.reads, *case.allowed}, case.why
+
+
+@pytest.mark.parametrize("case", PLAIN_REPLIES)
+def test_words_near_a_verdict_do_not_hide_it(case: HardReply) -> None:
+    """What only looks like a form that is shown, or an option that is named, is read."""
+    assert READERS[case.reader](Reply(case.text, case.finish_reason)) == case.reads
 
 
 @pytest.mark.parametrize("reader", get_args(Reader))
