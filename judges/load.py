@@ -46,6 +46,12 @@ _N_NEEDED: Final = 12
 """Replies that are compared at least."""
 _LOOK_EVERY: Final = 8
 """Replies after which those that are known are compared anew."""
+_FULL: Final = 0.75
+"""Share of the requests that may be in flight, from which that number is what held others back. Of
+less, latency decides how many there are, and not they how long it is."""
+_RECENT: Final = 4.0
+"""Latencies since its last reply after which a level is not compared: the endpoint may be another
+by now."""
 _RANGE: Final = 4.0
 """The largest number in flight is compared with those down to so small a part of it."""
 _LEAST_SPREAD: Final = 0.25
@@ -77,6 +83,8 @@ class Flight:
     """When it was sent."""
     n_in_flight: int
     """Requests in flight then, itself included, >= 1."""
+    limit: int = 1
+    """Requests that might be in flight then."""
 
 
 @dataclass(slots=True)
@@ -90,9 +98,12 @@ class _Level:
     """Mean logarithm of the latency in seconds."""
     variance: float = 0.0
     """Of that logarithm."""
+    latest_s: float = -inf
+    """When the latest of them came."""
 
-    def add(self, log_n: float, log_s: float) -> None:
+    def add(self, log_n: float, log_s: float, now_s: float) -> None:
         """One more reply."""
+        self.latest_s = now_s
         self.weight = min(self.weight + 1.0, _N_LEVEL)
         off = log_s - self.log_s
         self.log_n += (log_n - self.log_n) / self.weight
@@ -159,10 +170,11 @@ class Load:
             return
         self._shares.append((latency_s / flight.timeout_s, latency_s / flight.given_s))
         self._n_replies += 1
-        log_n = log(flight.n_in_flight)
-        self._levels[flight.kind][_level_of(log_n)].add(log_n, log(latency_s))
-        if self._n_replies % _LOOK_EVERY == 0:
-            self._look_for_queue(log_n, now_s)
+        if flight.n_in_flight >= _FULL * flight.limit:
+            log_n = log(flight.n_in_flight)
+            self._levels[flight.kind][_level_of(log_n)].add(log_n, log(latency_s), now_s)
+            if self._n_replies % _LOOK_EVERY == 0:
+                self._look_for_queue(log_n, now_s)
         if self._limit < self._most and now_s >= self._held_until_s:
             self._grow(flight.n_in_flight)
 
@@ -193,9 +205,10 @@ class Load:
 
     def _look_for_queue(self, log_n: float, now_s: float) -> None:
         """Go back to the knee where there is one somewhat below the number in flight."""
-        levels = range(_level_of(log_n - log(_RANGE)), _level_of(log_n) + 1)
+        first, last = _level_of(log_n - log(_RANGE)), _level_of(log_n)
         groups = [
-            [known[level] for level in levels if level in known] for known in self._levels.values()
+            _recent([known[level] for level in range(first, last + 1) if level in known], now_s)
+            for known in self._levels.values()
         ]
         found = _slope(groups)
         if found is None:
@@ -224,6 +237,12 @@ class Load:
 
 def _level_of(log_n: float) -> int:
     return floor(_LEVELS * log_n / log(2.0) + 1e-9)
+
+
+def _recent(levels: list[_Level], now_s: float) -> list[_Level]:
+    """Those of a kind's levels that tell of the endpoint as it is now."""
+    longest_s = exp(max((level.log_s for level in levels), default=0.0))
+    return [level for level in levels if now_s - level.latest_s <= _RECENT * longest_s]
 
 
 def _slope(groups: list[list[_Level]]) -> tuple[float, float] | None:

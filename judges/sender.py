@@ -185,7 +185,8 @@ class Sender:
         given_s = timeout_s
         if self._config.mode == "now":
             given_s = self._load.time_for(kind, timeout_s, n_timeouts)
-        return Flight(kind, timeout_s, given_s, time.monotonic(), len(self._in_flight) + 1)
+        n_in_flight = len(self._in_flight) + 1
+        return Flight(kind, timeout_s, given_s, time.monotonic(), n_in_flight, self._load.limit)
 
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.load import MOST_TIME, Flight, Load
 from lmms_eval_captions.judges.request import Request
-from queues import MOST, SERVERS, Server, Unlimited, simulate, violations
+from queues import (
+    MOST,
+    PROVIDERS,
+    SERVERS,
+    Provider,
+    Server,
+    Unlimited,
+    provider_violations,
+    simulate,
+    simulate_provider,
+    violations,
+)
 
 KIND, TIMEOUT_S = "vdc_answer:1", 120.0
 
@@ -19,11 +30,13 @@ def flight(n: int, *, sent_s: float = 0.0, kind: str = KIND, given_s: float = TI
     return Flight(kind, TIMEOUT_S, given_s, sent_s, n)
 
 
-def climb(load: Load, latencies_s: dict[int, float], *, kind: str = KIND) -> None:
-    """Replies to ten requests at each of some numbers in flight, ten seconds apart."""
+def climb(
+    load: Load, latencies_s: dict[int, float], *, kind: str = KIND, apart_s: float = 10.0
+) -> None:
+    """Replies to ten requests at each of some numbers in flight, one number after the other."""
     for step, (n, latency_s) in enumerate(latencies_s.items(), 1):
         for _ in range(10):
-            sent_s = 10.0 * step
+            sent_s = apart_s * step
             load.on_reply(flight(n, sent_s=sent_s, kind=kind), sent_s + latency_s)
 
 
@@ -91,7 +104,7 @@ def test_kinds_of_requests_are_not_compared() -> None:
 def test_a_number_that_was_found_is_kept_and_tried_higher_later() -> None:
     """Ten seconds and twenty latencies on, it doubles; where that is a queue again it goes back."""
     load = Load(64)
-    climb(load, {4: 0.5, 8: 1.0})
+    climb(load, {4: 0.5, 8: 1.0}, apart_s=1.0)
     found, start_s = load.limit, 21.0
     load.on_reply(flight(found, sent_s=start_s + 1.0), start_s + 1.5)
     assert load.limit == found == 6
@@ -169,6 +182,16 @@ def test_simulated_servers_are_made_full_use_of(server: Server, seed: int) -> No
     n = 6000 if server.slots >= MOST else 300
     found, unlimited = (simulate(server, make, n=n, seed=seed) for make in (Load, Unlimited))
     assert violations(server, found, unlimited, n) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_what_becomes_slower_by_itself_is_no_queue(provider: Provider, seed: int) -> None:
+    """An endpoint that is slower for everybody is sent as much as before."""
+    found_s, unlimited_s = (
+        simulate_provider(provider, make, n=6000, seed=seed) for make in (Load, Unlimited)
+    )
+    assert provider_violations(provider, found_s, unlimited_s) == []
 
 
 @pytest.mark.parametrize("slots", [1, 4])
