@@ -126,6 +126,8 @@ class Load:
         """The limit with what growth has gathered towards the next."""
         self._known: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_N_KNOWN))
         """Kind to the latest latencies in seconds."""
+        self._answered_s: defaultdict[str, float] = defaultdict(lambda: -inf)
+        """Kind to when the request was sent that was sent last of those that were answered."""
         self._shares: deque[tuple[float, float]] = deque(maxlen=_N_KNOWN)
         """Latencies of the latest replies, as shares of the time-out and of the time given."""
         self._levels: defaultdict[str, defaultdict[int, _Level]] = defaultdict(
@@ -166,6 +168,7 @@ class Load:
         """One request was answered."""
         latency_s = max(1e-6, now_s - flight.sent_s)
         self._known[flight.kind].append(latency_s)
+        self._answered_s[flight.kind] = max(self._answered_s[flight.kind], flight.sent_s)
         if flight.sent_s < self._since_s:
             return
         self._shares.append((latency_s / flight.timeout_s, latency_s / flight.given_s))
@@ -180,7 +183,8 @@ class Load:
 
     def on_timeout(self, flight: Flight, now_s: float) -> None:
         """One request was not answered in time."""
-        if not self._is_fast(flight.kind, flight.timeout_s):
+        is_lost = flight.sent_s < self._answered_s[flight.kind]
+        if not (is_lost and self._is_fast(flight.kind, flight.timeout_s)):
             # It would have taken longer still: the next ones of its kind are given more at once.
             self._known[flight.kind].append(now_s - flight.sent_s)
         # Four that are answered in turn, each in time, are answered in four times it.
@@ -189,7 +193,7 @@ class Load:
             self._set_room(max(least, self._room * (1.0 - 1.0 / flight.n_in_flight)))
 
     def _is_fast(self, kind: str, timeout_s: float) -> bool:
-        """Whether what is not answered in time must have been lost."""
+        """Whether what is not answered in time must have been lost, where later ones were."""
         latencies_s = self._known[kind]
         return bool(latencies_s) and max(latencies_s) < timeout_s / 4
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,6 +151,22 @@ def test_a_request_of_a_fast_kind_is_not() -> None:
     assert load.time_for(KIND, TIMEOUT_S, 2) == TIMEOUT_S
 
 
+def test_a_fast_kind_that_has_become_slow_is() -> None:
+    """Where nothing that was sent later was answered, the request may need longer than it had."""
+    load = Load(64)
+    load.on_reply(flight(4), 1.0)
+    load.on_timeout(flight(4, sent_s=10.0), 130.0)
+    assert load.time_for(KIND, TIMEOUT_S, 1) == 2 * TIMEOUT_S
+
+
+def test_one_that_was_lost_among_answered_ones_gives_no_more_time() -> None:
+    """What was sent after it was answered within a second."""
+    load = Load(64)
+    load.on_reply(flight(4, sent_s=20.0), 21.0)
+    load.on_timeout(flight(4, sent_s=10.0), 130.0)
+    assert load.time_for(KIND, TIMEOUT_S, 1) == TIMEOUT_S
+
+
 def test_requests_of_a_slow_kind_are_given_more_time_at_once() -> None:
     """Where replies take 100 of 120 seconds, the next have 200; those of another kind 120."""
     load = Load(64)
@@ -216,6 +234,20 @@ def test_replies_that_need_more_than_the_timeout_come_all_the_same(
     [*asked] = engine.submit([_chain(index, timeout_s=0.4) for index in range(16)]).result()
     assert all(one.reason is None for one in asked)
     assert server.counts.n_late == 4
+
+
+def test_a_server_that_becomes_slower_than_the_timeout_answers_all(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """After many fast replies, each takes one and a half times its time from some moment on."""
+    server = serve(latency_s=0.01)
+    engine = make_engine(server.url, n_attempts=4)
+    first = engine.submit([_chain(index, timeout_s=0.4) for index in range(100)])
+    assert all(one.reason is None for one in first.result(20.0))
+    server.behaviour = replace(server.behaviour, latency_s=0.6)
+    later = engine.submit([_chain(index, timeout_s=0.4) for index in range(100, 200)])
+    assert [one.reason for one in later.result(30.0)] == [None] * 100
+    assert server.counts.n_late <= 64
 
 
 def test_a_server_that_never_answers_is_given_up_on(
