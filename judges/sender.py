@@ -132,7 +132,7 @@ class Sender:
                 self._last_success_s = time.monotonic()
                 self._failing -= self._failing / _FAILURES_N
                 if self._config.mode == "now":
-                    self._load.on_reply(flight, self._last_success_s)
+                    self._answered(flight, self._last_success_s)
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
 
@@ -166,7 +166,8 @@ class Sender:
 
     def first_due_s(self) -> float:
         """When the time of the first request in flight is up; there must be one."""
-        return min(entry.latest_s + entry.flight.given_s for entry in self._in_flight)
+        # A copy ends with the request: it has no time of its own.
+        return min(entry.flight.sent_s + entry.flight.given_s for entry in self._in_flight)
 
     async def close(self) -> None:
         """Close the client."""
@@ -199,6 +200,13 @@ class Sender:
             self._failing += (1.0 - self._failing) / _FAILURES_N
         if error.timed_out and self._config.mode == "now":
             self._load.on_timeout(flight, now_s)
+
+    def _answered(self, flight: Flight, now_s: float) -> None:
+        """More may be in flight now: not first when this one's chain ends, which may ask on."""
+        limit = self._load.limit
+        self._load.on_reply(flight, now_s)
+        if self._load.limit > limit:
+            self._places.fill()
 
     async def _take_turn(self) -> None:
         """Wait until the endpoint's rate allows one more request; in the order of asking."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -250,6 +252,25 @@ def test_a_server_that_becomes_slower_than_the_timeout_answers_all(
     assert server.counts.n_late <= 64
 
 
+def test_new_places_are_taken_before_the_first_questions_end(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """The first four questions ask on, for long; others are asked meanwhile."""
+    server = serve()
+    server.script = lambda payload: "hang" if "more" in payload["messages"][0]["content"] else None
+    engine = make_engine(server.url)
+
+    async def chain(index: int, ask: object) -> None:
+        await _chain(index, timeout_s=30.0)(ask)  # type: ignore[operator]
+        await _chain(index, timeout_s=30.0, words="more")(ask)  # type: ignore[operator]
+
+    engine.submit([partial(chain, index) for index in range(100, 120)])
+    until_s = time.monotonic() + 5.0
+    while time.monotonic() < until_s and server.counts.n_answered < 16:
+        time.sleep(0.02)
+    assert server.counts.n_answered >= 16
+
+
 def test_a_server_that_never_answers_is_given_up_on(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -262,11 +283,11 @@ def test_a_server_that_never_answers_is_given_up_on(
     assert server.counts.n_requests == 3
 
 
-def _chain(index: int, *, timeout_s: float) -> object:
+def _chain(index: int, *, timeout_s: float, words: str = "question") -> object:
     request = Request(
         protocol=KIND,
         model="judge",
-        messages=[{"role": "user", "content": f"question {index}"}],
+        messages=[{"role": "user", "content": f"{words} {index}"}],
         params={"temperature": 0.0, "max_tokens": 8},
         seed=0,
         timeout_s=timeout_s,
