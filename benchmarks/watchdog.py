@@ -41,13 +41,14 @@ from loguru import logger
 
 import faults
 from batch_server import BatchServer
-from judge_server import Behaviour, JudgeServer
+from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges import engine as engines
 from lmms_eval_captions.judges import stragglers
 from lmms_eval_captions.judges.batch import BatchPace
 from lmms_eval_captions.judges.engine import Chain
 from lmms_eval_captions.judges.engine_config import EngineConfig
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
+from lmms_eval_captions.judges.explicit_sampling import NEUTRAL
 from lmms_eval_captions.judges.store import ReplyStore
 from lmms_eval_captions.lmms_eval_tasks import judging
 from told_questions import MODEL, N_CALLS, shown
@@ -66,7 +67,10 @@ the thread."""
 _PACE: Final = BatchPace(
     quiet_s=0.02, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01
 )
-_SETTINGS: Final = (*N_CALLS, "store", "budget", "batch")
+_SETTINGS: Final = (*N_CALLS, "store", "budget", "batch", "again")
+_RESAMPLE_SEED: Final = 1_000_003
+_ALIAS: Final = "served"
+"""Name under which the server of the setting ``again`` answers."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Setting:
     def scenario(self) -> faults.Scenario:
         """Where questions come from."""
         benchmark = self.name if self.name in N_CALLS else "vdc"
+        benchmark = "vcapsbench" if self.name == "again" else benchmark
         return replace(faults.Scenario.draw(0), benchmark=benchmark, faults=(), logprobs="whole")
 
     def captions(self) -> list[list[Chain[Any]]]:
@@ -127,7 +132,8 @@ class Judging:
         self._batches.n_polls = 0
 
     def __enter__(self) -> Judging:
-        self._server.script = faults.Judge(replace(self.setting.scenario, spoilt=()))
+        judge = faults.Judge(replace(self.setting.scenario, spoilt=()))
+        self._server.script = _Misnamed(judge) if self.setting.name == "again" else judge
         self._server.__enter__()
         self._batches.__enter__()
         return self
@@ -147,6 +153,8 @@ class Judging:
         self._batches.files.clear()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             store = Path(folder) / "replies"
+            if self.setting.name == "again":
+                self._fill_with_unreadable(store)
             bench = judging.Bench()
             with mock.patch.object(judging, "_engine_config", return_value=self._config(store)):
                 meanwhile()
@@ -183,16 +191,45 @@ class Judging:
             prices = store.parent / "prices.yaml"
             prices.write_text("models: {judge: {input: 0, output: 1}}")
             config = replace(config, prices=prices, max_cost_usd=0.03, concurrency=8)
+        if self.setting.name == "again":
+            more = {"sampling": NEUTRAL, "alias": _ALIAS, "ask_again": True}
+            config = replace(config, n_rereads=0, **more)
         if self.setting.name == "batch":
             urls = (self._batches.url,)
             config = replace(config, urls=urls, mode="batch", concurrency=99, batch_pace=_PACE)
         return config
+
+    def _fill_with_unreadable(self, store: Path) -> None:
+        """Store what cannot be read to every request, which is then asked anew."""
+        with engines.Engine(replace(self._config(store), ask_again=False)) as engine:
+            futures = [engine.submit(chains) for chains in self.setting.captions()]
+            wait([*futures, engine.submit(self.setting.later())], END_S)
 
     def _write_beside(self, store: Path) -> None:
         """Be another process that uses the same store."""
         other = ReplyStore(store / MODEL)
         other.put(b"0123456789abcdef", b'{"text":"","finish_reason":"stop"}')
         other.close()
+
+
+@dataclass(frozen=True)
+class _Misnamed:
+    """A judge of another name, that takes no sampling parameters and is understood when asked anew.
+
+    Args:
+        judge: What it then says.
+    """
+
+    judge: faults.Judge
+
+    def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
+        """What a request gets."""
+        if "top_k" in payload:
+            return Refuse(400, "unrecognized request argument supplied: top_k")
+        if payload["seed"] < _RESAMPLE_SEED:
+            return Say("What weather!", model=_ALIAS)
+        said = self.judge(payload)
+        return replace(said, model=_ALIAS) if isinstance(said, Say) else said
 
 
 @contextmanager

@@ -46,6 +46,12 @@ _N_NEEDED: Final = 12
 """Replies that are compared at least."""
 _LOOK_EVERY: Final = 8
 """Replies after which those that are known are compared anew."""
+_FULL: Final = 0.75
+"""Share of the requests that may be in flight, from which that number is what held others back. Of
+less, latency decides how many there are, and not they how long it is."""
+_RECENT: Final = 4.0
+"""Latencies since its last reply after which a level is not compared: the endpoint may be another
+by now."""
 _RANGE: Final = 4.0
 """The largest number in flight is compared with those down to so small a part of it."""
 _LEAST_SPREAD: Final = 0.25
@@ -77,6 +83,8 @@ class Flight:
     """When it was sent."""
     n_in_flight: int
     """Requests in flight then, itself included, >= 1."""
+    limit: int = 1
+    """Requests that might be in flight then."""
 
 
 @dataclass(slots=True)
@@ -90,9 +98,12 @@ class _Level:
     """Mean logarithm of the latency in seconds."""
     variance: float = 0.0
     """Of that logarithm."""
+    latest_s: float = -inf
+    """When the latest of them came."""
 
-    def add(self, log_n: float, log_s: float) -> None:
+    def add(self, log_n: float, log_s: float, now_s: float) -> None:
         """One more reply."""
+        self.latest_s = now_s
         self.weight = min(self.weight + 1.0, _N_LEVEL)
         off = log_s - self.log_s
         self.log_n += (log_n - self.log_n) / self.weight
@@ -115,6 +126,8 @@ class Load:
         """The limit with what growth has gathered towards the next."""
         self._known: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_N_KNOWN))
         """Kind to the latest latencies in seconds."""
+        self._answered_s: defaultdict[str, float] = defaultdict(lambda: -inf)
+        """Kind to when the request was sent that was sent last of those that were answered."""
         self._shares: deque[tuple[float, float]] = deque(maxlen=_N_KNOWN)
         """Latencies of the latest replies, as shares of the time-out and of the time given."""
         self._levels: defaultdict[str, defaultdict[int, _Level]] = defaultdict(
@@ -155,20 +168,23 @@ class Load:
         """One request was answered."""
         latency_s = max(1e-6, now_s - flight.sent_s)
         self._known[flight.kind].append(latency_s)
+        self._answered_s[flight.kind] = max(self._answered_s[flight.kind], flight.sent_s)
         if flight.sent_s < self._since_s:
             return
         self._shares.append((latency_s / flight.timeout_s, latency_s / flight.given_s))
         self._n_replies += 1
-        log_n = log(flight.n_in_flight)
-        self._levels[flight.kind][_level_of(log_n)].add(log_n, log(latency_s))
-        if self._n_replies % _LOOK_EVERY == 0:
-            self._look_for_queue(log_n, now_s)
+        if flight.n_in_flight >= _FULL * flight.limit:
+            log_n = log(flight.n_in_flight)
+            self._levels[flight.kind][_level_of(log_n)].add(log_n, log(latency_s), now_s)
+            if self._n_replies % _LOOK_EVERY == 0:
+                self._look_for_queue(log_n, now_s)
         if self._limit < self._most and now_s >= self._held_until_s:
             self._grow(flight.n_in_flight)
 
     def on_timeout(self, flight: Flight, now_s: float) -> None:
         """One request was not answered in time."""
-        if not self._is_fast(flight.kind, flight.timeout_s):
+        is_lost = flight.sent_s < self._answered_s[flight.kind]
+        if not (is_lost and self._is_fast(flight.kind, flight.timeout_s)):
             # It would have taken longer still: the next ones of its kind are given more at once.
             self._known[flight.kind].append(now_s - flight.sent_s)
         # Four that are answered in turn, each in time, are answered in four times it.
@@ -177,7 +193,7 @@ class Load:
             self._set_room(max(least, self._room * (1.0 - 1.0 / flight.n_in_flight)))
 
     def _is_fast(self, kind: str, timeout_s: float) -> bool:
-        """Whether what is not answered in time must have been lost."""
+        """Whether what is not answered in time must have been lost, where later ones were."""
         latencies_s = self._known[kind]
         return bool(latencies_s) and max(latencies_s) < timeout_s / 4
 
@@ -193,9 +209,10 @@ class Load:
 
     def _look_for_queue(self, log_n: float, now_s: float) -> None:
         """Go back to the knee where there is one somewhat below the number in flight."""
-        levels = range(_level_of(log_n - log(_RANGE)), _level_of(log_n) + 1)
+        first, last = _level_of(log_n - log(_RANGE)), _level_of(log_n)
         groups = [
-            [known[level] for level in levels if level in known] for known in self._levels.values()
+            _recent([known[level] for level in range(first, last + 1) if level in known], now_s)
+            for known in self._levels.values()
         ]
         found = _slope(groups)
         if found is None:
@@ -224,6 +241,12 @@ class Load:
 
 def _level_of(log_n: float) -> int:
     return floor(_LEVELS * log_n / log(2.0) + 1e-9)
+
+
+def _recent(levels: list[_Level], now_s: float) -> list[_Level]:
+    """Those of a kind's levels that tell of the endpoint as it is now."""
+    longest_s = exp(max((level.log_s for level in levels), default=0.0))
+    return [level for level in levels if now_s - level.latest_s <= _RECENT * longest_s]
 
 
 def _slope(groups: list[list[_Level]]) -> tuple[float, float] | None:

@@ -126,7 +126,8 @@ class Bar:
             return
         bar = self._bar
         if bar is None:
-            if meter.n_done >= meter.n_submitted:
+            # Without a standard error, as in some services, tqdm would keep its lock.
+            if meter.n_done >= meter.n_submitted or sys.stderr is None:
                 return
             bar = self._bar = tqdm(
                 desc="Judging",

@@ -122,7 +122,7 @@ class Sender:
                 self._last_success_s = time.monotonic()
                 self._failing -= self._failing / _FAILURES_N
                 if self._config.mode == "now":
-                    self._load.on_reply(flight, self._last_success_s)
+                    self._answered(flight, self._last_success_s)
                 self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
                 return reply
 
@@ -176,7 +176,8 @@ class Sender:
         given_s = timeout_s
         if self._config.mode == "now":
             given_s = self._load.time_for(kind, timeout_s, n_timeouts)
-        return Flight(kind, timeout_s, given_s, time.monotonic(), len(self._in_flight) + 1)
+        n_in_flight = len(self._in_flight) + 1
+        return Flight(kind, timeout_s, given_s, time.monotonic(), n_in_flight, self._load.limit)
 
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
@@ -189,6 +190,13 @@ class Sender:
             self._failing += (1.0 - self._failing) / _FAILURES_N
         if error.timed_out and self._config.mode == "now":
             self._load.on_timeout(flight, now_s)
+
+    def _answered(self, flight: Flight, now_s: float) -> None:
+        """More may be in flight now: not first when this one's chain ends, which may ask on."""
+        limit = self._load.limit
+        self._load.on_reply(flight, now_s)
+        if self._load.limit > limit:
+            self._places.fill()
 
     async def _take_turn(self) -> None:
         """Wait until the endpoint's rate allows one more request; in the order of asking."""

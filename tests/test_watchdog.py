@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-SETTINGS = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval", "store", "budget", "batch")
+SETTINGS = (
+    "vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval", "store", "budget", "batch", "again",
+)  # fmt: skip
 _BLIND = """
 import sys
 sys.path.insert(0, {folder!r})

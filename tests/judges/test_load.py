@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chains import chain
 from conftest import EngineFactory, ServerFactory
+from lmms_eval_captions.judges.engine import Ask
 from lmms_eval_captions.judges.load import MOST_TIME, Flight, Load
-from queues import MOST, SERVERS, Server, Unlimited, simulate, violations
+from queues import (
+    MOST,
+    PROVIDERS,
+    SERVERS,
+    Provider,
+    Server,
+    Unlimited,
+    provider_violations,
+    simulate,
+    simulate_provider,
+    violations,
+)
 
 KIND, TIMEOUT_S = "vdc_answer:1", 120.0
 
@@ -19,11 +35,13 @@ def flight(n: int, *, sent_s: float = 0.0, kind: str = KIND, given_s: float = TI
     return Flight(kind, TIMEOUT_S, given_s, sent_s, n)
 
 
-def climb(load: Load, latencies_s: dict[int, float], *, kind: str = KIND) -> None:
-    """Replies to ten requests at each of some numbers in flight, ten seconds apart."""
+def climb(
+    load: Load, latencies_s: dict[int, float], *, kind: str = KIND, apart_s: float = 10.0
+) -> None:
+    """Replies to ten requests at each of some numbers in flight, one number after the other."""
     for step, (n, latency_s) in enumerate(latencies_s.items(), 1):
         for _ in range(10):
-            sent_s = 10.0 * step
+            sent_s = apart_s * step
             load.on_reply(flight(n, sent_s=sent_s, kind=kind), sent_s + latency_s)
 
 
@@ -91,7 +109,7 @@ def test_kinds_of_requests_are_not_compared() -> None:
 def test_a_number_that_was_found_is_kept_and_tried_higher_later() -> None:
     """Ten seconds and twenty latencies on, it doubles; where that is a queue again it goes back."""
     load = Load(64)
-    climb(load, {4: 0.5, 8: 1.0})
+    climb(load, {4: 0.5, 8: 1.0}, apart_s=1.0)
     found, start_s = load.limit, 21.0
     load.on_reply(flight(found, sent_s=start_s + 1.0), start_s + 1.5)
     assert load.limit == found == 6
@@ -136,6 +154,22 @@ def test_a_request_of_a_fast_kind_is_not() -> None:
     assert load.time_for(KIND, TIMEOUT_S, 2) == TIMEOUT_S
 
 
+def test_a_fast_kind_that_has_become_slow_is() -> None:
+    """Where nothing that was sent later was answered, the request may need longer than it had."""
+    load = Load(64)
+    load.on_reply(flight(4), 1.0)
+    load.on_timeout(flight(4, sent_s=10.0), 130.0)
+    assert load.time_for(KIND, TIMEOUT_S, 1) == 2 * TIMEOUT_S
+
+
+def test_one_that_was_lost_among_answered_ones_gives_no_more_time() -> None:
+    """What was sent after it was answered within a second."""
+    load = Load(64)
+    load.on_reply(flight(4, sent_s=20.0), 21.0)
+    load.on_timeout(flight(4, sent_s=10.0), 130.0)
+    assert load.time_for(KIND, TIMEOUT_S, 1) == TIMEOUT_S
+
+
 def test_requests_of_a_slow_kind_are_given_more_time_at_once() -> None:
     """Where replies take 100 of 120 seconds, the next have 200; those of another kind 120."""
     load = Load(64)
@@ -171,6 +205,16 @@ def test_simulated_servers_are_made_full_use_of(server: Server, seed: int) -> No
     assert violations(server, found, unlimited, n) == []
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_what_becomes_slower_by_itself_is_no_queue(provider: Provider, seed: int) -> None:
+    """An endpoint that is slower for everybody is sent as much as before."""
+    found_s, unlimited_s = (
+        simulate_provider(provider, make, n=6000, seed=seed) for make in (Load, Unlimited)
+    )
+    assert provider_violations(provider, found_s, unlimited_s) == []
+
+
 @pytest.mark.parametrize("slots", [1, 4])
 def test_a_server_with_few_slots_answers_all(
     serve: ServerFactory, make_engine: EngineFactory, slots: int
@@ -198,6 +242,39 @@ def test_replies_that_need_more_than_the_timeout_come_all_the_same(
     assert all(one.reason is None for one in asked)
     # The first four, and what a busy machine delays.
     assert 4 <= server.counts.n_late <= 8
+
+
+def test_a_server_that_becomes_slower_than_the_timeout_answers_all(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """After many fast replies, each takes one and a half times its time from some moment on."""
+    server = serve(latency_s=0.01)
+    engine = make_engine(server.url, n_attempts=4)
+    first = engine.submit([chain(f"question {index}", timeout_s=0.4) for index in range(100)])
+    assert all(one.reason is None for one in first.result(20.0))
+    server.behaviour = replace(server.behaviour, latency_s=0.6)
+    later = engine.submit([chain(f"question {index}", timeout_s=0.4) for index in range(100, 200)])
+    assert [one.reason for one in later.result(30.0)] == [None] * 100
+    assert server.counts.n_late <= 64
+
+
+def test_new_places_are_taken_before_the_first_questions_end(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """The first four questions ask on, for long; others are asked meanwhile."""
+    server = serve()
+    server.script = lambda payload: "hang" if "more" in payload["messages"][0]["content"] else None
+    engine = make_engine(server.url)
+
+    async def twice(index: int, ask: Ask) -> None:
+        await chain(f"question {index}", timeout_s=30.0)(ask)
+        await chain(f"more {index}", timeout_s=30.0)(ask)
+
+    engine.submit([partial(twice, index) for index in range(100, 120)])
+    until_s = time.monotonic() + 5.0
+    while time.monotonic() < until_s and server.counts.n_answered < 16:
+        time.sleep(0.02)
+    assert server.counts.n_answered >= 16
 
 
 def test_a_server_that_never_answers_is_given_up_on(

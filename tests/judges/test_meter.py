@@ -37,6 +37,17 @@ def test_a_full_disk_below_standard_error_is_no_matter(monkeypatch: pytest.Monke
     assert _another_thread_gets(tqdm.get_lock())
 
 
+def test_without_standard_error_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was started without one has no bar; tqdm's lock stays free for all others."""
+    monkeypatch.setattr(sys, "stderr", None)
+    bar, meter = Bar(visible=True), Meter(n_submitted=3)
+    bar.refresh(meter)
+    meter.n_done = 3
+    bar.refresh(meter)
+    bar.close(meter)
+    assert _another_thread_gets(tqdm.get_lock())
+
+
 def test_the_bar_is_drawn_without_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing done for long: it is drawn on a clock, and shows for how long no reply has come."""
     monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
