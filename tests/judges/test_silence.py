@@ -6,8 +6,11 @@ import re
 import time
 from typing import Any
 
+import pytest
+
 from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
+from lmms_eval_captions.judges import stragglers
 from lmms_eval_captions.judges.engine import Ask, Chain
 from lmms_eval_captions.judges.request import Request
 from lmms_eval_captions.judges.verdict import Asked
@@ -78,3 +81,20 @@ def test_while_others_are_answered_nothing_is_said_of_silence(
     asked = engine.submit(chains).result(timeout=60)
     assert str(asked[0].reason).startswith("gave up on this request: ")
     assert all(one.reason is None for one in asked[1:])
+
+
+def test_a_second_copy_does_not_put_off_when_a_request_is_due(
+    serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said of the first request's time is when it is asked again, copied or not."""
+    monkeypatch.setattr(stragglers, "_LEAST_S", 0.3)
+    server = serve()
+    engine = make_engine(server.url)
+    engine.submit([_asks(str(index)) for index in range(100)]).result(timeout=30)
+    server.script = lambda _: "hang"
+    began_s = time.monotonic()
+    engine.submit([_asks("late")])
+    while not engine.meter.n_copies and time.monotonic() < began_s + 4.0:
+        time.sleep(0.02)
+    assert engine.meter.n_copies == 1
+    assert engine._sender.first_due_s() < began_s + 5.2
