@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
-from lmms_eval_captions.judges.load import MOST_TIME
 from lmms_eval_captions.judges.meter import Meter
 from lmms_eval_captions.judges.places import Places
 from lmms_eval_captions.judges.request import Reply, Request
@@ -62,8 +61,8 @@ class ReplySource:
         self._meter = meter
         self._trouble = trouble
         self._alias = config.alias
-        # Another process may take so long, beyond a request's time.
-        self._patience_s = config.outage_patience_s
+        # Another process may take so many time-outs, and so long beside.
+        self._n_times, self._patience_s = config.n_attempts, config.outage_patience_s
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._unread_s = inf
@@ -145,7 +144,7 @@ class ReplySource:
             waiting = self._claims.wait(
                 key,
                 partial(self._shelf.has, model, key),
-                patience_s=MOST_TIME * request.timeout_s + self._patience_s,
+                patience_s=self._n_times * request.timeout_s + self._patience_s,
             )
             await self._places.without_place(waiting)
             max_age_s = 0.0
