@@ -140,7 +140,7 @@ def test_ended_judging_does_not_show_what_it_cancelled_as_done(
 
 
 _INTERRUPTED = """
-import atexit, sys, time
+import atexit, signal, sys, time
 from pathlib import Path
 from lmms_eval_captions.judges.engine import Engine
 from lmms_eval_captions.judges.engine_config import EngineConfig
@@ -151,6 +151,8 @@ async def chain(ask, number):
     request = Request("test:1", "judge", text, {}, seed=0, timeout_s=60.0, stand_in=str)
     return await ask(request, lambda reply: reply.text)
 
+# A shell's background jobs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 engine = Engine(EngineConfig(urls=(sys.argv[1],), store=Path(sys.argv[2]), progress=True))
 atexit.register(engine.close)
 engine.submit([lambda ask, n=n: chain(ask, n) for n in range(10)])
