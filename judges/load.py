@@ -46,6 +46,8 @@ _N_NEEDED: Final = 12
 """Replies that are compared at least."""
 _LOOK_EVERY: Final = 8
 """Replies after which those that are known are compared anew."""
+_SETTLED: Final = 1024
+"""Replies with all that may be in flight, after which no queue is looked for."""
 _FULL: Final = 0.75
 """Share of the requests that may be in flight, from which that number is what held others back. Of
 less, latency decides how many there are, and not they how long it is."""
@@ -135,6 +137,8 @@ class Load:
         )
         """Kind to the replies at each level of the number in flight."""
         self._n_replies = 0
+        self._n_full = 0
+        """Replies since all that may be is in flight."""
         self._since_s = -inf
         """When a queue was last found: what was sent before tells nothing about the number now."""
         self._held_until_s = -inf
@@ -169,7 +173,9 @@ class Load:
         latency_s = max(1e-6, now_s - flight.sent_s)
         self._known[flight.kind].append(latency_s)
         self._answered_s[flight.kind] = max(self._answered_s[flight.kind], flight.sent_s)
-        if flight.sent_s < self._since_s:
+        self._n_full = self._n_full + 1 if self._limit == self._most else 0
+        # All that may be is in flight: latencies at one number tell nothing of others.
+        if flight.sent_s < self._since_s or self._n_full > _SETTLED:
             return
         self._shares.append((latency_s / flight.timeout_s, latency_s / flight.given_s))
         self._n_replies += 1
