@@ -49,9 +49,9 @@ _HINTS: Final = {
     407: "check the user and password in the environment's proxy",
 }
 _PASSING: Final = {408, 425, 429}
-_MAYBE_ANSWERED: Final = {408, 502, 504, 524}
-"""Statuses of a gateway that may hide an answer, and its bill."""
 _TIMED_OUT: Final = {408, 504, 524}
+_MAYBE_ANSWERED: Final = {*_TIMED_OUT, 502}
+"""Statuses of a gateway that may hide an answer, and its bill."""
 _REFUSING: Final = {400, 403, 404, 422}
 _WORDS: Final = 300
 _REDIRECTS: Final = {301, 302, 303, 307, 308}

@@ -94,11 +94,8 @@ class ExplicitSampling:
             self._taken.add(model)
             return reply
         reply = await send(body)
-        if self._is_broken_off(failed):
-            self._n_broken_off[model] += 1
-            is_cause = self._n_broken_off[model] >= _ENOUGH
-        else:
-            is_cause = True
+        self._n_broken_off[model] += self._is_broken_off(failed)
+        is_cause = not self._is_broken_off(failed) or self._n_broken_off[model] >= _ENOUGH
         if is_cause and model not in self._taken and model not in self._refused:
             self._refused.add(model)
             logger.info(

@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.load import Flight, Load
 from lmms_eval_captions.judges.model_names import check_name
+from lmms_eval_captions.judges.outlook import clock
 from lmms_eval_captions.judges.pacing import Pacing
 from lmms_eval_captions.judges.redaction import scrub
 from lmms_eval_captions.judges.refused_parameters import RefusedParameters
@@ -171,7 +172,7 @@ class Sender:
 
     def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
         """A request that goes out now."""
-        # Requests that differ in their protocol's step alone take alike.
+        # Requests of one step of a protocol take about as long as one another.
         kind, timeout_s = request.protocol, request.timeout_s
         given_s = timeout_s
         if self._config.mode == "now":
@@ -293,7 +294,9 @@ class Sender:
             or failed.n_alone >= self._attempts()
             or (is_too_long and last_success_s >= failed.since_s)
         ):
-            advice = f"; {self._role.timeout} gives more time" if error.timed_out else ""
+            # The time that a gateway gives (504) is not ours to set.
+            is_ours = error.timed_out and error.status is None
+            advice = f"; {self._role.timeout} gives more time" if is_ours else ""
             raise JudgeRequestError(f"gave up on this request: {error}{advice}") from error
         silent_s = now_s - max(failed.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
@@ -308,8 +311,7 @@ class Sender:
         last_s = self._last_success_s
         since = "it has given none yet"
         if last_s > -inf:
-            clock = time.strftime("%H:%M:%S", time.localtime(time.time() - (now_s - last_s)))
-            since = f"the last one came at {clock}"
+            since = f"the last one came at {clock(last_s - now_s)}"
         return (
             f"the {self._role.who} gave no reply to any request for "
             f"{now_s - max(failed.started_s, last_s):.0f} s ({since}), {self._role.work} stopped: "

@@ -6,6 +6,8 @@ import re
 import time
 from typing import Any
 
+import pytest
+
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
@@ -65,3 +67,20 @@ def test_while_others_are_answered_nothing_is_said_of_silence(
     asked = engine.submit(chains).result(timeout=60)
     assert str(asked[0].reason).startswith("gave up on this request: ")
     assert all(one.reason is None for one in asked[1:])
+
+
+@pytest.mark.parametrize(
+    ("fault", "advised"), [("hang", True), ("504", False)], ids=["our time-out", "a gateway's"]
+)
+def test_more_time_is_advised_where_it_is_ours_to_give(
+    fault: str, advised: bool, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """One request of many is given up on; the time of a gateway is set elsewhere."""
+    server = serve(latency_s=0.05)
+    server.script = lambda payload: fault if "lost" in str(payload["messages"]) else None
+    engine = make_engine(server.url, concurrency=2, n_attempts=2)
+    questions = [chain("lost", timeout_s=0.3), *(chain(f"q {n}") for n in range(200))]
+    [lost, *others] = engine.submit(questions).result(30.0)
+    assert all(one.reason is None for one in others)
+    assert (lost.reason or "").startswith("gave up on this request: ")
+    assert ("LMMS_CAPTIONS_JUDGE_TIMEOUT gives more time" in (lost.reason or "")) == advised
