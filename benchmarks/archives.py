@@ -36,8 +36,8 @@ from unittest.mock import patch
 
 from archive_makers import TARS, ZIPS, Archive, honest, hostile
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks import archive_members, archives
-from lmms_eval_captions.lmms_eval_tasks.archives import MARKER, unpack
+from lmms_eval_captions.lmms_eval_tasks.data import archive_members, archives
+from lmms_eval_captions.lmms_eval_tasks.data.archives import MARKER, unpack
 
 MOST_S: Final = 5.0
 MOST_MB: Final = 500

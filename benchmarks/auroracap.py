@@ -20,9 +20,9 @@ from typing import get_args
 import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
-from lmms_eval_captions.model_wrappers.auroracap_checkpoint import Projector, load_auroracap
-from lmms_eval_captions.model_wrappers.auroracap_model import AuroraCap
-from lmms_eval_captions.model_wrappers.token_merging import SizeBias
+from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector, load_auroracap
+from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
 
@@ -113,7 +113,7 @@ def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeB
     return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes(), size_bias=size_bias)
 
 
-class Bench:
+class JudgeRun:
     """One model and the clips that it is shown."""
 
     def __init__(self, model: AuroraCap, arguments: argparse.Namespace) -> None:
@@ -233,7 +233,7 @@ def main() -> None:
         f"best of {arguments.repeats}",
         flush=True,
     )
-    bench = Bench(model, arguments)
+    bench = JudgeRun(model, arguments)
     print(f"tower without token merging around it: {1000 * bench.plain_tower_s():.1f} ms a clip")
     rows = [bench.row(ratio, slowfast=False) for ratio in arguments.ratios]
     rows.append(bench.row(min(arguments.ratios), slowfast=True))

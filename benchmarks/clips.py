@@ -44,9 +44,9 @@ import clip_truth
 from clip_damage import damage
 from clip_recipes import Recipe, RecipeError, draw, write
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.frames import Clip, read_frames
-from lmms_eval_captions.model_wrappers.readers import read_with
-from lmms_eval_captions.model_wrappers.sampling import (
+from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.readers import read_with
+from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,
     Fps,
@@ -299,7 +299,7 @@ class Campaign:
 
     def hostile(self) -> list[Report]:
         """The hostile clips of the tests."""
-        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
         import hostile_clips
 
         folder = self.folder / "hostile"

@@ -13,19 +13,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.batch_ledger import Ledger
-from lmms_eval_captions.judges.prices import load_prices
-from lmms_eval_captions.judges.prompt_folder import Prompts
+from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_capquiz
-from lmms_eval_captions.lmms_eval_tasks.check import check_folder
+from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
+from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
-from lmms_eval_captions.lmms_eval_tasks.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import read_videos as read_vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import read_published_verdicts
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos as read_vidcapbench
-from lmms_eval_captions.model_wrappers.caption_records import open_captions
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 
 Units = dict[str, object]
 """What a reader gives: the name of a video, item or task to what belongs to it."""

@@ -39,13 +39,13 @@ from typing import Any, Final, Literal
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain, Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.store import ReplyStore
-from lmms_eval_captions.judges.text import slug
+from lmms_eval_captions.judges.judge_config import JudgeConfig
 from told_judge import FREE_TEXT, N_ASKS, Key, Told, cut_reply, key_of, majority
 from told_questions import MODEL, N_CALLS, chain, expected, shown
 

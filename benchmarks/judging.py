@@ -31,10 +31,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
-from lmms_eval_captions.judges.prompt import load_prompt
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import ASPECTS, read_questions

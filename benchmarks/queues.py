@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from lmms_eval_captions.judges.load import Flight, Load
+from lmms_eval_captions.judges.endpoint.load import Flight, Load
 
 TIMEOUT_S = 120.0
 MOST = 64

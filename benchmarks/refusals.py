@@ -23,10 +23,10 @@ from math import inf
 from pathlib import Path
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.engine import Ask, Chain, Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
-from lmms_eval_captions.judges.pacing import Pacing
-from lmms_eval_captions.judges.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.pacing import Pacing
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.verdict import Asked
 
 MIX = ("429",) * 10 + ("500",) * 5 + ("nonsense",) * 2 + ("drop",)

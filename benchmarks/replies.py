@@ -27,7 +27,7 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Reply
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judges" / "protocols"))
 from hard_replies import HARD_REPLIES, READERS, Reader, Reading

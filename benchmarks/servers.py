@@ -35,11 +35,11 @@ from loguru import logger
 import faults
 from hostile_answers import LOSING, PASSING, READ, STOPPING, WORDS, Say, all_of
 from judge_server import last_text
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
-from lmms_eval_captions.judges.request import Reply, Request
-from lmms_eval_captions.judges.shelf import Shelf
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.judge_config import JudgeConfig
 from raw_server import Asked, RawServer
 from told_judge import Key, Told, key_of
 from told_questions import MODEL, N_CALLS, shown
@@ -264,7 +264,7 @@ class _Play:
 
     def _check_store(self) -> set[bytes]:
         """Read the store back; the bodies of the requests whose replies are in it."""
-        shelf = Shelf(self.folder / "replies", patience_s=1.0)
+        shelf = StoredReplies(self.folder / "replies", patience_s=1.0)
         stored = set()
         for key, (body, words) in self.asked.items():
             reply = shelf.get(MODEL, key)

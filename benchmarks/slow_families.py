@@ -24,21 +24,22 @@ from math import inf, nan
 from typing import Final
 
 from hard_replies import READERS
-from lmms_eval_captions.judges.answers import failure, read_completion
-from lmms_eval_captions.judges.batch_results import read_results
-from lmms_eval_captions.judges.captions import says_nothing
+from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
+from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
+from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
+from lmms_eval_captions.judges.endpoint.batch.results import read_results
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.store.line import read_line
+from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.judges.lexical import best_sentence, recall
-from lmms_eval_captions.judges.logprobs import number_tokens
-from lmms_eval_captions.judges.number_distribution import number_distribution
-from lmms_eval_captions.judges.prompt import load_prompt
+from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
+from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
+from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
-from lmms_eval_captions.judges.refusals import refused_parameter
-from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.settings import redact_url
-from lmms_eval_captions.judges.store_line import read_line
-from lmms_eval_captions.judges.text import slug, strip_reasoning
-from lmms_eval_captions.lmms_eval_tasks import check
+from lmms_eval_captions.lmms_eval_tasks.commands import check
+from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from time_limit import TooSlowError, time_limit
 
 MOST_MS: Final = 50.0

@@ -32,12 +32,12 @@ from typing import Any, Final
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
-from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.shelf import Shelf
-from lmms_eval_captions.judges.store_line import read_line
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.store.line import read_line
+from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.judge_config import JudgeConfig
 from told_judge import Told
 from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 
@@ -167,7 +167,7 @@ def check_damage(name: str, data: bytes, altered: bytes, *, is_open: bool, count
         path = Path(folder) / MODEL / "a.jsonl"
         path.parent.mkdir()
         path.write_bytes(data if is_open else altered)
-        shelf = Shelf(Path(folder), patience_s=0.0)
+        shelf = StoredReplies(Path(folder), patience_s=0.0)
         if is_open:
             for key in list(truth)[::3]:
                 shelf.get(MODEL, key)

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from judge_server import Say, Script
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain
-from lmms_eval_captions.judges.prompt import Picture
+from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
 from lmms_eval_captions.judges.protocols.gveval import GVeval
+from lmms_eval_captions.judges.protocols.prompt import Picture
 from lmms_eval_captions.judges.verdict import (
     AgreementJudgement,
     CorrectnessJudgement,

@@ -35,32 +35,32 @@ from unittest import mock
 from thrown_errors import MARK, PLACES, THREAD, TRAP, Place, install
 
 install()
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from loguru import logger
 
 import faults
 from batch_server import BatchServer
 from judge_server import Behaviour, JudgeServer, Refuse, Say
-from lmms_eval_captions.judges import engine as engines
-from lmms_eval_captions.judges import stragglers
-from lmms_eval_captions.judges.batch import BatchPace
-from lmms_eval_captions.judges.engine import Chain
-from lmms_eval_captions.judges.engine_config import EngineConfig
+from lmms_eval_captions.judges.endpoint import engine as engines
+from lmms_eval_captions.judges.endpoint import stragglers
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
+from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
-from lmms_eval_captions.judges.explicit_sampling import NEUTRAL
-from lmms_eval_captions.judges.store import ReplyStore
-from lmms_eval_captions.lmms_eval_tasks import judging
+from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from told_questions import MODEL, N_CALLS, shown
 
 EXCEPTIONS: Final = (RuntimeError, KeyError, CancelledError, MemoryError, SystemExit)
 END_S: Final = 10.0
 """Seconds in which everything has to end."""
 _TRUSTED: Final = (
-    ("engine", "Engine._serve", "start"),
-    ("engine", "Engine._end", None),
-    ("engine", "Engine._settle_all", None),
-    ("engine", "_settle", None),
+    ("endpoint.engine", "Engine._serve", "start"),
+    ("endpoint.engine", "Engine._end", None),
+    ("endpoint.engine", "Engine._settle_all", None),
+    ("endpoint.engine", "_settle", None),
 )
 """What ends waiting where all else failed: nothing is thrown there for good, nor at the birth of
 the thread."""
@@ -155,7 +155,7 @@ class Judging:
             store = Path(folder) / "replies"
             if self.setting.name == "again":
                 self._fill_with_unreadable(store)
-            bench = judging.Bench()
+            bench = judging.JudgeRun()
             with mock.patch.object(judging, "_engine_config", return_value=self._config(store)):
                 meanwhile()
                 futures = [bench.engine().submit(chains) for chains in self.setting.captions()]
@@ -317,11 +317,12 @@ def _is_looked_at(place: Place, kinds: set[str]) -> bool:
 
     Nothing waits there, and what cannot be read of log-probabilities makes other scores.
     """
-    if place.module in ("logprobs", "number_distribution"):
+    if place.module in ("endpoint.answers.logprobs", "protocols.number_distribution"):
         return False
-    return place.kind in kinds and (
-        not place.module.startswith("protocols") or place.kind != "statement"
+    is_protocol = place.module.startswith("protocols") and not place.module.startswith(
+        "protocols.prompt"
     )
+    return place.kind in kinds and (not is_protocol or place.kind != "statement")
 
 
 def _is_trusted(place: Place, *, for_good: bool) -> bool:
@@ -427,7 +428,7 @@ def main() -> int:
         action="store_true",
         help="throw at a place in every setting that passes it, not in the first alone",
     )
-    parser.add_argument("--only", default="", help="words of the places, such as Places.fill")
+    parser.add_argument("--only", default="", help="words of the places, such as Slots.fill")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logger.remove()

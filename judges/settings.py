@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
+from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.prices import JudgeMode
 from lmms_eval_captions.judges.surrogates import whole
 
 S = TypeVar("S", bound=str)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     mean_over_runs,

@@ -9,10 +9,10 @@ from functools import cache, reduce
 from operator import add
 from typing import Any, Generic, TypeVar
 
-from lmms_eval_captions.judges.config import JudgeConfig
-from lmms_eval_captions.judges.engine import Chain
+from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement, Usage
-from lmms_eval_captions.lmms_eval_tasks.judging import (
+from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     Judged,
     PendingRecord,
     Record,

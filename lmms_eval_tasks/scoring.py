@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.signature import Signature, package_version
 from lmms_eval_captions.judges.verdict import Usage
-from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, Judged, PendingRecord, Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, Judged, PendingRecord, Record
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature, package_version
 
 if TYPE_CHECKING:
     import argparse
@@ -140,7 +140,7 @@ def score_or_nan(score: Callable[[], float], *, metric: str, items: Sequence[Rec
     """
     n_questions, n_unscored = count(items, "n_questions"), count(items, "n_unscored")
     try:
-        max_unscored = BENCH.settings().max_unscored
+        max_unscored = JUDGE_RUN.settings().max_unscored
     except SettingsError:
         max_unscored = 0.0  # every record says why nothing was judged
     if not n_questions or n_unscored > max_unscored * n_questions:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.model_wrappers.decoders import DECODERS
+from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

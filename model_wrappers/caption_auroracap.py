@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.auroracap_checkpoint import load_auroracap, load_processor
-from lmms_eval_captions.model_wrappers.auroracap_ratio import ratio_of, read_ratio
+from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroracap, load_processor
+from lmms_eval_captions.model_wrappers.auroracap.ratio import ratio_of, read_ratio
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
 from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.sampling import sampling_of
-from lmms_eval_captions.model_wrappers.token_merging import SizeBias, require_size_bias
+from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.base import PlainCaptioner
-from lmms_eval_captions.model_wrappers.frames import read_frames
-from lmms_eval_captions.model_wrappers.scene_reading import read_scene
-from lmms_eval_captions.model_wrappers.scene_sentences import describe, focus_of
+from lmms_eval_captions.model_wrappers.baseline.reading import read_scene
+from lmms_eval_captions.model_wrappers.baseline.sentences import describe, focus_of
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.base import CaptionRequest
-    from lmms_eval_captions.model_wrappers.scene_reading import Observations
+    from lmms_eval_captions.model_wrappers.baseline.reading import Observations
 
 
 class CaptionBaseline(PlainCaptioner):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionRequest, PlainCaptioner
-from lmms_eval_captions.model_wrappers.caption_columns import VIDEO_KEYS, listed, video_names
-from lmms_eval_captions.model_wrappers.caption_records import open_captions
+from lmms_eval_captions.model_wrappers.caption_files.columns import VIDEO_KEYS, listed, video_names
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
 from lmms_eval_captions.model_wrappers.hf_inputs import Part, make_parts
-from lmms_eval_captions.model_wrappers.sampling import sampling_of
+from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

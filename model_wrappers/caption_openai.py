@@ -13,11 +13,11 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.engine import Ask, Chain, Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.redaction import scrub
-from lmms_eval_captions.judges.request import Reply, Request
 from lmms_eval_captions.judges.settings import (
     OPENAI_URL,
     cache_folder,
@@ -28,8 +28,8 @@ from lmms_eval_captions.judges.settings import (
 )
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.frames import fit
-from lmms_eval_captions.model_wrappers.sampling import Explicit, sampling_of
+from lmms_eval_captions.model_wrappers.video.frames import fit
+from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

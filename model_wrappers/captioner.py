@@ -18,10 +18,7 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel, refuse_unknown
-from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead, Decoded
-from lmms_eval_captions.model_wrappers.frames import DEFAULT_LIMITS, MAX_PIXELS, Clip, read_frames
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.limits import Limits
 from lmms_eval_captions.model_wrappers.ordering import (
     Planned,
     make_batches,
@@ -29,7 +26,15 @@ from lmms_eval_captions.model_wrappers.ordering import (
     size_bytes,
 )
 from lmms_eval_captions.model_wrappers.outcome import Outcome
-from lmms_eval_captions.model_wrappers.sampling import Sampling, Uniform
+from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead, Decoded
+from lmms_eval_captions.model_wrappers.video.frames import (
+    DEFAULT_LIMITS,
+    MAX_PIXELS,
+    Clip,
+    read_frames,
+)
+from lmms_eval_captions.model_wrappers.video.limits import Limits
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

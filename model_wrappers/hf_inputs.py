@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.captioner import CaptionJob
-    from lmms_eval_captions.model_wrappers.frames import Clip
+    from lmms_eval_captions.model_wrappers.video.frames import Clip
 
 
 class Processor(Protocol):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from loguru import logger
 
-from lmms_eval_captions.judges.captions import NoCaption
 from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 _SHOWN = 20
 """Failures named in the closing report; every one is logged when it happens."""

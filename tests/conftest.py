@@ -10,9 +10,9 @@ import pytest
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.engine import Engine
-from lmms_eval_captions.judges.engine_config import EngineConfig
-from lmms_eval_captions.lmms_eval_tasks.judging import BENCH
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -79,11 +79,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
     """A process that has judged nothing yet, with a cache of its own, whose settings can be set."""
     # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
     importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
-    BENCH.close()
+    JUDGE_RUN.close()
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
     yield monkeypatch
-    BENCH.close()
+    JUDGE_RUN.close()
 
 
 @pytest.fixture

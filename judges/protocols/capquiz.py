@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges import lexical
+from lmms_eval_captions.judges.endpoint.request import Request, request_of
+from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
-from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Ask
+    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 UNKNOWN: Final = "Cannot be determined"
 """The option that is added to the five of a question."""

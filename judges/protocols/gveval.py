@@ -19,18 +19,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges import lexical
+from lmms_eval_captions.judges.endpoint.request import Reply, request_of
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.number_distribution import number_distribution
-from lmms_eval_captions.judges.prompt import Message, Picture, Prompt, attach_picture
-from lmms_eval_captions.judges.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
-from lmms_eval_captions.judges.request import Reply, request_of
+from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
+from lmms_eval_captions.judges.protocols.prompt import Message, Picture, Prompt, attach_picture
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Ask
+    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]
 Visual = Literal["image", "video"]

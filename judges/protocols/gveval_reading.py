@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
     MOST_CHARACTERS,
@@ -18,8 +20,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     same_signs,
     the_one,
 )
-from lmms_eval_captions.judges.request import Reply
-from lmms_eval_captions.judges.text import strip_reasoning
 
 ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
 """The four dimensions, in the order in which the paper asks for them."""

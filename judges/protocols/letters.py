@@ -23,7 +23,7 @@ from lmms_eval_captions.judges.protocols.reading import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lmms_eval_captions.judges.request import Reply
+    from lmms_eval_captions.judges.endpoint.request import Reply
 
 LETTERS: Final = "ABCDEF"
 """The letters of the six options."""
@@ -98,7 +98,7 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
         reply: What the judge said.
         options: Texts of the six options, in the order of their letters.
 
-    >>> from lmms_eval_captions.judges.request import Reply
+    >>> from lmms_eval_captions.judges.endpoint.request import Reply
     >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]
     >>> read_choice(Reply("The answer is B because A and C are wrong."), menu)
     'B'

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges import lexical
+from lmms_eval_captions.judges.endpoint.request import Request, request_of
+from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
-from lmms_eval_captions.judges.request import Request, request_of
 from lmms_eval_captions.judges.verdict import (
     UNREADABLE,
     Agreement,
@@ -24,8 +24,8 @@ from lmms_eval_captions.judges.verdict import (
 )
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Ask
+    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 N_ASKS: Final = 3
 """How often each question is asked where the judge's configuration does not say: the paper asks

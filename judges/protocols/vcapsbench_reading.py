@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     UNCLEAR,
@@ -20,7 +21,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     plain,
     the_one,
 )
-from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.verdict import YesNo
 
 _LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}

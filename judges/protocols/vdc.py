@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges import lexical
+from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.request import Reply, Request, request_of
+from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
-from lmms_eval_captions.judges.request import Reply, Request, request_of
-from lmms_eval_captions.judges.text import strip_reasoning
 from lmms_eval_captions.judges.verdict import Asked, MatchJudgement, Usage
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Ask
+    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 
 @dataclass(frozen=True, slots=True)

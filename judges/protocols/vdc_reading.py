@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
@@ -29,7 +30,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     plain,
     the_one,
 )
-from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.verdict import Match
 
 _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}

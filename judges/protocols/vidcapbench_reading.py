@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
@@ -28,7 +29,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     plain,
     the_one,
 )
-from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.verdict import Correctness
 
 _VERDICTS: Final[dict[float, Correctness]] = {

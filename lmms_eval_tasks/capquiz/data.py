@@ -12,8 +12,8 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.sources import CAPQUIZ
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import CAPQUIZ
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Descriptive": ("Entity", "Attribute", "Action", "Event", "Setting"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lmms_eval_captions.judges.verdict import QuizJudgement
 from lmms_eval_captions.lmms_eval_tasks.breakdown import scored_item
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
 from lmms_eval_captions.metrics.capf1 import capf1
 from lmms_eval_captions.metrics.capp import capp

@@ -11,8 +11,8 @@ from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video
-from lmms_eval_captions.lmms_eval_tasks.sources import MSVD_EVAL
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.data.sources import MSVD_EVAL
 
 RATED: Final = (*ACCR, "avg")
 """What each annotator's row holds, in this order, 1 to 5."""

@@ -14,8 +14,7 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
-from lmms_eval_captions.lmms_eval_tasks.frame_strip import Sampling, frame_strip
-from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items, video_path
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
@@ -27,15 +26,16 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAM
 )
 from lmms_eval_captions.lmms_eval_tasks.vdc.records import by_run
 from lmms_eval_captions.metrics.gveval_score import gveval_score
+from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from datasets import Dataset
 
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Chain
-    from lmms_eval_captions.judges.prompt import Picture
+    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.prompt import Picture
     from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 Doc = Mapping[str, object]

@@ -8,7 +8,7 @@ from math import isnan
 
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.verdict import ScoresJudgement
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 from lmms_eval_captions.metrics.gveval_score import gveval_score

@@ -17,8 +17,8 @@ from lmms_eval_captions.judges.bounded_files import (
 )
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.verdict import Agreement
-from lmms_eval_captions.lmms_eval_tasks.archives import BROKEN
 from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
+from lmms_eval_captions.lmms_eval_tasks.data.archives import BROKEN
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import category_name, parse_question
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
 

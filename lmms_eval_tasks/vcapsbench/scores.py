@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import GROUP_OF, GROUPS
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr

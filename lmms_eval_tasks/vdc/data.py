@@ -7,8 +7,8 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.sources import VDC
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
 
 ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 _FIELDS: Final = ("question", "answer", "category")

@@ -12,7 +12,7 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
-from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
@@ -30,8 +30,8 @@ from lmms_eval_captions.metrics.vdc_score import vdc_score
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
     from lmms_eval_captions.judges.verdict import MatchJudgement
 
 Doc = Mapping[str, object]

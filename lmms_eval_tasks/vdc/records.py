@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any
 
 from lmms_eval_captions.judges.verdict import MatchJudgement
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
 from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
 

@@ -13,8 +13,8 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.sources import VIDCAPBENCH
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import VIDCAPBENCH
 
 SUBSETS: Final = ("AE", "HE")
 

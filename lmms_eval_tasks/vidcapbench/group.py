@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.breakdown import verdicts_by_run
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.scoring import mean_over_runs
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.report import metrics_of, report
 

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
-from lmms_eval_captions.lmms_eval_tasks.judging import PendingRecord, Record, judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord, Record, judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import Inquiry, pending, submit_caption
 from lmms_eval_captions.lmms_eval_tasks.scoring import (  # noqa: F401 - the YAML files name them
     aggregate_signature,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from datasets import Dataset
 
-    from lmms_eval_captions.judges.config import JudgeConfig
-    from lmms_eval_captions.judges.engine import Chain
+    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
     from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 
 Doc = Mapping[str, object]

@@ -11,9 +11,9 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.vidcapbench import Question
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 from lmms_eval_captions.lmms_eval_tasks.breakdown import scored_item
-from lmms_eval_captions.lmms_eval_tasks.judging import BENCH, Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
-from lmms_eval_captions.lmms_eval_tasks.t5_tokens import TokenCounter, token_counter
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
 from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
 from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
@@ -71,7 +71,7 @@ class VidCapBenchRecords(CaptionRecords[CorrectnessJudgement]):
 def _tokenizer() -> tuple[TokenCounter | None, str | None]:
     """T5's counter, or why there is none."""
     try:
-        return _tokenizer_at(BENCH.settings().t5)
+        return _tokenizer_at(JUDGE_RUN.settings().t5)
     except SettingsError as error:
         return None, str(error)
 

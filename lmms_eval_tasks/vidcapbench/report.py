@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import (
     table_of,
     verdicts_by_run,
 )
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, write_breakdown
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import CATEGORIES
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc

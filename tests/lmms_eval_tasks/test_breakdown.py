@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import (
     table_of,
     verdicts_by_run,
 )
-from lmms_eval_captions.lmms_eval_tasks.judging import Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 
 
 def _share(verdicts: list[bool | None]) -> float:

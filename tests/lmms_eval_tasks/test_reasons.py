@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from lmms_eval_captions.judges.answers import failure, no_reply
+from lmms_eval_captions.judges.endpoint.answers.answers import failure, no_reply
+from lmms_eval_captions.judges.endpoint.model_names import check_name
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
-from lmms_eval_captions.judges.model_names import check_name
-from lmms_eval_captions.judges.request import Reply
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.judges.verdict import UNREADABLE
-from lmms_eval_captions.lmms_eval_tasks.judging import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, kind_of, why_unscored
 
 URL = "http://127.0.0.1:8000/v1"

@@ -23,7 +23,7 @@ from lmms_eval_captions.model_wrappers import captioner as module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.ordering import Planned, make_batches, merge_twins
-from lmms_eval_captions.model_wrappers.sampling import Uniform
+from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

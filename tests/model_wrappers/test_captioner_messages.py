@@ -14,9 +14,9 @@ import pytest
 from caption_requests import caption_all
 from hostile_clips import write_clip
 from judge_server import Behaviour, JudgeServer, Refuse
+from lmms_eval_captions.judges.endpoint.sender import Sender
+from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.sender import Sender
-from lmms_eval_captions.judges.shelf import Shelf
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
@@ -178,7 +178,7 @@ def test_captioning_goes_on_without_what_it_can_do_without(
         failed.set()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Shelf, "refresh", fail)
+    monkeypatch.setattr(StoredReplies, "refresh", fail)
     model = make()
     assert failed.wait(20)
     assert "captioning goes on" in _said(model, clips, logged)

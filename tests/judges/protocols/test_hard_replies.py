@@ -7,7 +7,7 @@ from typing import Final, get_args
 import pytest
 
 from hard_replies import HARD_REPLIES, PLAIN_REPLIES, READERS, HardReply, Reader
-from lmms_eval_captions.judges.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Reply
 
 _CASES: Final = [
     pytest.param(case, id=f"{case.reader}-{index}") for index, case in enumerate(HARD_REPLIES)

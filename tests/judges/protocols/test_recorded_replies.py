@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import pytest
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
 from lmms_eval_captions.judges.protocols.letters import read_choice
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 from lmms_eval_captions.judges.protocols.vdc import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
-from lmms_eval_captions.judges.request import Reply
 
 Row = dict[str, Any]
 

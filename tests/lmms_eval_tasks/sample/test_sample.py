@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
 from lmms_eval_captions.lmms_eval_tasks.sample.questions import ASPECTS, questions
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.model_wrappers.frames import read_frames
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
     from pathlib import Path

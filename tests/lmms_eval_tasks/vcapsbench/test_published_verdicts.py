@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import GROUP_OF, GROUPS
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import (
     PublishedVerdicts,

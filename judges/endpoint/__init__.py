@@ -1,0 +1,1 @@
+"""One way to any language model: requests in, replies out."""

@@ -1,0 +1,80 @@
+"""Tokens that requests and replies take: the endpoint's count, or ours where that is odd."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import ceil
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.request import Reply
+
+MOST_TOKENS: Final = 10_000_000
+"""Of a request or a reply, above which a count is none: ten times the longest context there is."""
+_CHARS_PER_TOKEN: Final = 4.0
+"""Letters of a body that count as a token in an estimate, as in ``lmms-eval-captions estimate``.
+What is not ASCII is escaped, at 6 or more for one."""
+_MOST_CHARS_PER_TOKEN: Final = 16
+"""Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
+_PICTURE_TOKENS: Final = 1_500
+"""Of a picture in an estimate, as in ``prices.yaml``."""
+
+
+def count_of(usage: object, name: str) -> int | None:
+    """One count of a reply's ``usage``, ``None`` where it is no whole number of tokens.
+
+    >>> count_of({"prompt_tokens": 12}, "prompt_tokens")
+    12
+    >>> count_of({"prompt_tokens": -3}, "prompt_tokens") is None
+    True
+    """
+    value = usage.get(name) if isinstance(usage, dict) else None
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # What is not a number is not between these.
+    return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
+
+
+def counted(reply: Reply, body: bytes) -> Reply:
+    """A reply with an estimate of its tokens where the endpoint's count is odd, or too small.
+
+    Args:
+        reply: As it was read.
+        body: The request that it answers.
+    """
+    knows_output = _is_enough(reply.output_tokens, len(reply.text))
+    if knows_output and not reply.is_estimated and _is_enough(reply.input_tokens, len(body)):
+        return reply
+    # Letters of pictures are no tokens. To tell them apart takes time: only where it may matter.
+    n_pictures, n_letters = pictures_in(json.loads(body))
+    n_chars = len(body) - n_letters
+    knows_input = _is_enough(reply.input_tokens, n_chars)
+    if knows_output and knows_input and not reply.is_estimated:
+        return reply
+    n_input = ceil(n_chars / _CHARS_PER_TOKEN) + n_pictures * _PICTURE_TOKENS
+    n_output = ceil(len(json.dumps(reply.text)) / _CHARS_PER_TOKEN)
+    return replace(
+        reply,
+        input_tokens=reply.input_tokens if knows_input else n_input,
+        output_tokens=reply.output_tokens if knows_output else n_output,
+        is_estimated=True,
+    )
+
+
+def pictures_in(payload: object) -> tuple[int, int]:
+    """Pictures in a request, and the letters that they are written with."""
+    n_pictures = n_letters = 0
+    messages = payload.get("messages") if isinstance(payload, dict) else None
+    for message in messages or ():
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            if part.get("type") == "image_url":
+                n_pictures += 1
+                n_letters += len(part["image_url"]["url"])
+    return n_pictures, n_letters
+
+
+def _is_enough(n_tokens: int, n_chars: int) -> bool:
+    return n_tokens * _MOST_CHARS_PER_TOKEN >= n_chars

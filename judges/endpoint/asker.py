@@ -1,0 +1,108 @@
+"""Asks one request, reads its reply, and asks afresh where that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
+from lmms_eval_captions.judges.errors import JudgeError
+from lmms_eval_captions.judges.settings import LEXICAL
+from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.endpoint.config import EngineConfig
+    from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+    from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
+
+T = TypeVar("T")
+
+
+class Asker:
+    """Gives each request of a chain its outcome; to be used inside the event loop alone.
+
+    Args:
+        replies: Where replies come from.
+        meter: Counts what stays unscored.
+        config: How often is asked.
+    """
+
+    def __init__(self, replies: ReplySource, *, meter: Meter, config: EngineConfig) -> None:
+        self._replies = replies
+        self._meter = meter
+        self._config = config
+        self._until: dict[bytes, int] = {}
+        """Key of a request to the attempt before which it is asked anew in this run."""
+
+    async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+        """Ask, read the reply, and ask afresh where it cannot be read; see :class:`.engine.Ask`."""
+        usage, reply, cached = Usage(), Reply(""), True
+        attempt = 0
+        try:
+            while attempt == 0 or self._is_asked(request, attempt):
+                reply, from_store = await self._replies.get(request, attempt)
+                if not from_store:
+                    cached = False
+                    usage += Usage(1, reply.input_tokens, reply.output_tokens)
+                if reply.refused or reply.model:
+                    served = (reply.model,) if reply.model else ()
+                    usage += Usage(refused=reply.refused, served=served)
+                value = _read(read, reply)
+                if value is not None:
+                    return Asked(value, reply.text, None, cached=cached, usage=usage)
+                attempt += 1
+                if request.model == LEXICAL:
+                    break
+                if not from_store:
+                    self._go_on_until(request, attempt + self._config.n_rereads)
+        except UnsavedReplyError as error:
+            reply, reason = error.reply, str(error)
+        except JudgeError as error:
+            reason = str(error)
+        else:
+            reason = f"{UNREADABLE}, asked {attempt} times{_hint(reply)}"
+        self._meter.n_unscored += 1
+        return Asked(None, reply.text, reason, cached=False, usage=usage)
+
+    def _is_asked(self, request: Request, attempt: int) -> bool:
+        """Whether a request whose replies so far cannot be read has a further attempt.
+
+        Those of earlier runs that asked anew are read; in this run all who ask the same share one
+        count of those that are sent.
+        """
+        if attempt <= self._config.n_rereads or self._replies.has(request, attempt):
+            return True
+        return self._config.ask_again and attempt < self._go_on_until(
+            request, attempt + 1 + self._config.n_rereads
+        )
+
+    def _go_on_until(self, request: Request, attempt: int) -> int:
+        """The attempt before which a request is asked anew in this run, this one if not set."""
+        if not self._config.ask_again:
+            return attempt
+        return self._until.setdefault(request.key(request.body(0)), attempt)
+
+
+def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
+    """What a reader makes of a reply; one that it cannot cope with is unreadable, nothing more."""
+    try:
+        return read(reply)
+    except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
+        logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
+        return None
+
+
+def _hint(reply: Reply) -> str:
+    """Why a reply cannot be read, where its look tells."""
+    if reply.finish_reason == "content_filter":
+        return "; the last one was withheld by the provider's content filter"
+    is_cut, is_reasoning = reply.finish_reason == "length", "<think" in reply.text.lower()
+    if is_cut and is_reasoning and not strip_reasoning(reply.text):
+        return "; the last one was cut at max_tokens within its reasoning"
+    if is_cut:
+        return "; the last one was cut at max_tokens"
+    return "" if reply.text.strip() else "; the last one was empty"

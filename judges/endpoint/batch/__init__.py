@@ -1,0 +1,1 @@
+"""Asking through a provider's Batch API."""

@@ -1,0 +1,358 @@
+"""A client that asks through the provider's Batch API: half the price, within a day.
+
+It gathers requests until no new one comes for a moment, submits them as one batch, waits, and
+answers each. A run's second steps make a second batch. What was submitted is on disk before it is
+waited for, so that a run that was stopped and is started again collects it: nothing is paid twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import json
+import time
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.answers.tokens import counted
+from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, State
+from lmms_eval_captions.judges.endpoint.batch.group import Group, line_of
+from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
+from lmms_eval_captions.judges.endpoint.batch.results import (
+    Outcome,
+    errors_of,
+    read_results,
+    why_missing,
+    words_of,
+)
+from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    StoreError,
+)
+
+BATCH_CONCURRENCY: Final = 250_000
+"""Requests that may wait at once in this mode: all of a run. Each takes about 12 KB of memory, so
+that all of VDC takes 1.2 GB and the most there can be 3 GB."""
+BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
+"""How long one request is tried: a batch takes up to a day."""
+BATCH_ATTEMPTS: Final = 3
+"""Batches that one request goes into before it is given up on."""
+_ENDED: Final = {"completed", "failed", "expired", "cancelled"}
+_WORDS: Final = 40
+"""Characters of a status that are shown."""
+_TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPace:
+    """How long to wait for what."""
+
+    quiet_s: float = 5.0
+    """A batch goes out when no new request came for so long."""
+    first_poll_s: float = 10.0
+    """Wait before a batch is looked at again; grows by half each time."""
+    most_poll_s: float = 300.0
+    patience_s: float = 6 * 3600.0
+    """How long a provider that does not answer is waited for."""
+    backoff_s: float = 1.0
+    most_wait_s: float = 48 * 3600.0
+    """Age of a batch at which it is not waited for any more; they end within 24 hours."""
+    max_requests: int = 50_000
+    """Of one batch."""
+    max_bytes: int = 100_000_000
+
+
+class BatchClient:
+    """Chat completions through a Batch API; must be made inside the event loop.
+
+    Args:
+        url: Base URL, e.g. ``https://api.openai.com/v1``.
+        api_key: Bearer token or ``None``.
+        folder: Where submitted batches are written down.
+        pace: How long to wait for what.
+
+    Raises:
+        JudgeStoppedError: If the folder cannot be read.
+    """
+
+    def __init__(
+        self, url: str, api_key: str | None, *, folder: Path, pace: BatchPace | None = None
+    ) -> None:
+        self._pace = pace = pace or BatchPace()
+        self._api_key = api_key
+        try:
+            self._ledger = Ledger(folder, url)
+        except StoreError as error:
+            raise JudgeStoppedError(str(error)) from error
+        self._api = BatchApi(url, api_key, patience_s=pace.patience_s, backoff_s=pace.backoff_s)
+        self._waiting: dict[str, asyncio.Future[Reply]] = {}
+        self._groups: dict[str, Group] = {}
+        """Model to the requests of its next batch."""
+        self._resumed: dict[str, tuple[SentBatch, Group]] = {}
+        """Name of an earlier batch to it and those of its requests that are asked now."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watch: asyncio.Task[None] | None = None
+        self._closing = False
+        self._last_arrival_s = 0.0
+        self._uploading = asyncio.Lock()
+        self._accepted: set[str] = set()
+        """Names of batches that the provider is at work on."""
+
+    async def complete(
+        self,
+        body: bytes,
+        *,
+        timeout_s: float,  # noqa: ARG002 - of clients that answer at once
+        asked: bytes = b"",
+    ) -> Reply:
+        """The reply to one chat completion, hours later.
+
+        Args:
+            body: JSON of the request.
+            timeout_s: Not used: a batch takes up to a day.
+            asked: What the body was before parameters that the model refuses were left out of it:
+                requests that differ there are different ones, and get a reply each.
+
+        Raises:
+            JudgeUnavailableError: What can pass: a batch that expired, a line that failed so.
+            JudgeRequestError: This request is refused.
+            JudgeStoppedError: The endpoint refuses them all, or the batch was cancelled.
+        """
+        digest = hashlib.blake2b(body, digest_size=16)
+        if asked and asked != body:
+            digest.update(asked)
+        custom_id = digest.hexdigest()
+        future = self._waiting.get(custom_id)
+        if future is None or future.done():
+            # First, so that nobody waits for what was not lined up.
+            self._line_up(custom_id, body)
+            future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
+        return counted(await asyncio.shield(future), body)
+
+    async def close(self) -> None:
+        """Stop waiting. Batches at the provider go on, and are collected by the next run."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._accepted:
+            logger.warning(
+                "{} batch(es) are still at the provider; run the same command again to collect "
+                "them, nothing is submitted or paid twice",
+                len(self._accepted),
+            )
+        await self._api.close()
+
+    def _line_up(self, custom_id: str, body: bytes) -> None:
+        sent = self._ledger.batch_of(custom_id)
+        if sent is not None:
+            group = self._resumed.setdefault(sent.name, (sent, Group(sent.model)))[1]
+            group.add(custom_id, body)
+        else:
+            model = str(json.loads(body)["model"])
+            group = self._groups.setdefault(model, Group(model))
+            n_bytes = group.n_bytes + len(line_of(custom_id, body))
+            if len(group.bodies) >= self._pace.max_requests or n_bytes > self._pace.max_bytes:
+                self._start(group, self._submit(group))
+                group = self._groups[model] = Group(model)
+            group.add(custom_id, body)
+        self._last_arrival_s = time.monotonic()
+        if self._watch is None:
+            self._watch = self._spawn(self._when_quiet())
+
+    async def _when_quiet(self) -> None:
+        """Send what has gathered when nothing new comes."""
+        while self._groups or self._resumed:
+            wait_s = self._last_arrival_s + self._pace.quiet_s - time.monotonic()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+                continue
+            for group in self._groups.values():
+                self._start(group, self._submit(group))
+            for sent, group in self._resumed.values():
+                self._start(group, self._resume(sent, group))
+            self._groups, self._resumed = {}, {}
+        self._watch = None
+
+    def _start(self, group: Group, work: Coroutine[None, None, None]) -> None:
+        self._spawn(self._answered(group, work))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Note that a task ended; what it raises is raised on, as requests may wait for it."""
+        self._tasks.discard(task)
+        if not self._closing:
+            task.result()
+
+    async def _answered(self, group: Group, work: Coroutine[None, None, None]) -> None:
+        """Do what answers a group's requests; where it fails, its error answers them."""
+        try:
+            await work
+        except JudgeError as error:
+            outcome: JudgeError = error
+        except StoreError as error:
+            outcome = JudgeStoppedError(str(error))
+        except Exception as error:  # noqa: BLE001 - whoever waits for a reply would wait for ever
+            outcome = JudgeRequestError(
+                f"the batch ended with {type(error).__name__}: {scrub(str(error), self._api_key)}"
+            )
+        else:
+            return
+        for custom_id in group.bodies:
+            self._settle(custom_id, copy.copy(outcome))
+
+    async def _submit(self, group: Group) -> None:
+        """Submit a group, as several batches where the provider takes no more at once."""
+        while True:
+            sent = await self._create(group)
+            state = await self._wait(sent)
+            if not _refused_for_now(state):
+                await self._answer(sent, state)
+                return
+            self._ledger.forget(sent, list(sent.ids))
+            if self._accepted:
+                logger.info(
+                    "batch {} has to wait for others: {}",
+                    sent.batch_id,
+                    words_of(state, self._api_key),
+                )
+                await asyncio.sleep(self._pace.most_poll_s)
+            elif len(group.bodies) == 1:
+                raise JudgeStoppedError(words_of(state, self._api_key))
+            else:
+                logger.info(
+                    "batch {} is too large here: {}", sent.batch_id, words_of(state, self._api_key)
+                )
+                for half in group.halves():
+                    await self._submit(half)
+                return
+
+    async def _create(self, group: Group) -> SentBatch:
+        """Submit a group as one batch, written down before and after."""
+        sent = SentBatch(group.model, dict.fromkeys(group.bodies))
+        async with self._uploading:
+            content = b"".join(line_of(*item) for item in group.bodies.items())
+            file_id = await self._api.upload(content, f"{sent.name}.jsonl")
+            del content
+            self._ledger.save(sent)
+            sent.batch_id = await self._api.create(file_id, sent.name)
+        self._ledger.save(sent)
+        logger.info(
+            "submitted batch {}: {:,} requests to {}, {:.1f} MB, at the Batch API's price. Replies "
+            "come within 24 hours. This process waits for them; it may be stopped at any time, and "
+            "the same command run again collects them ({})",
+            sent.batch_id,
+            len(sent.ids),
+            sent.model,
+            group.n_bytes / 1e6,
+            self._ledger.path(sent),
+        )
+        return sent
+
+    async def _resume(self, sent: SentBatch, group: Group) -> None:
+        """Answer requests from a batch that an earlier run submitted, or was about to."""
+        if sent.batch_id is None:
+            sent.batch_id = await self._api.find(sent.name)
+        if sent.batch_id is None:
+            self._ledger.forget(sent, list(sent.ids))
+            await self._submit(group)
+            return
+        logger.info(
+            "waiting for batch {} of {:,} requests to {}, submitted {} by an earlier run",
+            sent.batch_id,
+            len(sent.ids),
+            sent.model,
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(sent.created_s)),
+        )
+        try:
+            await self._answer(sent, await self._wait(sent))
+        except JudgeStoppedError as error:
+            raise JudgeStoppedError(
+                f"{error}. Batch {sent.batch_id} was submitted by an earlier run: use the key it "
+                f"was submitted with; or delete {self._ledger.path(sent)} to submit, and pay for, "
+                "its requests again"
+            ) from error
+
+    async def _wait(self, sent: SentBatch) -> State:
+        """The batch's state once it has ended."""
+        wait_s, told = self._pace.first_poll_s, ""
+        while True:
+            state = await self._api.state(str(sent.batch_id))
+            status = scrub(str(state.get("status")), self._api_key)[:_WORDS]
+            if status in _ENDED:
+                self._accepted.discard(sent.name)
+                return state
+            if time.time() - sent.created_s > self._pace.most_wait_s:
+                raise JudgeStoppedError(
+                    f"batch {sent.batch_id} has not ended after {self._pace.most_wait_s / 3600:g} "
+                    f"hours, its status is {status!r}; look at it at the provider, and run again "
+                    "when it has ended"
+                )
+            if status != "validating":
+                self._accepted.add(sent.name)
+            counts = state.get("request_counts")
+            done = counts.get("completed") if isinstance(counts, dict) else "?"
+            text = f"batch {sent.batch_id}: {status}, {done} of {len(sent.ids)} done"
+            if text != told:
+                logger.info("{}", text)
+                told = text
+            await asyncio.sleep(wait_s)
+            wait_s = min(self._pace.most_poll_s, 1.5 * wait_s)
+
+    async def _answer(self, sent: SentBatch, state: State) -> None:
+        """Answer the requests of a batch that ended, those that wait."""
+        files = [state.get(name) for name in ("output_file_id", "error_file_id")]
+        with ExitStack() as opened:
+            contents = [
+                opened.enter_context(await self._api.content(file))
+                for file in files
+                if isinstance(file, str) and file
+            ]
+            outcomes = read_results(contents, self._api.url, self._api_key)
+        missing = why_missing(state, self._api_key)
+        failed = [i for i in sent.ids if not isinstance(outcomes.get(i), Reply)]
+        n_asked = len(sent.ids)
+        asked = list(sent.ids)
+        # First, so that what is asked again right away goes into another batch.
+        self._ledger.forget(sent, failed)
+        for custom_id in asked:
+            self._settle(custom_id, outcomes.get(custom_id) or missing())
+        logger.info(
+            "collected batch {} ({}): {:,} replies, {:,} requests without",
+            sent.batch_id,
+            state.get("status"),
+            n_asked - len(failed),
+            len(failed),
+        )
+
+    def _settle(self, custom_id: str, outcome: Outcome) -> None:
+        future = self._waiting.get(custom_id)
+        if future is not None and not future.done():
+            if isinstance(outcome, Reply):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+                future.exception()  # seen: who asked may be gone
+        self._waiting.pop(custom_id, None)
+
+
+def _refused_for_now(state: State) -> bool:
+    """Whether a batch failed as there is too much at the provider already."""
+    return state.get("status") == "failed" and any(
+        code in _TOO_MUCH for code, _ in errors_of(state)
+    )

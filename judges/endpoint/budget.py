@@ -1,0 +1,195 @@
+"""A limit on what judging may cost, which is never passed.
+
+Before a request is sent its worst case is set aside; when the reply is there, what it did cost
+takes its place. So what was billed and what is in flight stay within the limit together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Final, Protocol
+
+from lmms_eval_captions.judges.endpoint.answers.tokens import pictures_in
+from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+
+SAFE_CHARS_PER_TOKEN: Final = 2.0
+"""Characters of a body that count as a token in a worst case. English text has more than 4; what is
+not ASCII is escaped in a body, at 6 or more for one."""
+_TOKENS_AROUND: Final = 50
+"""Tokens that a provider may count beside those of the texts."""
+_LOOK_AGAIN_S: Final = 1.0
+_DEFAULT_MAX_TOKENS: Final = 16_384
+"""Most output tokens where a request does not say."""
+
+
+class Client(Protocol):
+    """What the engine sends requests through."""
+
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+        """The reply to one chat completion, see :class:`ChatClient` and :class:`BatchClient`."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class Budget:
+    """US dollars that may still be spent; belongs to one event loop.
+
+    Args:
+        limit_usd: Most that may be spent, > 0.
+        prices: What tokens cost.
+        mode: Whether requests are billed at the Batch API's price.
+        spent_usd: What is spent of it already.
+    """
+
+    def __init__(
+        self,
+        limit_usd: float,
+        prices: Prices,
+        *,
+        mode: JudgeMode = "now",
+        spent_usd: float = 0.0,
+    ) -> None:
+        self._limit_usd = limit_usd
+        self._prices = prices
+        self._mode: JudgeMode = mode
+        self._in_flight: dict[asyncio.Task[object] | None, float] = {}
+        """Worst case of what each task has in flight."""
+        self._turn = asyncio.Lock()
+        self._settled = asyncio.Event()
+        self.spent_usd = spent_usd
+        """Billed so far, or assumed to be where a reply was lost on the way."""
+        self.reserved_usd = 0.0
+        """Worst case of what is in flight."""
+
+    def worst_case_usd(self, body: bytes) -> float:
+        """Most that a request can cost.
+
+        Raises:
+            JudgeStoppedError: If the model's price is not known.
+        """
+        payload = json.loads(body)
+        model = payload["model"]
+        price = self._prices.models.get(model)
+        if price is None:
+            raise JudgeStoppedError(
+                f"LMMS_CAPTIONS_MAX_COST is set and the price of {model!r} is not known: nothing "
+                "was sent. Set LMMS_CAPTIONS_PRICES to a file such as `models: "
+                f"{{{model}: {{input: 2.5, output: 10}}}}` (US dollars for a million tokens; 0 for "
+                "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
+            )
+        most = payload.get("max_completion_tokens") or payload.get("max_tokens")
+        n_pictures, n_letters = pictures_in(payload)
+        cost = self._prices.cost_usd(
+            model,
+            input_tokens=(len(body) - n_letters) / SAFE_CHARS_PER_TOKEN
+            + n_pictures * price.image_tokens
+            + _TOKENS_AROUND,
+            output_tokens=(most or _DEFAULT_MAX_TOKENS) * (payload.get("n") or 1),
+            mode=self._mode,
+        )
+        return cost or 0.0
+
+    async def reserve(self, cost_usd: float) -> None:
+        """Set a worst case aside, in the order of asking; wait while others may yet cost less.
+
+        Args:
+            cost_usd: As :meth:`worst_case_usd` gives it; hand it to :meth:`settle` afterwards.
+
+        Raises:
+            JudgeStoppedError: If it would pass the limit though nothing else is in flight.
+        """
+        async with self._turn:
+            while self.spent_usd + self.reserved_usd + cost_usd > self._limit_usd:
+                if not self._in_flight:
+                    raise JudgeStoppedError(self._words(cost_usd))
+                self._settled.clear()
+                try:
+                    await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
+                except asyncio.TimeoutError:
+                    self._settle_ended()
+            self._in_flight[asyncio.current_task()] = cost_usd
+            self.reserved_usd += cost_usd
+
+    def settle(self, reserved_usd: float, billed_usd: float) -> None:
+        """Put what a request did cost in the place of its worst case."""
+        self._settle(asyncio.current_task(), reserved_usd, billed_usd)
+
+    def _settle(
+        self, task: asyncio.Task[object] | None, reserved_usd: float, billed_usd: float
+    ) -> None:
+        self._in_flight.pop(task, None)
+        self.reserved_usd = self.reserved_usd - reserved_usd if self._in_flight else 0.0
+        self.spent_usd += billed_usd
+        self._settled.set()
+
+    def _settle_ended(self) -> None:
+        """Count what tasks left behind that ended without settling: others would wait for ever."""
+        for task, cost_usd in list(self._in_flight.items()):
+            if task is not None and task.done():
+                self._settle(task, cost_usd, cost_usd)
+
+    def billed_usd(self, body: bytes, reply: Reply, worst_usd: float) -> float:
+        """What a reply cost; its worst case at least where the endpoint does not say.
+
+        So an odd count, or one too small to be true, never leaves more to be spent.
+        """
+        if not reply.input_tokens:
+            return worst_usd
+        cost = self._prices.cost_usd(
+            json.loads(body)["model"],
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            mode=self._mode,
+        )
+        if cost is None:
+            return worst_usd
+        return max(cost, worst_usd) if reply.is_estimated else cost
+
+    def _words(self, cost_usd: float) -> str:
+        return (
+            f"LMMS_CAPTIONS_MAX_COST: ${self.spent_usd:.4f} of this process's "
+            f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
+            "judging stopped. Everything answered is kept. Run the same command again with a "
+            "higher limit to go on: only what is missing is asked"
+        )
+
+
+class CappedClient:
+    """A client that sends nothing that could pass a budget.
+
+    Args:
+        client: What sends.
+        budget: What may be spent.
+    """
+
+    def __init__(self, client: Client, budget: Budget) -> None:
+        self._client = client
+        self._budget = budget
+
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+        """As the client's, once its worst case is within the budget.
+
+        Raises:
+            JudgeStoppedError: Also where the budget is used up or a price is not known.
+        """
+        worst_usd = self._budget.worst_case_usd(body)
+        await self._budget.reserve(worst_usd)
+        # What is cancelled or fails out of sight may have been billed.
+        billed_usd = worst_usd
+        try:
+            reply = await self._client.complete(body, timeout_s=timeout_s, asked=asked)
+            billed_usd = self._budget.billed_usd(body, reply, worst_usd)
+        except JudgeError as error:
+            billed_usd = worst_usd if error.may_be_billed else 0.0
+            raise
+        finally:
+            self._budget.settle(worst_usd, billed_usd)
+        return reply
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()

@@ -1,0 +1,62 @@
+"""How an engine talks to its endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.prices import JudgeMode
+from lmms_eval_captions.judges.endpoint.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Settings of an engine, as it is handed them."""
+
+    urls: tuple[str, ...]
+    store: Path
+    """Folder of the stored replies."""
+    api_key: str | None = field(default=None, repr=False)
+    concurrency: int = 64
+    """Most requests in flight, >= 1."""
+    n_rereads: int = 3
+    """Fresh samples asked for after an unreadable reply."""
+    ask_again: bool = False
+    """Whether what the store holds unreadable replies to alone is asked anew, as often again."""
+    n_attempts: int = 7
+    """Attempts at a request that fails, 429 excepted, while others get through."""
+    patience_s: float = 900.0
+    """How long one request is tried against 429 answers."""
+    outage_patience_s: float = 300.0
+    """How long an endpoint that answered before may be gone."""
+    backoff_s: float = 0.5
+    """Wait after the first failure; doubles with each, at most ``max_backoff_s``."""
+    max_backoff_s: float = 30.0
+    store_patience_s: float = 60.0
+    """How long a reply that cannot be written is held before judging stops."""
+    progress: bool = False
+    """Whether to draw a progress bar."""
+    mode: JudgeMode = "now"
+    """Whether requests are answered at once or through the provider's Batch API."""
+    batch_pace: BatchPace = field(default_factory=BatchPace)
+    """Waits of the Batch API."""
+    max_cost_usd: float | None = None
+    """Most US dollars this engine may be billed, or ``None``."""
+    prices: Path | None = None
+    """File of prices that is laid over the packaged ones, or ``None``."""
+    spent_usd: float = 0.0
+    """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
+    role: Role = "judge"
+    """What is asked, for messages."""
+    alias: str | None = None
+    """Name under which the endpoint answers as the model that is asked for, where it differs."""
+    sampling: Mapping[str, object] = field(default_factory=dict)
+    """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
+    :mod:`.explicit_sampling`."""
+
+    @property
+    def batches(self) -> Path:
+        """Folder in which batches are written down that were submitted."""
+        return self.store.with_name("batches")

@@ -1,0 +1,132 @@
+"""Whether a reply is of the model that was asked for: some servers answer to any name.
+
+A completion carries the name of its ``model``. Two names are the same model where they are
+
+- equal but for case;
+- equal but for an organisation or a folder before it, on one side only: ``meta-llama/X`` and ``X``;
+- equal but for a version on one side only: ``gpt-4o`` and ``gpt-4o-2024-08-06``, ``-20240806``,
+  ``@20240806``, ``-0806``, ``-08-06``, ``-001``. ``-latest`` is any version.
+
+Two different versions are two models. A reply without a name is no evidence, and counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.settings import redact_url
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.endpoint.request import Reply
+
+_PLAIN: Final = re.compile(r"[^\s|,]+")
+"""A name that may stand in a signature."""
+_MONTH_AND_DAY: Final = r"(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
+_VERSION: Final = re.compile(rf"[-@](?:(?:20\d\d-?)?{_MONTH_AND_DAY}|0\d\d)$", re.ASCII)
+_LATEST: Final = re.compile(r"[-@:]latest$")
+_SHOWN: Final = 300
+"""Characters of a name in a message."""
+
+
+def check_name(
+    reply: Reply,
+    asked: str,
+    *,
+    alias: str | None,
+    urls: Sequence[str],
+    role: Role = "judge",
+    batches: Path | None = None,
+) -> Reply:
+    """A reply of the model that was asked for; its name is kept where it says more than was asked.
+
+    Args:
+        reply: As it was read.
+        asked: Name of the model that was asked for.
+        alias: Name under which the endpoint answers as that model, ``None`` for its own.
+        urls: Base URLs of the endpoint, for the message.
+        role: What the model is asked to be, for the message.
+        batches: Where batches are written down that were submitted, ``None`` without.
+
+    Raises:
+        JudgeStoppedError: If it is another model's.
+    """
+    served = reply.model
+    if served is None:
+        return reply
+    if is_same_name(served, alias or asked):
+        return replace(reply, model=None)
+    if is_same_model(served, alias or asked) or (alias and is_same_model(served, asked)):
+        return reply
+    words = _wrong_model(served, asked, alias, urls, role=role)
+    raise JudgeStoppedError(words + (_collected(batches) if batches else ""))
+
+
+@lru_cache(maxsize=1024)
+def is_same_name(one: str, other: str) -> bool:
+    """Whether two names are equal but for case, and for what stands before it on one side.
+
+    >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct")
+    True
+    >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "other/Llama-3.1-8B-Instruct")
+    False
+    """
+    one, other = one.casefold(), other.casefold()
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return bool(_PLAIN.fullmatch(long)) and bool(short) and long.endswith(f"/{short}")
+
+
+@lru_cache(maxsize=1024)
+def is_same_model(one: str, other: str) -> bool:
+    """Whether two names are the same model, as this module has it.
+
+    >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
+    (True, False)
+    >>> is_same_model("gpt-4o-2024-05-13", "gpt-4o-2024-08-06")
+    False
+    """
+    if is_same_name(one, other):
+        return True
+    if not (_PLAIN.fullmatch(one) and _PLAIN.fullmatch(other)):
+        return False
+    (name, version), (other_name, other_version) = _split(one), _split(other)
+    versions = {version, other_version} - {""}
+    return len(versions) < 2 and is_same_name(name, other_name)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A name without its version, and the version's digits, of which there may be none."""
+    name = _LATEST.sub("", name.casefold())
+    found = _VERSION.search(name)
+    if found is None:
+        return name, ""
+    return name[: found.start()], "".join(filter(str.isdecimal, found[0]))
+
+
+def _wrong_model(
+    served: str, asked: str, alias: str | None, urls: Sequence[str], *, role: Role
+) -> str:
+    """Both names, and what to do."""
+    words, given = WORDS[role], repr(served[:_SHOWN])
+    expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
+    return (
+        f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given} where "
+        f"{expected} was asked for: {words.work} stopped, and that reply is not kept. If {given} "
+        f"is the {words.who} that you want, set {words.model} to that name; if it is only another "
+        f"name of {asked!r}, set {words.alias} to it; otherwise start {asked!r} there"
+    )
+
+
+def _collected(batches: Path) -> str:
+    return (
+        f". The next run collects the same batch, and one with an alias keeps its replies; delete "
+        f"{batches} to submit, and pay for, its requests again"
+    )

@@ -1,0 +1,135 @@
+"""What judge tokens cost: one dated file, over which a user may lay one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from math import isfinite
+from pathlib import Path
+from typing import Final, Literal
+
+import yaml
+
+from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
+from lmms_eval_captions.judges.errors import SettingsError
+
+JudgeMode = Literal["now", "batch"]
+"""Whether requests are answered at once, or within a day by the provider's Batch API."""
+
+_FIELDS: Final = {"input", "output", "image_tokens"}
+_SHAPE: Final = (
+    "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
+    "tokens, output: the same}}}, any of the three alone"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of one model."""
+
+    input: float
+    """US dollars for a million tokens, >= 0."""
+    output: float
+    image_tokens: int
+    """Most input tokens that one picture counts as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of all models that are known."""
+
+    as_of: str
+    """Date of the packaged prices; of the user's, where their file has one."""
+    batch_factor: float
+    """What the Batch API costs, as a share of the usual price."""
+    models: Mapping[str, Price]
+
+    def cost_usd(
+        self, model: str, *, input_tokens: float, output_tokens: float, mode: JudgeMode = "now"
+    ) -> float | None:
+        """US dollars for the given tokens, ``None`` where the model's price is not known.
+
+        >>> load_prices().cost_usd("gpt-4o-2024-08-06", input_tokens=10**6, output_tokens=10**5)
+        3.5
+        >>> load_prices().cost_usd("my-own-model", input_tokens=1, output_tokens=1) is None
+        True
+        """
+        price = self.models.get(model)
+        if price is None:
+            return None
+        factor = self.batch_factor if mode == "batch" else 1.0
+        return factor * (input_tokens * price.input + output_tokens * price.output) / 1e6
+
+
+@cache
+def load_prices(override: Path | None = None) -> Prices:
+    """The packaged prices, with those of a user's file laid over them; read once a process.
+
+    Args:
+        override: YAML or JSON of the packaged file's shape; its models are added, or replace ours.
+
+    Raises:
+        SettingsError: If the file cannot be read or is of another shape.
+
+    Source: ``judges/endpoint/prices.yaml``, with its date.
+    """
+    path = resources.files("lmms_eval_captions.judges.endpoint").joinpath("prices.yaml")
+    ours: dict[str, object] = yaml.safe_load(path.read_text("utf-8"))
+    theirs = {} if override is None else _read(override)
+    where = f"LMMS_CAPTIONS_PRICES: {override}"
+    default_tokens = _number(ours["image_tokens"], "image_tokens")
+    # A price laid over ours replaces what it names; how a model counts pictures stays.
+    entries = {**_mapping(ours["models"], "models")}
+    for model, entry in _mapping(theirs.get("models", {}), f"{where}: models").items():
+        known = entries.get(model)
+        given = _mapping(entry, f"{where}: {model}")
+        entries[model] = {**known, **given} if isinstance(known, dict) else given
+    return Prices(
+        as_of=str(theirs.get("as_of", ours["as_of"])),
+        batch_factor=_number(
+            theirs.get("batch_factor", ours["batch_factor"]), f"{where}: batch_factor"
+        ),
+        models={
+            model: _price(entry, f"{where}: {model}", default_tokens)
+            for model, entry in entries.items()
+        },
+    )
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    try:
+        loaded = read_yaml_file(path)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path} cannot be read: {error}") from error
+    values = _mapping(loaded, f"LMMS_CAPTIONS_PRICES: {path}")
+    unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
+    if unknown:
+        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path}: {_SHAPE}, got {unknown!r:.120}")
+    return values
+
+
+def _price(entry: object, where: str, image_tokens: float) -> Price:
+    fields = _mapping(entry, where)
+    if not {"input", "output"} <= set(fields) <= _FIELDS:
+        raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
+    return Price(
+        input=_number(fields["input"], where),
+        output=_number(fields["output"], where),
+        image_tokens=int(_number(fields.get("image_tokens", image_tokens), where)),
+    )
+
+
+def _mapping(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{where}: {_SHAPE}, got {value!r:.80}")
+    return {str(key): item for key, item in value.items()}
+
+
+def _number(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise SettingsError(f"{where}: expected a number of at least 0, got {value!r:.80}")
+    if not isfinite(value):
+        raise SettingsError(f"{where}: expected a finite number, got {value!r}")
+    return float(value)

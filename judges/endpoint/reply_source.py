@@ -1,0 +1,171 @@
+"""Where the reply to a request comes from: the store, the same request under way, or the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.sender import Sender
+from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
+from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+from lmms_eval_captions.judges.settings import LEXICAL
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.endpoint.config import EngineConfig
+
+_ANEW_S: Final = 1.0
+"""Within so long another process whose folder was removed has written its replies anew."""
+_LOOK_S: Final = 0.25
+
+
+class ReplySource:
+    """Has each request answered once; to be used inside the event loop alone.
+
+    Args:
+        shelf: The stored replies.
+        claims: The requests that processes which share the store have under way.
+        sender: Sends what nobody has asked yet.
+        places: Where a chain leaves its place while it waits for somebody else's reply.
+        meter: Counts replies that cost nothing, and requests that are under way.
+        trouble: Is told where nothing more is asked.
+        config: How to talk to the endpoint.
+        ended_by: The error that those who wait for a request get where an exception that is no
+            ``Exception`` ended it.
+    """
+
+    def __init__(
+        self,
+        *,
+        shelf: StoredReplies,
+        claims: Claims,
+        sender: Sender,
+        places: Slots,
+        meter: Meter,
+        trouble: Trouble,
+        config: EngineConfig,
+        ended_by: Callable[[BaseException], JudgeStoppedError],
+    ) -> None:
+        self._shelf = shelf
+        self._claims = claims
+        self._sender = sender
+        self._places = places
+        self._meter = meter
+        self._trouble = trouble
+        self._alias = config.alias
+        # Another process may take so many time-outs, and so long beside.
+        self._n_times, self._patience_s = config.n_attempts, config.outage_patience_s
+        self._ended_by = ended_by
+        self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
+        self._unread_s = inf
+        """When a stored reply could first not be read."""
+
+    async def get(self, request: Request, attempt: int) -> tuple[Reply, bool]:
+        """The reply, and whether it cost nothing.
+
+        Args:
+            request: What is asked.
+            attempt: 0, and one more for each fresh sample after an unreadable reply.
+
+        Raises:
+            JudgeError: If there is none, or it could not be saved.
+        """
+        if request.model == LEXICAL:
+            return Reply(request.stand_in(), "stop"), False
+        body = request.body(attempt)
+        key = request.key(body, self._alias)
+        stored = await self._stored(request.model, key)
+        if stored is not None:
+            self._meter.n_cached += 1
+            return stored, True
+        twin = self._under_way.get(key)
+        if twin is not None and not twin.done():
+            reply = await self._places.without_place(asyncio.shield(twin))
+            self._meter.n_cached += 1
+            return reply, True
+        return await self._send_once(request, body, key)
+
+    def has(self, request: Request, attempt: int) -> bool:
+        """Whether the reply to a fresh sample is in the store."""
+        return self._shelf.has(request.model, request.key(request.body(attempt), self._alias))
+
+    async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
+        """Send and save; identical requests meanwhile wait for this one, in other processes too."""
+        twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        is_saved = False
+        try:
+            self._under_way[key] = twin
+            stored = await self._claim(request, key)
+            if stored is None:
+                reply = await self._send(request, body)
+                await self._shelf.save(request.model, key, reply)
+                is_saved = True
+            else:
+                reply = stored
+                self._meter.n_cached += 1
+            twin.set_result(reply)
+        except JudgeError as error:
+            if isinstance(error, UnsavedReplyError):
+                self._sender.stop(request.model, JudgeStoppedError(str(error.__cause__)))
+            _fail(twin, error)
+            raise
+        except BaseException as error:
+            # A defect of ours, or the end: who waits for this one must not wait for ever.
+            _fail(twin, error if isinstance(error, Exception) else self._ended_by(error))
+            raise
+        finally:
+            twin.cancel()  # does nothing where it is settled
+            self._under_way.pop(key, None)
+            self._claims.release(key, in_a_while=is_saved)
+        return reply, stored is not None
+
+    async def _send(self, request: Request, body: bytes) -> Reply:
+        self._meter.n_asking += 1
+        try:
+            return await self._sender.send(request, body)
+        except JudgeStoppedError as error:
+            self._trouble.stopped(request.model, error)
+            raise
+        finally:
+            self._meter.n_asking -= 1
+
+    async def _claim(self, request: Request, key: bytes) -> Reply | None:
+        """Claim a request; its reply instead, where another process has stored it meanwhile."""
+        model, max_age_s = request.model, FRESH_S
+        if not self._claims.take(key):
+            waiting = self._claims.wait(
+                key,
+                partial(self._shelf.has, model, key),
+                patience_s=self._n_times * request.timeout_s + self._patience_s,
+            )
+            await self._places.without_place(waiting)
+            max_age_s = 0.0
+        return await self._stored(model, key, max_age_s=max_age_s)
+
+    async def _stored(
+        self, model: str, key: bytes, *, max_age_s: float | None = None
+    ) -> Reply | None:
+        """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
+        while True:
+            try:
+                return self._shelf.get(model, key, max_age_s=max_age_s)
+            except JudgeStoppedError:
+                now_s = time.monotonic()
+                self._unread_s = min(self._unread_s, now_s)
+                if now_s - self._unread_s > _ANEW_S:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+
+
+def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:
+    """Hand an error to those that wait for the same request."""
+    twin.set_exception(error)
+    twin.exception()  # seen: nobody may be waiting

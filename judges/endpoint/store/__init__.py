@@ -1,0 +1,1 @@
+"""Replies on disk."""

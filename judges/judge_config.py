@@ -1,0 +1,90 @@
+"""A benchmark's judge: the paper's defaults from YAML, with what the environment replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.settings import LEXICAL, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """How one benchmark asks its judge; the keys of ``metadata.judge`` in its YAML."""
+
+    model: str
+    protocol: int = 1
+    """Version of the prompts and of how replies are read; a new one invalidates stored replies."""
+    temperature: float = 0.0
+    max_tokens: int = 256
+    runs: int = 1
+    """Independent judge runs, seeds 0..runs-1."""
+    timeout_s: float = 120.0
+    asks: int | None = None
+    """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
+    (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
+    """What the judge is asked with."""
+    extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
+    """What else moves this judge's scores, for the signature."""
+
+    def __post_init__(self) -> None:
+        if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
+            raise SettingsError(
+                "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
+                f"got {self}"
+            )
+        if self.asks not in (None, 1, 3):
+            raise SettingsError(f"metadata.judge: expected asks of 1 or 3, got {self.asks!r}")
+        if not 0.0 <= self.temperature < inf:
+            raise SettingsError(
+                f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
+            )
+
+    @classmethod
+    def build(cls, defaults: Mapping[str, object], settings: Settings) -> JudgeConfig:
+        """Merge a YAML's ``metadata.judge`` with the environment, which wins.
+
+        Raises:
+            SettingsError: If a key is unknown or a value cannot be used.
+        """
+        known = [one.name for one in fields(cls) if one.metadata.get("is_key", True)]
+        unknown = sorted(set(defaults) - set(known))
+        if unknown:
+            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
+        own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
+        prompts = Prompts(settings.prompts)
+        prompts.check()
+        extras: dict[str, str] = {}
+        asks, temperature = own.asks, own.temperature
+        if own.asks is not None:
+            asks = settings.vcapsbench_asks or own.asks
+            extras["asks"] = str(asks)
+        if settings.temperature is not None and settings.temperature != own.temperature:
+            temperature = settings.temperature
+            extras["temperature"] = f"{temperature:g}"
+        model = settings.judge or own.model
+        if settings.alias is not None and model != LEXICAL:
+            extras["alias"] = settings.alias
+        return replace(
+            own,
+            model=model,
+            runs=settings.runs or own.runs,
+            timeout_s=settings.timeout_s or own.timeout_s,
+            temperature=temperature,
+            asks=asks,
+            prompts=prompts,
+            extras=extras,
+        )
+
+    @property
+    def label(self) -> str:
+        """The judge as shown beside a score.
+
+        >>> JudgeConfig(model="lexical").label
+        'lexical (smoke test, not a score)'
+        """
+        return "lexical (smoke test, not a score)" if self.model == LEXICAL else self.model

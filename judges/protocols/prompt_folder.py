@@ -1,0 +1,173 @@
+"""The prompts of a run: the packaged ones, some of them replaced by files of the user's.
+
+``LMMS_CAPTIONS_PROMPTS`` names a folder of files that are called as ours are and hold what ours
+hold: the same keys, the same slots. Each is read once a process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols.prompt import (
+    Content,
+    Prompt,
+    load_prompt,
+    prompt_of,
+    read_yaml,
+    slots_of,
+)
+from lmms_eval_captions.judges.surrogates import whole_json
+
+_VARIABLE: Final = "LMMS_CAPTIONS_PROMPTS"
+_ROLES: Final = ("system", "user", "assistant")
+_ENDING: Final = ".yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Every prompt by name, such as ``vdc_answer``.
+
+    A method raises :class:`SettingsError` where the folder, or a file in it, cannot be used.
+    """
+
+    folder: Path | None = None
+    """Files that replace packaged ones, or ``None``."""
+
+    def check(self) -> None:
+        """Do nothing where all is well: an error is better told before anything is asked."""
+        _replacing(self.folder)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Names of the prompts that the folder has."""
+        return tuple(_replacing(self.folder))
+
+    def load(self, name: str) -> Prompt:
+        """A prompt of messages."""
+        return _load(self.folder, name)
+
+    def read(self, name: str) -> Content:
+        """A prompt's file as it is."""
+        return _replacing(self.folder).get(name) or read_yaml(name)
+
+    def text(self, name: str, key: str) -> str:
+        """One of the texts of a file of caption prompts."""
+        return str(self.read(name)[key])
+
+    def extras(self, names: Iterable[str]) -> dict[str, str]:
+        """The signature's field of prompts, empty where all of them say what ours do.
+
+        Args:
+            names: What a score depends on: prompts, or texts in a file of them, written
+                ``vdc_caption.camera``.
+        """
+        changed: dict[str, object] = {}
+        for name in names:
+            file, _, key = name.partition(".")
+            key = key or "messages"
+            content = self.read(file)[key]
+            if content != read_yaml(file)[key]:
+                changed[name] = content
+        if not changed:
+            return {}
+        text = json.dumps(changed, sort_keys=True)
+        return {"prompts": hashlib.blake2b(text.encode("ascii"), digest_size=4).hexdigest()}
+
+
+@cache
+def _load(folder: Path | None, name: str) -> Prompt:
+    content = _replacing(folder).get(name)
+    return load_prompt(name) if content is None else prompt_of(content)
+
+
+@cache
+def _replacing(folder: Path | None) -> Mapping[str, Content]:
+    """The files of a folder by the names of ours, each checked."""
+    if folder is None:
+        return {}
+    try:
+        # Hidden files are what file managers and editors leave.
+        paths = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    except OSError as error:
+        raise SettingsError(
+            f"{_VARIABLE}: expected a folder of prompts, got {str(folder)!r}: {error.strerror}"
+        ) from error
+    known = _packaged_names()
+    for path in paths:
+        if path.stem not in known or path.suffix != _ENDING:
+            raise SettingsError(
+                f"{_VARIABLE}: {str(path)!r} is none of our prompts; expected files called "
+                f"{', '.join(f'{name}{_ENDING}' for name in known)}"
+            )
+    if not paths:
+        raise SettingsError(
+            f"{_VARIABLE}: expected at least one file such as {known[0]}{_ENDING} in "
+            f"{str(folder)!r}, it is empty"
+        )
+    return {path.stem: _read(path) for path in paths}
+
+
+def _packaged_names() -> list[str]:
+    folder = resources.files("lmms_eval_captions.judges.protocols").joinpath("prompts")
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+
+
+def _read(path: Path) -> Content:
+    """A file of the user's, of the shape of ours of that name."""
+    try:
+        loaded = read_yaml_file(path)
+    except (OSError, ValueError) as error:
+        raise _refusal(path, "a YAML file in UTF-8", str(error)) from error
+    ours = read_yaml(path.stem)
+    if not isinstance(loaded, dict) or set(loaded) != set(ours):
+        came = f"the keys {list(loaded)!r:.120}" if isinstance(loaded, dict) else f"{loaded!r:.80}"
+        raise _refusal(path, f"the keys {', '.join(ours)}", came)
+    if "messages" in ours:
+        _check_messages(path, loaded["messages"], prompt_of(ours).slots)
+        return _whole(loaded)
+    for key, text in loaded.items():
+        if not isinstance(text, str) or not text.strip():
+            raise _refusal(path, f"a text under {key!r}", f"{text!r:.80}")
+        if slots_of(text):
+            raise _refusal(path, f"no slots under {key!r}", f"{sorted(slots_of(text))}")
+    return _whole(loaded)
+
+
+def _whole(content: Content) -> Content:
+    """A prompt's file without half characters, which YAML can spell as JSON does."""
+    made: Content = json.loads(whole_json(json.dumps(content, default=str)))
+    return made
+
+
+def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
+    if not isinstance(messages, list) or not messages:
+        raise _refusal(path, "a list of messages", f"{messages!r:.80}")
+    found: set[str] = set()
+    for message in messages:
+        if not isinstance(message, dict) or set(message) != {"role", "content"}:
+            raise _refusal(path, "messages with a role and a content", f"{message!r:.80}")
+        if message["role"] not in _ROLES or not isinstance(message["content"], str):
+            expected = f"a role among {', '.join(_ROLES)} and a text as content"
+            raise _refusal(path, expected, f"{message!r:.80}")
+        found |= slots_of(message["content"])
+    if messages[-1]["role"] != "user":
+        raise _refusal(path, "a last message of the role user", f"{messages[-1]['role']!r}")
+    if found != slots:
+        missing, unknown = sorted(slots - found), sorted(found - slots)
+        parts = [f"{missing} missing"] * bool(missing) + [f"{unknown} unknown"] * bool(unknown)
+        listed = ", ".join(f"{{{{{slot}}}}}" for slot in sorted(slots))
+        raise _refusal(path, f"the slots {listed}", " and ".join(parts))
+
+
+def _refusal(path: Path, expected: str, came: str) -> SettingsError:
+    return SettingsError(f"{_VARIABLE}: {path}: expected {expected}, got {came:.300}")

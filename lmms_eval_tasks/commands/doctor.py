@@ -1,0 +1,207 @@
+"""Says what a run would use: software, judge, data."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.http.client import ChatClient
+from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
+from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.settings import LEXICAL, Settings, is_loopback, redact_url
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
+from lmms_eval_captions.lmms_eval_tasks.data.sources import (
+    CAPQUIZ,
+    MSVD_EVAL,
+    VCAPSBENCH,
+    VDC,
+    VIDCAPBENCH,
+    Source,
+)
+from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+
+_PACKAGES = (
+    "lmms-eval",
+    "lmms-eval-captions",
+    "torch",
+    "transformers",
+    "datasets",
+    "aiohttp",
+    "av",
+)
+
+_FILES = (
+    (VDC, "VDCScore_qa/camera.jsonl"),
+    (VIDCAPBENCH, "VidCapBench-AE_QA.jsonl"),
+    (VCAPSBENCH, "VCapsBench_100KQA.jsonl"),
+    (CAPQUIZ, "capquiz.jsonl"),
+    (MSVD_EVAL, "MSVD-Eval.json"),
+)
+"""A file of each benchmark that tells whether it is there."""
+_TOKENS: Final = 32
+"""Of the answer to the question that the judge is asked."""
+_NAMES: Final = 20
+"""Models of an endpoint that are shown."""
+_NAME: Final = 200
+"""Characters of a model's name that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    topic: str
+    ok: bool
+    text: str
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Look at everything a run depends on; asks the judge one question where there is one."""
+    return [
+        *_software(),
+        *_cache(settings),
+        *asyncio.run(_judge(settings)),
+        *_prompts(settings),
+        *_data(settings),
+    ]
+
+
+def _software() -> list[Finding]:
+    findings = []
+    for name in _PACKAGES:
+        try:
+            text = f"{name} {importlib.metadata.version(name)}"
+            findings.append(Finding("software", ok=True, text=text))
+        except importlib.metadata.PackageNotFoundError:
+            findings.append(Finding("software", ok=False, text=f"{name} is not installed"))
+    decord = importlib.util.find_spec("decord") is not None
+    text = "decord is installed" if decord else "decord is not installed, PyAV reads the clips"
+    java = shutil.which("java")
+    return [
+        *findings,
+        Finding("software", ok=True, text=text),
+        Finding(
+            "software", ok=True, text=f"java: {java or 'not found'} (for METEOR and PTB tokens)"
+        ),
+    ]
+
+
+def _cache(settings: Settings) -> list[Finding]:
+    try:
+        settings.cache.mkdir(parents=True, exist_ok=True)
+        free_gib = shutil.disk_usage(settings.cache).free / 2**30
+    except OSError as error:
+        return [Finding("cache", ok=False, text=f"{settings.cache} cannot be used: {error}")]
+    text = f"{settings.cache}, {free_gib:.1f} GiB free"
+    return [Finding("cache", ok=free_gib > 0.5, text=text)]
+
+
+async def _judge(settings: Settings) -> list[Finding]:
+    default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
+    model = settings.judge or default
+    if model == LEXICAL:
+        return [
+            Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
+        ]
+    named = settings.judge or f"{default} (VDC's own)"
+    where = ", ".join(map(redact_url, settings.urls))
+    key = "set" if settings.api_key else "not set"
+    names = [model, *([settings.alias] if settings.alias else [])]
+    models: list[Finding] = []
+    try:
+        settings.require_judge_access()
+        models = [await _models(url, settings, names) for url in settings.urls]
+        settings.require_named_judge(default)
+        words = await _say_hello(settings, model)
+    except CaptionsError as error:
+        text = f"{named} at {where}, key {key}: {error}"
+        return [Finding("judge", ok=False, text=text), *models]
+    text = f"{named} at {where}, key {key}, answers{words}"
+    return [Finding("judge", ok=True, text=text), *models]
+
+
+async def _say_hello(settings: Settings, model: str) -> str:
+    """What the judge says, and under which name where that says more than the one asked for.
+
+    Raises:
+        JudgeError: If it does not answer, or as another model.
+    """
+    client = ChatClient(settings.urls, settings.api_key)
+    messages = [{"role": "user", "content": "Reply with the word ready."}]
+    # No max_tokens: some models refuse it, and reasoning counts towards it. A server of one's own
+    # takes it, and a small model may write on until its context is full.
+    is_here = all(map(is_loopback, settings.urls))
+    bound = {"max_tokens": _TOKENS} if is_here else {}
+    body = json.dumps({"model": model, "messages": messages, **bound}).encode()
+    try:
+        reply = await client.complete(body, timeout_s=30.0)
+    finally:
+        await client.close()
+    reply = check_name(reply, model, alias=settings.alias, urls=settings.urls)
+    return f"{f' as {reply.model}' if reply.model else ''}: {reply.text[:40]!r}"
+
+
+async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Finding:
+    """What an endpoint says that it serves, and whether the judge is among it."""
+    where = redact_url(url)
+    try:
+        names = await listed_models(url, settings.api_key)
+    except CaptionsError as error:
+        return Finding("models", ok=True, text=f"{where} does not list its models: {error}")
+    shown = ", ".join(repr(name[:_NAME]) for name in names[:_NAMES]) or "no model"
+    text = f"{where} lists {shown}{f' and {len(names) - _NAMES} more' * (len(names) > _NAMES)}"
+    if settings.judge is None and is_loopback(url):
+        return Finding("models", ok=True, text=text)
+    found = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
+    if found:
+        return Finding("models", ok=True, text=f"{text}; {' and '.join(found)} is among them")
+    text = f"{text}; {' or '.join(judges)} is not among them"
+    # A provider may take names that it does not list; some servers of one's own take any name.
+    if not names or not is_loopback(url):
+        return Finding("models", ok=True, text=text)
+    advice = (
+        "set LMMS_CAPTIONS_JUDGE to the one that judges, or LMMS_CAPTIONS_JUDGE_ALIAS where it is "
+        "the same model under another name"
+    )
+    return Finding("models", ok=False, text=f"{text}: {advice}")
+
+
+def _prompts(settings: Settings) -> list[Finding]:
+    if settings.prompts is None:
+        return []
+    prompts = Prompts(settings.prompts)
+    try:
+        prompts.check()
+    except SettingsError as error:
+        return [Finding("prompts", ok=False, text=str(error))]
+    names = ", ".join(prompts.replaced)
+    return [Finding("prompts", ok=True, text=f"{settings.prompts} replaces {names}")]
+
+
+def _data(settings: Settings) -> list[Finding]:
+    if settings.data is None:
+        text = (
+            "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
+        )
+        return [Finding("data", ok=True, text=text)]
+    findings = [_benchmark(settings, source, name) for source, name in _FILES]
+    # Nobody needs all five; not one of them is a problem.
+    found = any(finding.ok for finding in findings)
+    return [replace(finding, ok=finding.ok or found) for finding in findings]
+
+
+def _benchmark(settings: Settings, source: Source, name: str) -> Finding:
+    try:
+        path = find_file(settings, source, name)
+    except CaptionsError as error:
+        return Finding("data", ok=False, text=f"not found: {error}")
+    return Finding("data", ok=True, text=f"{source.benchmark}: {path.parent}")

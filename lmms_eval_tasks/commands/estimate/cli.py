@@ -1,0 +1,65 @@
+"""The subcommand ``estimate`` of ``lmms-eval-captions``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the parser of ``lmms-eval-captions``."""
+    command = commands.add_parser(
+        "estimate",
+        help="what judging would take, before anything is sent: calls, tokens and cost",
+        description="Counts the requests that a run would send, from the benchmarks' own questions "
+        "(LMMS_CAPTIONS_DATA or the hub) and prompts. Asks no judge.",
+    )
+    command.add_argument(
+        "--tasks", required=True, metavar="NAMES", help="tasks and groups, separated by commas"
+    )
+    command.add_argument(
+        "--captions",
+        type=Path,
+        metavar="FILE",
+        help="your captions, a file or folder as --model caption_file takes it; without, captions "
+        "of a typical length",
+    )
+    command.add_argument(
+        "--runs", type=_positive, metavar="N", help="judge runs (LMMS_CAPTIONS_JUDGE_RUNS)"
+    )
+    command.add_argument("--judge", metavar="MODEL", help="judge model (LMMS_CAPTIONS_JUDGE)")
+    command.set_defaults(run=_estimate)
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.judges.endpoint.prices import load_prices
+    from lmms_eval_captions.judges.settings import read_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import tasks_of
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
+
+    settings = read_settings()
+    settings = replace(
+        settings,
+        judge=arguments.judge or settings.judge,
+        runs=arguments.runs or settings.runs,
+    )
+    captions = arguments.captions.expanduser() if arguments.captions else None
+    made = estimate(settings, tasks_of(arguments.tasks), captions=captions)
+    lines = table_of(made, load_prices(settings.prices))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.write("".join(f"problem: {problem}\n" for problem in made.problems))
+    return 1 if made.problems else 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value

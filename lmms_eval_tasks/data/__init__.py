@@ -1,0 +1,1 @@
+"""Finding and reading benchmark files, here or on the hub."""

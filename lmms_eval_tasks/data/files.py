@@ -1,0 +1,202 @@
+"""Benchmark files and videos, wherever the settings say they are: local, sample or hub."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.judges.bounded_files import numbered_lines, parse_json
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import SAMPLE
+from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.settings import Settings
+    from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+
+_VIDEO_EXTENSIONS = (
+    ".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".gif", ".ts",
+    ".3gp", ".ogv",
+)  # fmt: skip
+_RARE_EXTENSIONS = (
+    ".3g2", ".ogg", ".ogm", ".asf", ".m2ts", ".mts", ".m2t", ".vob", ".mpv", ".m1v",
+    ".m2v", ".f4v", ".qt", ".mxf", ".nut", ".y4m", ".dv", ".divx", ".ivf", ".h264", ".264", ".hevc",
+    ".265", ".obu", ".rm", ".rmvb", ".bin",
+)  # fmt: skip
+_ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
+
+
+def find_file(settings: Settings, source: Source, name: str, hub: Hub | None = None) -> Path:
+    """A file of a benchmark: below the local root or the sample's, or downloaded from the hub.
+
+    Args:
+        settings: Says where to look.
+        source: The benchmark.
+        name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``; locally the
+            same with ``.gz`` will do.
+        hub: Another hub than the public one.
+
+    Raises:
+        DataError: If the file is not there or cannot be downloaded; the text says where it was
+            looked for and what provides it.
+    """
+    root = local_root(settings)
+    if root is None:
+        source.require_repo()
+        return fetch_file(source, name, hub or Hub())
+    path = root / source.benchmark / name
+    for candidate in (path, path.with_name(f"{path.name}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise DataError(
+        f"{source.benchmark}: no file {path} (or {path.name}.gz); LMMS_CAPTIONS_DATA is "
+        f"{settings.data}. {source.advice()}"
+    )
+
+
+def find_video(settings: Settings, source: Source, video_id: str, hub: Hub | None = None) -> Path:
+    """The file of a video, by any ending a video may have. Folders are read once a process.
+
+    The first call without local data downloads and unpacks all of the benchmark's archives.
+
+    Args:
+        settings: Says where to look.
+        source: The benchmark.
+        video_id: The benchmark's name of the video, with or without folders or an ending.
+        hub: Another hub than the public one.
+
+    Raises:
+        DataError: If the video is not there or cannot be downloaded; the text says where it was
+            looked for and what provides it.
+    """
+    root = local_root(settings)
+    if root is None:
+        source.require_repo()
+        folder = fetch_videos(source, settings.cache, hub or Hub())
+    else:
+        folder = root / source.video_folder
+    videos = index_videos(folder)
+    for name in _spellings(video_id):
+        if name in videos:
+            return videos[name]
+    raise DataError(
+        f"{source.benchmark}: no video {video_id!r} in {folder} ({_content(folder)}), whatever its "
+        f"ending. {source.advice()}"
+    )
+
+
+def local_root(settings: Settings) -> Path | None:
+    """The root of local data, the sample's where that is asked for, or ``None`` for the hub.
+
+    Raises:
+        DataError: If the root is not a folder.
+    """
+    if settings.data is None:
+        return None
+    if settings.data == SAMPLE:
+        from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+
+        return sample_root(settings.cache)
+    root = Path(settings.data).expanduser()
+    if not root.is_dir():
+        raise DataError(
+            f"LMMS_CAPTIONS_DATA: no folder {settings.data!r}; expected the root of local "
+            f"benchmark data, {SAMPLE!r}, or nothing to download from the Hugging Face hub"
+        )
+    return root
+
+
+def read_jsonl(path: Path) -> list[dict[str, object]]:
+    """The objects of a JSON-lines file in UTF-8, in order; empty lines are left out.
+
+    Args:
+        path: The file, plain or gzipped.
+
+    Raises:
+        DataError: If the file is missing, cut off, beyond the bounds of ``judges.bounded_files``,
+            or has a line that is not an object; the text names the line.
+    """
+    return [row for _, row in read_numbered_jsonl(path)]
+
+
+def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
+    """As :func:`read_jsonl`, each object with its line's number, which starts at 1."""
+    rows: list[tuple[int, dict[str, object]]] = []
+    try:
+        for number, raw in numbered_lines(path):
+            rows.append((number, _parse_line(raw, path, number)))
+    except (OSError, ValueError) as error:
+        last = rows[-1][0] if rows else 0
+        raise DataError(
+            f"{path} cannot be read beyond line {last} ({error}); download it again"
+        ) from error
+    return rows
+
+
+@cache
+def index_videos(folder: Path) -> dict[str, Path]:
+    """Every spelling of the name of every video in a folder and those below it, and its file.
+
+    A spelling is the path below the folder, the file's name, or the name without a video ending;
+    where two files share one, the first in alphabetical order has it, before any whose ending may
+    stand for something else beside a clip: its sound, say, or what a model made of it.
+    """
+    files = sorted(_files(folder), key=lambda file: file.suffix.lower() in _RARE_EXTENSIONS)
+    index: dict[str, Path] = {}
+    for names in (
+        ((file.relative_to(folder).as_posix(), file) for file in files),
+        ((file.name, file) for file in files),
+        ((_stem(file.name), file) for file in files),
+    ):
+        for name, file in names:
+            index.setdefault(name, file)
+    return index
+
+
+def _files(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    seen: set[str] = set()
+    # Links are followed, as shards are often linked in from another disk; ``seen`` ends loops.
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
+        folders[:] = [] if real in seen else sorted(f for f in folders if not f.startswith("."))
+        if real not in seen:
+            found += [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
+        seen.add(real)
+    return found
+
+
+def _spellings(video_id: str) -> tuple[str, ...]:
+    name = PurePosixPath(video_id).name
+    return (video_id, name, _stem(name))
+
+
+def _stem(name: str) -> str:
+    head, dot, ending = name.rpartition(".")
+    return (
+        head if head and f"{dot}{ending}".lower() in _VIDEO_EXTENSIONS + _RARE_EXTENSIONS else name
+    )
+
+
+def _content(folder: Path) -> str:
+    if not folder.is_dir():
+        return "there is no such folder"
+    files = set(index_videos(folder).values())
+    packed = sorted(path.name for path in files if path.name.lower().endswith(_ARCHIVE_EXTENSIONS))
+    text = f"{len(files) - len(packed):,} files"
+    return f"{text}; archives not yet unpacked: {', '.join(packed[:5])}" if packed else text
+
+
+def _parse_line(raw: bytes, path: Path, number: int) -> dict[str, object]:
+    try:
+        value = parse_json(raw)
+    except ValueError as error:
+        raise DataError(
+            f"{path}, line {number}: expected one JSON object a line ({error}); was it cut "
+            "off? Download it again"
+        ) from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path}, line {number}: expected a JSON object, got {value!r:.80}")
+    return value

@@ -1,0 +1,284 @@
+"""What the hooks of every benchmark share: submit a caption, resolve it at aggregation.
+
+lmms-eval calls ``process_results`` document by document; waiting for the judge there would leave it
+idle. So a hook submits, returns records that are filled in place, and the aggregation waits. Judge
+trouble never raises out of a hook: lmms-eval would end the run without results.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Generic, Literal, TypeVar
+
+import yaml
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.batch.client import (
+    BATCH_ATTEMPTS,
+    BATCH_CONCURRENCY,
+    BATCH_PATIENCE_S,
+)
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
+from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
+
+J = TypeVar("J")
+Record = dict[str, object]
+
+NOTHING_TO_JUDGE = "the caption is empty"
+NO_CAPTION = "no caption: "
+"""How the reason starts where a caption is not there."""
+MOST_ENGINES: Final = 3
+"""Engines of one run: one that an error of ours ended is followed by another, within reason."""
+_ELSEWHERE: Final = (
+    "the caption was handed in by the process that this one was forked from, and is judged there"
+)
+
+
+class PendingRecord(dict[str, object]):
+    """A per-document record that its judgements fill in place.
+
+    Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
+    """
+
+    def __init__(self, resolve: Callable[[], Record]) -> None:
+        super().__init__()
+        self._resolve: Callable[[], Record] | None = resolve
+
+    def wait(self) -> PendingRecord:
+        """Fill the record; returns at once where that was done before."""
+        if self._resolve is not None:
+            self.update(self._resolve())
+            self._resolve = None
+        return self
+
+    def __reduce__(self) -> tuple[type[Record], tuple[Record]]:
+        return dict, (dict(self.wait()),)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[J]):
+    """The judgements of one caption, or why there are none."""
+
+    judgements: Sequence[J]
+    config: JudgeConfig | None
+    """``None`` where the settings could not be used."""
+    reason: str | None
+    """Why nothing was judged, else ``None``."""
+    caption: Literal["there", "empty", "missing"] = "there"
+    """An empty one has no word: its judgements are those of a caption that says nothing. A missing
+    one has no judgements, and the reason is the captioner's."""
+
+
+class JudgeRun:
+    """The process's engine and settings, made at the first judge call and never earlier."""
+
+    def __init__(self) -> None:
+        self._forget()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.
+
+        The engine is kept, which says so where it is asked.
+        """
+        self._lock = threading.Lock()
+        self._engine: Engine | None = getattr(self, "_engine", None)
+        self._n_engines = 0
+        self._settings: Settings | None = None
+        self._captions: CaptionLog | None = None
+
+    def settings(self) -> Settings:
+        """The settings of this run, read once.
+
+        Raises:
+            SettingsError: If a variable cannot be used.
+        """
+        with self._lock:
+            if self._settings is None:
+                self._settings = read_settings()
+            return self._settings
+
+    def captions(self) -> CaptionLog:
+        """Where this process saves its captions."""
+        settings = self.settings()
+        with self._lock:
+            if self._captions is None:
+                self._captions = CaptionLog(settings.cache)
+            return self._captions
+
+    def engine(self) -> Engine:
+        """The engine; the first call says which judge is asked and how."""
+        settings = self.settings()
+        limit_usd = settings.max_cost_usd
+        with self._lock:
+            if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
+                self._engine.close()
+                spent_usd = self._engine.spent_usd
+                logger.warning("judging goes on with another engine after {}", self._engine.defect)
+                self._engine = Engine(replace(_engine_config(settings), spent_usd=spent_usd))
+                self._n_engines += 1
+            if self._engine is None:
+                self._engine = Engine(_engine_config(settings))
+                self._n_engines = 1
+                atexit.register(self.close)
+                logger.info(
+                    "judge {}{} at {}, {}, at most {:.2%} unscored{}, {}, replies in {}",
+                    settings.judge or "of each benchmark",
+                    f", which answers as {settings.alias}," if settings.alias else "",
+                    ", ".join(map(redact_url, settings.urls))
+                    if settings.judge != LEXICAL
+                    else "nowhere (an offline smoke test)",
+                    "in batches"
+                    if settings.mode == "batch"
+                    else f"at most {settings.concurrency} in flight",
+                    settings.max_unscored,
+                    ", unreadable replies asked anew" if settings.ask_again else "",
+                    "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
+                    settings.cache / "replies",
+                )
+            return self._engine
+
+    def close(self) -> None:
+        """End judging and forget the settings, so that the next call starts afresh."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+            self._settings = self._captions = None
+        if engine is not None:
+            engine.close()
+
+
+def _engine_config(settings: Settings) -> EngineConfig:
+    limit_usd = settings.max_cost_usd
+    config = EngineConfig(
+        urls=settings.urls,
+        store=settings.cache / "replies",
+        api_key=settings.api_key,
+        concurrency=settings.concurrency,
+        ask_again=settings.ask_again,
+        progress=settings.rank == 0,
+        mode=settings.mode,
+        # Processes cannot see what the others spend.
+        max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
+        prices=settings.prices,
+        alias=settings.alias,
+    )
+    if settings.mode == "now":
+        return replace(config, sampling=explicit_sampling(settings.urls))
+    return replace(
+        config,
+        concurrency=BATCH_CONCURRENCY,
+        n_attempts=BATCH_ATTEMPTS,
+        patience_s=BATCH_PATIENCE_S,
+    )
+
+
+JUDGE_RUN = JudgeRun()
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Reads ``!function`` tags as their text."""
+
+
+_PlainLoader.add_constructor("!function", lambda _, node: node.value)
+
+
+@functools.cache
+def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
+    """``metadata.judge`` of a packaged YAML, read without importing what its tags name."""
+    text = yaml_path.read_text(encoding="utf-8")
+    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
+    defaults: Mapping[str, object] = config["metadata"]["judge"]
+    return defaults
+
+
+def judge_caption(
+    caption: str,
+    *,
+    task: str,
+    video_id: str,
+    aspect: str | None,
+    defaults: Mapping[str, object],
+    chains: Callable[[JudgeConfig], Sequence[Chain[J]]],
+    silent: Callable[[JudgeConfig], Sequence[J]],
+) -> Callable[[], Judged[J]]:
+    """Save a caption and submit its questions; never waits, never raises.
+
+    A caption without a word is not sent: what it counts as is known. One that is not there
+    (:class:`NoCaption`) is unscored.
+
+    Args:
+        caption: Candidate caption, unchanged.
+        task: Name of the lmms-eval task.
+        video_id: The video.
+        aspect: Aspect of the caption where a benchmark has several, else ``None``.
+        defaults: The benchmark's ``metadata.judge``.
+        chains: Makes one chain for each question and run.
+        silent: Makes the judgements of a caption that says nothing, by the paper's definition; none
+            where the benchmark has no such verdict.
+
+    Returns:
+        A function that waits for the judgements; thread-safe, and the same result at every call.
+    """
+    config: JudgeConfig | None = None
+    try:
+        settings = JUDGE_RUN.settings()
+        JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
+        config = JudgeConfig.build(defaults, settings)
+        if isinstance(caption, NoCaption):
+            missing = f"{NO_CAPTION}{caption.reason}"
+            return lambda: Judged((), config, missing, "missing")
+        if says_nothing(caption):
+            known = silent(config)
+            return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
+        if config.model != LEXICAL:
+            settings.require_named_judge(config.model)
+            settings.require_judge_access()
+        future = JUDGE_RUN.engine().submit(chains(config))
+    except CaptionsError as error:
+        reason = str(error)
+        return lambda: Judged((), config, reason)
+    return _waiter(future, config, settings)
+
+
+def _waiter(
+    future: Future[list[J]], config: JudgeConfig, settings: Settings
+) -> Callable[[], Judged[J]]:
+    pid, settled = os.getpid(), list[Future[list[J]]]()
+    future.add_done_callback(settled.append)
+
+    @functools.cache
+    def wait() -> Judged[J]:
+        if os.getpid() != pid and not settled:
+            # No thread of this process will ever settle it.
+            return Judged((), config, _ELSEWHERE)
+        try:
+            return Judged(future.result(), config, None)
+        except (CaptionsError, CancelledError) as error:
+            return Judged((), config, str(error) or "judging was cancelled")
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            # Not as loguru shows an exception: it prints the variables' values, the key's too.
+            words = "".join(traceback.format_exception(error))
+            logger.error("judging a caption failed: {}", _scrubbed(words, settings))
+            return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
+
+    return wait
+
+
+def _scrubbed(text: str, settings: Settings) -> str:
+    return scrub(text, settings.api_key, *settings.urls)

@@ -1,0 +1,1 @@
+"""AuroraCap: its model, checkpoint and token merging."""

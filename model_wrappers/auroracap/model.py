@@ -1,0 +1,179 @@
+"""AuroraCap: a CLIP tower that merges tokens, a projector, a language model; no lmms-eval here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
+    SizeBias,
+    TokenMerging,
+    tokens_left,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import nn
+
+N_UNREAD_LAYERS: Final = 1
+"""Layers at the end of the tower whose output is not read: the last but one's is."""
+
+SYSTEM: Final = (
+    "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
+    "helpful, detailed, and polite answers to the user's questions."
+)
+"""Vicuna's own system sentence. AuroraCap was tuned without it; lmms-eval's wrapper sends it."""
+
+
+class Tokenizer(Protocol):
+    """What is asked of a tokenizer of transformers."""
+
+    eos_token: str
+    pad_token: str | None
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Ids of a text."""
+
+    def decode(self, token_ids: list[int], *, skip_special_tokens: bool = False) -> str:
+        """The text of ids."""
+
+
+class AuroraCap:
+    """The three networks in a row.
+
+    Args:
+        llm: A causal language model that generates from embeddings.
+        tower: A ``CLIPVisionModel``, taken over: the layers that are not read are cut off.
+        projector: From the tower's width to the language model's.
+        tokenizer: The language model's.
+        size_bias: How merged tokens weigh in the tower: as in the network that the released weights
+            were tuned in, or as in equation 1.
+
+    Source:
+        AuroraCap (arXiv 2410.03051), section 2.1 and appendix G.
+    """
+
+    def __init__(
+        self,
+        llm: nn.Module,
+        tower: nn.Module,
+        *,
+        projector: nn.Module,
+        tokenizer: Tokenizer,
+        size_bias: SizeBias = "released",
+    ) -> None:
+        self.llm = llm.eval()
+        self.tower = tower.eval()
+        self.projector = projector.eval()
+        self.tokenizer = tokenizer
+        self.size_bias = size_bias
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        # Equation 2 counts all layers, whether their output is read or not.
+        self._n_layers = int(tower.config.num_hidden_layers)
+        encoder = self._vision_model().encoder
+        encoder.layers = encoder.layers[: self._n_layers - N_UNREAD_LAYERS]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return self.llm.device
+
+    def n_visual_tokens(self, height: int, width: int, kept_ratio: float) -> int:
+        """Tokens of a frame that the language model reads.
+
+        Args:
+            height: Of the picture that the tower sees, in pixels.
+            width: Likewise.
+            kept_ratio: Share of tokens to keep, in [0, 1].
+        """
+        patch = self.tower.config.patch_size
+        n_run = self._n_layers - N_UNREAD_LAYERS
+        return tokens_left(
+            (height // patch) * (width // patch), kept_ratio, self._n_layers, n_run=n_run
+        )
+
+    def see(
+        self, pixels: torch.Tensor, *, kept_ratio: float, slowfast: bool = False
+    ) -> list[torch.Tensor]:
+        """What the language model reads of each frame of a clip.
+
+        Args:
+            pixels: Shape (n_frames, 3, height, width), normalised, of one clip. Clips are seen one
+                by one, so that a batch changes no bit of them.
+            kept_ratio: Share of tokens to keep, in [0, 1].
+            slowfast: Whether the first frame keeps all its tokens.
+
+        Returns:
+            A tensor of shape (n_tokens, llm's width) for each frame.
+
+        Source:
+            AuroraCap (arXiv 2410.03051), appendix F, slowfast inference. Deviation: the authors'
+            code merges the tokens of a clip's only frame even then.
+        """
+        n_full = int(slowfast)
+        frames = self._encode(pixels[:n_full], 1.0) if n_full else []
+        if len(pixels) > n_full:
+            frames += self._encode(pixels[n_full:], kept_ratio)
+        return frames
+
+    def embed(
+        self, prompt: str, frames: Sequence[torch.Tensor], *, system_prompt: bool = False
+    ) -> torch.Tensor:
+        """A whole input of the language model, shape (n_tokens, width).
+
+        Args:
+            prompt: What is asked.
+            frames: Of :meth:`see`, at least one.
+            system_prompt: Whether to begin with :data:`SYSTEM`.
+        """
+        pieces = self.pieces(prompt, len(frames), system_prompt=system_prompt)
+        embedding = self.llm.get_input_embeddings()
+        with torch.inference_mode():
+            texts = [embedding(torch.tensor(ids, device=self.device)) for ids in pieces]
+            shown = [part for pair in zip(texts, frames, strict=False) for part in pair]
+            return torch.cat([*shown, texts[-1]])
+
+    def pieces(self, prompt: str, n_frames: int, *, system_prompt: bool = False) -> list[list[int]]:
+        """Token ids before, between and after the frames: ``n_frames + 1`` lists.
+
+        The text is ``USER: <frame> <frame> ... <frame>`` and on a new line ``prompt ASSISTANT:``.
+        """
+        opening = f"{SYSTEM} USER: " if system_prompt else "USER: "
+        rest = [" "] * (n_frames - 1) + [f"\n{prompt} ASSISTANT:"]
+        # Parity: each piece is tokenized alone, as in training, though a tokenizer may put another
+        # space in front of each.
+        encode = self.tokenizer.encode
+        return [encode(opening), *(encode(text, add_special_tokens=False) for text in rest)]
+
+    def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> torch.Tensor:
+        """New token ids, shape (n_inputs, n_new); a text that ends early is padded on the right.
+
+        Args:
+            inputs: Of :meth:`embed`; shorter ones are padded on the left.
+            settings: Of ``transformers``' ``generate``.
+        """
+        masks = [torch.ones(len(given), dtype=torch.long, device=self.device) for given in inputs]
+        with torch.inference_mode():
+            return self.llm.generate(
+                inputs_embeds=pad_sequence(list(inputs), batch_first=True, padding_side="left"),
+                attention_mask=pad_sequence(masks, batch_first=True, padding_side="left"),
+                **settings,
+            )
+
+    def _vision_model(self) -> nn.Module:
+        """The part of the tower that holds its encoder; transformers 4 wraps it once more."""
+        return getattr(self.tower, "vision_model", self.tower)
+
+    def _encode(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
+        pixels = pixels.to(self.tower.device, self.tower.dtype)
+        merging = TokenMerging(
+            self.tower, kept_ratio, n_layers=self._n_layers, size_bias=self.size_bias
+        )
+        with torch.inference_mode(), merging:
+            # Where the size is the tower's own, nothing is interpolated.
+            seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state
+            return list(self.projector(seen[:, 1:]))

@@ -1,0 +1,141 @@
+"""Which columns of a caption file hold the video and the caption, and how videos are named."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.judges.errors import CaptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from lmms_eval_captions.model_wrappers.caption_files.rows import Row
+
+VIDEO_KEYS = ("video_id", "video", "video_dir", "video_name", "vname")
+"""Columns that may name the video, of a file's row or of a task's document; the first wins."""
+
+CAPTION_KEYS = ("caption", "model_generation", "prediction")
+"""Columns that may hold a caption of no particular aspect; the first that is not null wins."""
+
+ASPECTS = ("camera", "short", "background", "main_object", "detailed")
+"""Aspects that may have a column of their own, ``<aspect>_caption``."""
+
+VIDEO_EXTENSIONS = frozenset(
+    f".{extension}"
+    for extension in "mp4 mkv webm avi mov m4v mpg mpeg wmv flv gif ts 3gp ogv".split()  # noqa: SIM905 (a list of words)
+)
+"""Endings that are no part of a video's id, in lower case."""
+
+ANY = ""
+"""Stands in for the aspect of a caption that is of none in particular."""
+
+
+def base_name(video: str) -> str:
+    r"""A video's name without folders, of either slash.
+
+    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4")
+    ('clip.mp4', 'clip.mp4')
+    """
+    return re.split(r"[/\\]", video)[-1] or video
+
+
+def stem(video: str) -> str:
+    """A video's base name without a known video ending; other dots belong to the id.
+
+    >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
+    ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
+    """
+    name = base_name(video)
+    head, dot, ending = name.rpartition(".")
+    return head if head and f"{dot}{ending}".lower() in VIDEO_EXTENSIONS else name
+
+
+def video_names(doc: Mapping[str, object]) -> list[str]:
+    """What a document or row calls its video: the values under ``VIDEO_KEYS``, in that order."""
+    names = (_as_name(doc.get(key)) for key in VIDEO_KEYS)
+    return [name for name in names if name is not None]
+
+
+def listed(values: Iterable[str], most: int = 5) -> str:
+    """Names fit for a message: the first few, quoted."""
+    known = list(values)
+    return ", ".join(f"{name!r:.80}" for name in known[:most]) + (
+        " and more" if len(known) > most else ""
+    )
+
+
+def video_of(fields: Mapping[str, object]) -> str | None:
+    """The video that a row is about, or ``None`` where it names none."""
+    names = video_names(fields)
+    if _is_log(fields):
+        # The document itself is not logged: its video survives in metric items, or as the target.
+        items = [value for value in fields.values() if isinstance(value, dict)]
+        names += [name for item in items for name in video_names(item)]
+        target = _as_name(fields.get("target"))
+        names += [target] if target is not None else []
+    return names[0] if names else None
+
+
+def captions_of(row: Row, path: Path, column: str | None) -> dict[str, str]:
+    """The captions in a row, by aspect, ``ANY`` for a general one; null counts as not there.
+
+    Args:
+        row: The row.
+        path: Its file, for messages.
+        column: The only column to take the caption from, or ``None`` to look for the known ones.
+
+    Raises:
+        CaptionError: If a caption is neither text nor null.
+    """
+    fields = row.fields
+    # A row that names its aspect holds the caption of that aspect alone.
+    own = fields.get("aspect")
+    captions = {own if isinstance(own, str) else ANY: _caption_of(fields, column)}
+    if column is None:
+        named = {aspect: fields.get(f"{aspect}_caption") for aspect in ASPECTS}
+        captions |= {aspect: value for aspect, value in named.items() if value is not None}
+    for value in captions.values():
+        if value is not None and not isinstance(value, str):
+            raise CaptionError(
+                f"{path}, {row.place}: expected a caption as text, got {value!r:.80}; write "
+                "captions as strings, or null where there is none"
+            )
+    return {role: value for role, value in captions.items() if isinstance(value, str)}
+
+
+def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
+    if column is not None:
+        value = fields.get(column)
+    elif _is_log(fields):
+        if _has_no_caption(fields):
+            return None  # an empty text stands for it in the log
+        value = fields.get("filtered_resps", fields.get("resps"))
+    else:
+        value = next((fields[key] for key in CAPTION_KEYS if fields.get(key) is not None), None)
+    return _first(value) if _is_log(fields) else value
+
+
+def _has_no_caption(fields: Mapping[str, object]) -> bool:
+    """Whether a row of a log says, by a verdict or by its tokens, that there was no caption."""
+    if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
+        return True
+    # What --predict_only logs: our captioners count no token where they gave no caption.
+    return _first(fields.get("token_counts")) == {"input_tokens": 0, "output_tokens": 0}
+
+
+def _first(value: object) -> object:
+    while isinstance(value, list):
+        value = value[0] if value else None
+    return value
+
+
+def _as_name(value: object) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _is_log(fields: Mapping[str, object]) -> bool:
+    return "doc_id" in fields and ("filtered_resps" in fields or "resps" in fields)

@@ -1,0 +1,218 @@
+"""The captions of a file or of a folder of sample logs, found by task, video and aspect."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.model_wrappers.caption_files.columns import (
+    ANY,
+    ASPECTS,
+    CAPTION_KEYS,
+    VIDEO_KEYS,
+    base_name,
+    captions_of,
+    listed,
+    stem,
+    video_of,
+)
+from lmms_eval_captions.model_wrappers.caption_files.rows import Row, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+_LOG_NAME = re.compile(r".+?_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
+
+
+class CaptionTable:
+    """The captions of one file, found by video and aspect."""
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        *,
+        path: Path,
+        column: str | None = None,
+        may_be_empty: bool = False,
+    ) -> None:
+        """Index rows by video.
+
+        Args:
+            rows: The file's rows. Of rows that give one video the same caption column, the last
+                counts.
+            path: The file, for messages.
+            column: The only column to take captions from, or ``None`` to look for the known ones.
+            may_be_empty: Whether there need be no caption, as in a part of a file.
+
+        Raises:
+            CaptionError: If no row has a video, or none a caption, or a caption is no text.
+        """
+        self.path = path
+        self._captions: dict[str, dict[str, str]] = {}
+        self._by_base: dict[str, dict[str, None]] = {}
+        self._by_stem: dict[str, dict[str, None]] = {}
+        self._fill(list(rows), column, may_be_empty=may_be_empty)
+
+    def __len__(self) -> int:
+        """How many differently named videos have a caption."""
+        return len(self._captions)
+
+    @property
+    def videos(self) -> Sequence[str]:
+        """The names of the videos that have a caption, as the file spells them."""
+        return list(self._captions)
+
+    def find(self, video: str, aspect: str | None = None) -> str | None:
+        """The caption of a video, unchanged, or ``None`` where the file has none.
+
+        The name is tried as it is, then without folders, then without a video ending too, on both
+        sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video.
+
+        Args:
+            video: Any spelling of the video's name.
+            aspect: One of ``ASPECTS``: its own column wins over a general caption. ``None``: a
+                general caption, else the detailed one.
+
+        Raises:
+            CaptionError: If several videos of the file go by that name and their captions differ.
+        """
+        exact = {video: None} if video in self._captions else {}
+        for names in (exact, self._by_base.get(base_name(video)), self._by_stem.get(stem(video))):
+            found = {name: self._pick(name, aspect) for name in names or ()}
+            texts = {text for text in found.values() if text is not None}
+            if len(texts) > 1:
+                raise CaptionError(
+                    f"{self.path}: {video!r} may be any of {listed(found)}, whose captions differ; "
+                    "name the videos in the file as the benchmark does"
+                )
+            if texts:
+                return texts.pop()
+        return None
+
+    def _pick(self, name: str, aspect: str | None) -> str | None:
+        captions = self._captions[name]
+        for role in (ANY, "detailed") if aspect is None else (aspect, ANY):
+            if role in captions:
+                return captions[role]
+        return None
+
+    def _fill(self, rows: Sequence[Row], column: str | None, *, may_be_empty: bool) -> None:
+        columns = list(dict.fromkeys(key for row in rows for key in row.fields))
+        if column is not None and column not in columns and not may_be_empty:
+            raise CaptionError(
+                f"{self.path}: no column {column!r}; its columns are {listed(columns, 30)}"
+            )
+        n_repeated = n_nameless = 0
+        seen: set[tuple[str, str, str]] = set()
+        for row in rows:
+            video = video_of(row.fields)
+            captions = captions_of(row, self.path, column)
+            if video is None:
+                n_nameless += 1
+            elif captions:
+                self._add(video, captions)
+                keys = {(str(row.fields.get("task")), video, role) for role in captions}
+                n_repeated += not seen.isdisjoint(keys)
+                seen |= keys
+        if not self._captions and not may_be_empty:
+            self._refuse(columns, column, has_videos=n_nameless < len(rows))
+        if n_repeated or n_nameless:
+            logger.warning(
+                f"{self.path}: {n_repeated} of {len(rows)} rows repeat a video (the last one "
+                f"counts), {n_nameless} name no video (left out)"
+            )
+
+    def _add(self, video: str, captions: Mapping[str, str]) -> None:
+        self._captions.setdefault(video, {}).update(captions)
+        self._by_base.setdefault(base_name(video), {})[video] = None
+        self._by_stem.setdefault(stem(video), {})[video] = None
+
+    def _refuse(self, columns: Sequence[str], column: str | None, *, has_videos: bool) -> None:
+        if not columns:
+            raise CaptionError(f"{self.path}: no rows; expected a video and a caption in each")
+        if not has_videos:
+            wanted = f"video under {listed(VIDEO_KEYS)} (or a sample log's target)"
+        elif column is not None:
+            wanted = f"caption under {column!r}"
+        else:
+            own = [f"{aspect}_caption" for aspect in ASPECTS]
+            wanted = f"caption under {listed([*CAPTION_KEYS, *own, 'filtered_resps'], 9)}"
+        raise CaptionError(
+            f"{self.path}: no row has a {wanted}; its columns are {listed(columns, 30)}; rename "
+            "one, or name the caption's column with column=NAME"
+        )
+
+
+def open_captions(path: Path, column: str | None = None) -> Callable[[str], CaptionTable]:
+    """A look-up from task name to that task's captions.
+
+    Args:
+        path: A caption file, whose rows serve any task, read now; where rows name a task under
+            ``task``, as those of our caption logs do, that task gets its own rows alone. Or a
+            folder of lmms-eval sample logs, of which a task gets its own newest, read when first
+            asked for.
+        column: The only column to take captions from, or ``None``.
+
+    Raises:
+        CaptionError: If the file cannot be used, or the folder has no logs or those of several
+            runs' folders. The look-up raises it for a task that has no log, or a broken one.
+    """
+    if not path.is_dir():
+        rows = read_rows(path)
+        whole = CaptionTable(rows, path=path, column=column)
+
+        @cache
+        def of_rows(task: str) -> CaptionTable:
+            own = [row for row in rows if row.fields.get("task") == task]
+            if not own:
+                return whole
+            return CaptionTable(own, path=path, column=column, may_be_empty=True)
+
+        return of_rows
+    logs = sample_logs(path)
+
+    @cache
+    def of_task(task: str) -> CaptionTable:
+        if task not in logs:
+            raise CaptionError(
+                f"{path}: no sample log of task {task!r}, only of {listed(logs, 30)}; run fewer "
+                "tasks, or give one file as path=, whose rows serve any task"
+            )
+        return CaptionTable(read_rows(logs[task]), path=logs[task], column=column)
+
+    return of_task
+
+
+def sample_logs(folder: Path) -> dict[str, Path]:
+    """The newest sample log of each task, by the date that lmms-eval puts in front of the name.
+
+    Args:
+        folder: A model's own results folder, or one above it.
+
+    Raises:
+        CaptionError: If there are no logs, or logs of more than one model.
+    """
+    found = [path for path in folder.rglob("*") if _LOG_NAME.fullmatch(path.name)]
+    # Logs right here are the ones meant; those further down may belong to other models.
+    logs = [path for path in found if path.parent == folder] or found
+    parents = sorted({str(path.parent) for path in logs})
+    if not logs:
+        raise CaptionError(
+            f"{folder}: expected lmms-eval sample logs (<date>_samples_<task>.jsonl, written with "
+            "--log_samples), found none; or give one caption file as path="
+        )
+    if len(parents) > 1:
+        raise CaptionError(
+            f"{folder}: sample logs of {len(parents)} models, in {listed(parents)}; give one"
+        )
+    return {_task_of(path): path for path in sorted(logs, key=lambda path: path.name)}
+
+
+def _task_of(path: Path) -> str:
+    match = _LOG_NAME.fullmatch(path.name)
+    return match["task"] if match else ""

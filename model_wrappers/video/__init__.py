@@ -1,0 +1,1 @@
+"""Reading clips: frames, times, limits."""

@@ -1,0 +1,137 @@
+"""What G-VEval's judge sees: three frames of a video side by side, or the image itself."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.protocols.prompt import Picture
+from lmms_eval_captions.model_wrappers.video.containers import check_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Sampling = Literal["first_middle_last", "thirds"]
+
+PANEL: Final = 512
+"""Width and height of one frame with its label, in pixels."""
+_LABEL: Final = 50
+_QUALITY: Final = 90
+_PIECE: Final = 2**20
+"""Bytes of a video in memory at once, for its digest."""
+_VERSION: Final = 2
+"""Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
+where one comes out otherwise, its stored verdicts no longer count."""
+_MEDIA_TYPES: Final = {
+    ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp",
+    ".gif": "image/gif",
+}  # fmt: skip
+
+
+def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_last") -> Picture:
+    """Three frames of a video in one 1536x512 picture, labelled "Frame 1" to "Frame 3".
+
+    Every panel is 512x512: the frame, squeezed to 512x462 as in the released code, above a white
+    bar with its label. JPEG (quality 90, full colour resolution): a PNG is four times as large, and
+    every request carries it. A strip is drawn once for a video's content and kept, so its bytes,
+    and with them the keys of stored verdicts, stay the same under other versions of the codecs.
+
+    Args:
+        video: Video file.
+        cache: The package's cache folder.
+        sampling: ``first_middle_last`` as the paper says, or ``thirds``: at 0, 1/3 and 2/3 of
+            the video, as the released code does.
+
+    Raises:
+        DataError: If the video is missing or holds no readable frame.
+
+    Source:
+        G-VEval, section 3.5 and figure 2; ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
+    """
+    path = cache / "frames" / f"{_digest(video)}-{sampling}-v{_VERSION}.jpg"
+    try:
+        data = path.read_bytes()
+    except OSError:
+        data = draw_strip(_three_frames(video, sampling))
+        _keep(path, data)
+    return Picture(data, "image/jpeg")
+
+
+def read_image(path: Path) -> Picture:
+    """An image file as it is, for captions of images.
+
+    Raises:
+        DataError: If it is missing, no regular file or of a kind that judges do not take.
+    """
+    media_type = _MEDIA_TYPES.get(path.suffix.lower())
+    if media_type is None:
+        known = ", ".join(sorted(_MEDIA_TYPES))
+        raise DataError(f"{path}: expected an image that ends in one of {known}")
+    try:
+        check_file(path, "an image file")
+        return Picture(path.read_bytes(), media_type)
+    except (DataError, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}; check the data folder") from error
+
+
+def _digest(video: Path) -> str:
+    """Of a file's content, read piece by piece."""
+    check_file(video)
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with video.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as error:
+        raise DataError(f"{video} cannot be read: {error}; check the data folder") from error
+    return digest.hexdigest()
+
+
+def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
+    """The JPEG of labelled frames, each of shape (height, width, 3), RGB, left to right."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    strip = Image.new("RGB", (PANEL * len(frames), PANEL), "white")
+    draw = ImageDraw.Draw(strip)
+    font = ImageFont.load_default(size=36)
+    for index, frame in enumerate(frames):
+        left = index * PANEL
+        # Parity: squeezed, not cut or padded.
+        fitted = Image.fromarray(frame).resize((PANEL, PANEL - _LABEL), Image.Resampling.BILINEAR)
+        strip.paste(fitted, (left, 0))
+        middle = PANEL - _LABEL // 2
+        draw.text((left + 10, middle), f"Frame {index + 1}", fill="black", font=font, anchor="lm")
+    buffer = io.BytesIO()
+    strip.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
+    """Three frames in order of time; a video of fewer shows one of them again."""
+    from lmms_eval_captions.model_wrappers.video.frames import read_frames
+
+    frames = read_frames(video, 3 if sampling == "first_middle_last" else 4).frames
+    if sampling == "thirds":
+        frames = frames[: max(1, len(frames) - 1)]
+    last = len(frames) - 1
+    middle = last // 2 if sampling == "first_middle_last" else min(1, last)
+    return [frames[0], frames[middle], frames[last]]
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a strip, whole or not at all."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(data)
+        draft.replace(path)
+    except OSError as error:
+        logger.warning("the frames cannot be kept in {}: {}", path.parent, error)

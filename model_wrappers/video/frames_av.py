@@ -1,0 +1,290 @@
+"""Frames by PyAV: by seeking where that is provably right, or by decoding from a file's start."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from loguru import logger
+
+from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
+from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+from lmms_eval_captions.model_wrappers.video.frames import (
+    Clip,
+    UnreadableError,
+    make_clip,
+    one_line,
+)
+from lmms_eval_captions.model_wrappers.video.packet_bits import DoubtError, Reader
+from lmms_eval_captions.model_wrappers.video.packet_marks import marks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.video.sampling import Sampling
+
+_SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
+"""Containers whose packets have the time stamps of the frames in them."""
+_MAY_JUMP: Final = 0x0200
+"""FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Timing:
+    """How a stream counts time; see :func:`shown_at`."""
+
+    unit_s: float
+    step_s: float
+    may_jump: bool
+
+    def of(self, stamps: Sequence[Stamps]) -> NDArray[np.float64]:
+        """When frames are shown."""
+        return shown_at(stamps, unit_s=self.unit_s, step_s=self.step_s, may_jump=self.may_jump)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Time stamps, in the stream's unit."""
+
+    stamps: list[int]
+    """Of every frame that is shown, rising."""
+    starts: list[int]
+    """Of the frames that decoding can start from, rising."""
+
+
+def read_by_seeking(
+    path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int
+) -> Clip:
+    """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
+
+    Raises:
+        UnreadableError: If it is not certain that this gives what decoding all of it gives.
+    """
+    import av
+
+    try:
+        with open_clip(path) as container:
+            stream = pick_stream(container)
+            # Several threads do not say where H.264 is damaged, nor do they mend it.
+            is_h264 = stream.codec_context.name == "h264"
+            stream.codec_context.thread_count = 1 if is_h264 else n_threads
+            return _seek(container, stream, sampling, max_pixels)
+    except (av.FFmpegError, ValueError, DoubtError) as error:
+        raise UnreadableError(one_line(error)) from error
+
+
+def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
+    """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
+
+    All frames are decoded, so that their number and times are certain; a second time where the
+    packets promised other ones. By one thread: with several, what is put in the place of damaged
+    parts depends on their number.
+
+    Raises:
+        UnreadableError: If not a single frame can be decoded.
+    """
+    import av
+
+    try:
+        with open_clip(path) as container:
+            stream = pick_stream(container)
+            fps = float(stream.average_rate or 0.0)
+            timing = _Timing(
+                unit_s=float(stream.time_base or 1.0),
+                step_s=1.0 / (fps or 1.0),
+                may_jump=bool(container.format.flags & _MAY_JUMP),
+            )
+            packets = [p for p in _readable(container, stream) if p and not p.is_discard]
+            promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
+        guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
+        stamps, pictures = _decode(path, guess, max_pixels)
+        if not stamps:
+            raise UnreadableError("decoded no frame")
+        times_s = timing.of(stamps)
+        chosen = sampling.indices(times_s)
+        if not pictures.keys() >= set(chosen):
+            _, pictures = _decode(path, set(chosen), max_pixels)
+    except (av.FFmpegError, ValueError) as error:
+        raise UnreadableError(one_line(error)) from error
+    frames = [pictures[index] for index in chosen]
+    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
+
+
+def _index(container: InputContainer, stream: VideoStream) -> _Index:
+    """Of every packet, without decoding.
+
+    Raises:
+        DoubtError: If there is a packet that does not give one frame at its time stamp, or the
+            stream does not begin with its first frame.
+    """
+    read = _reader(container, stream)
+    shown: list[tuple[tuple[int, int], int]] = []
+    left_out: list[int] = []
+    starts: list[int] = []
+    for packet in container.demux(stream):
+        if not packet.size:
+            continue
+        if packet.pts is None or packet.is_corrupt:
+            raise DoubtError("a packet is damaged or has no time stamp")
+        mark = read(bytes(packet))
+        if mark.starts:
+            starts.append(packet.pts)
+        elif not starts:
+            raise DoubtError("its first frame is built on others")
+        if packet.is_discard:
+            left_out.append(packet.pts)
+        elif mark.n_shown:
+            shown.append((mark.order, packet.pts))
+    return _checked([stamp for _, stamp in sorted(shown)], left_out, sorted(starts))
+
+
+def _checked(stamps: list[int], left_out: list[int], starts: list[int]) -> _Index:
+    if not stamps or any(late <= early for early, late in pairwise(stamps)):
+        raise DoubtError("its time stamps are in another order than its frames")
+    if min(stamps[0], *left_out, starts[0]) < starts[0]:
+        raise DoubtError("frames come before the first")
+    if any(stamps[0] < stamp < stamps[-1] for stamp in left_out):
+        raise DoubtError("its edit list leaves out frames in mid-stream")
+    return _Index(stamps, starts)
+
+
+def _reader(container: InputContainer, stream: VideoStream) -> Reader:
+    """What tells what is in the packets of a stream."""
+    context, kind = stream.codec_context, container.format.name
+    codec = context.codec.canonical_name
+    if kind not in _SOUGHT:
+        raise DoubtError(f"time stamps in {kind} are not relied on")
+    if kind == "matroska,webm" and context.codec_tag[0] > "\0":
+        raise DoubtError("its frames are stored as in AVI")
+    return marks_of(codec, context.extradata)
+
+
+def _seek(
+    container: InputContainer, stream: VideoStream, sampling: Sampling, max_pixels: int | None
+) -> Clip:
+    index = _index(container, stream)
+    since_first = [stamp - index.stamps[0] for stamp in index.stamps]
+    times_s = np.asarray(since_first, dtype=np.float64) * float(stream.time_base or 1.0)
+    chosen = sampling.indices(times_s)
+    wanted = [index.stamps[position] for position in chosen]
+    pictures = {
+        stamp: picture(frame, max_pixels)
+        for stamp, frame in _sought(container, stream, wanted, index)
+    }
+    if len(pictures) < len(wanted):
+        raise DoubtError(f"{len(wanted) - len(pictures)} frames are not at their time stamps")
+    return make_clip(
+        stack([pictures[stamp] for stamp in wanted]),
+        times_s[chosen],
+        fps=float(stream.average_rate or 0.0),
+        n_total=len(index.stamps),
+    )
+
+
+def _sought(
+    container: InputContainer, stream: VideoStream, wanted: Sequence[int], index: _Index
+) -> Iterator[tuple[int, VideoFrame]]:
+    """Frames by their time stamps, in order.
+
+    From one wanted frame to the next the decoder jumps over frames that it can start from, and
+    leaves out frames that no other frame is built on: about half of what common H.264 holds.
+    """
+    missing = set(wanted)
+    at: int | None = None
+    for stamp in wanted:
+        if stamp not in missing:
+            continue
+        start = index.starts[max(0, bisect_right(index.starts, stamp) - 1)]
+        packets = container.demux(stream)
+        if at is None or start > at:
+            packets = _from_start(container, stream, start)
+        for packet in packets:
+            at = packet.pts if at is None else max(at, packet.pts or at)
+            for frame in _decoded(stream, packet, missing):
+                missing.discard(frame.pts)
+                yield frame.pts, frame
+            if stamp not in missing:
+                break
+        if stamp in missing:
+            return
+
+
+def _from_start(container: InputContainer, stream: VideoStream, start: int) -> Iterator[Packet]:
+    container.seek(start, stream=stream)
+    packets = container.demux(stream)
+    first = next(packets)
+    if first.pts != start:
+        raise DoubtError("seeking leads elsewhere")
+    yield first
+    yield from packets
+
+
+def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator[VideoFrame]:
+    """The missing frames among those that come out after a packet."""
+    context = stream.codec_context
+    # By the standard nothing is built on what H.264 marks as no reference. In HEVC a frame of a
+    # higher layer may be.
+    if context.name == "h264":
+        kept = packet.pts is None or packet.pts in missing
+        context.skip_frame = "DEFAULT" if kept else "NONREF"
+    for frame in context.decode(packet):
+        if frame.is_corrupt or frame.pts is None:
+            raise DoubtError("frames are damaged or have no time stamp")
+        if frame.pts in missing:
+            yield frame
+
+
+def _decode(
+    path: Path, keep: set[int], max_pixels: int | None
+) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
+    """Time stamps of all frames that can be decoded, and the pictures at some positions."""
+    stamps: list[Stamps] = []
+    pictures: dict[int, NDArray[np.uint8]] = {}
+    for position, frame in enumerate(_decodable(path)):
+        stamps.append((frame.pts, frame.dts))
+        if position in keep:
+            pictures[position] = picture(frame, max_pixels)
+    return stamps, pictures
+
+
+def _decodable(path: Path) -> Iterator[VideoFrame]:
+    """Frames in order; damaged stretches are passed over."""
+    import av
+
+    n_damaged = 0
+    with open_clip(path) as container:
+        stream = pick_stream(container)
+        stream.codec_context.thread_count = 1
+        for packet in _readable(container, stream):
+            try:
+                yield from stream.codec_context.decode(packet)
+            except av.FFmpegError as error:
+                if isinstance(error, MemoryError):
+                    raise
+                n_damaged += 1
+    if n_damaged:
+        logger.debug("{}: passed over {} damaged packet(s)", path, n_damaged)
+
+
+def _readable(container: InputContainer, stream: VideoStream) -> Iterator[Packet | None]:
+    """Packets as far as they can be read, and then nothing, which asks for frames held back."""
+    import av
+
+    try:
+        for packet in container.demux(stream):
+            if packet.size:
+                yield packet
+    except av.FFmpegError as error:
+        logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
+    yield None

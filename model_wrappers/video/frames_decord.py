@@ -1,0 +1,91 @@
+"""Frames by decord, which seeks on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from lmms_eval_captions.model_wrappers.video.containers import (
+    GIANT,
+    may_be_list,
+    nameless,
+    open_clip,
+    pick_stream,
+)
+from lmms_eval_captions.model_wrappers.video.frames import (
+    Clip,
+    UnreadableError,
+    fit,
+    make_clip,
+    one_line,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import decord
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.video.sampling import Sampling
+
+_MOST_PIXELS: Final = 48_000_000
+"""Pixels read at once: full frames of a large clip are shrunk before the next ones are read."""
+
+
+def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
+    """The chosen frames; arguments as of ``read_frames``.
+
+    Raises:
+        UnreadableError: If decord is missing or cannot read the file.
+    """
+    try:
+        import decord
+    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
+        raise UnreadableError(f"cannot be imported ({error})") from error
+    try:
+        # decord opens whatever its libavformat knows: what it may open is found out by another.
+        with open_clip(path) as container:
+            context = pick_stream(container).codec_context
+            if context.width * context.height > GIANT:
+                raise UnreadableError("would hold pictures larger than 8K whole")
+        if may_be_list(path):
+            raise UnreadableError("is not asked: it may see a list of other files in it")
+        with nameless(path) as name:
+            reader = decord.VideoReader(name, ctx=decord.cpu(0), num_threads=n_threads)
+            return _clip(reader, sampling, max_pixels)
+    except (
+        decord.DECORDError,
+        decord.DECORDLimitReachedError,
+        RuntimeError,
+        ValueError,
+        IndexError,
+    ) as error:
+        raise UnreadableError(one_line(error)) from error
+
+
+def _clip(reader: decord.VideoReader, sampling: Sampling, max_pixels: int | None) -> Clip:
+    n_total = len(reader)
+    if n_total < 1:
+        raise UnreadableError("found no frames")
+    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)[:, 0]
+    times_s = np.maximum.accumulate(stamps - stamps[0])
+    chosen = sampling.indices(times_s)
+    frames = _pictures(reader, chosen, max_pixels)
+    return make_clip(frames, times_s[chosen], fps=float(reader.get_avg_fps()), n_total=n_total)
+
+
+def _pictures(
+    reader: decord.VideoReader, chosen: list[int], max_pixels: int | None
+) -> NDArray[np.uint8]:
+    first = reader.get_batch(chosen[:1]).asnumpy()
+    n_pixels = first.shape[1] * first.shape[2]
+    if max_pixels is None or n_pixels <= max_pixels:
+        rest = [reader.get_batch(chosen[1:]).asnumpy()] if len(chosen) > 1 else []
+        return np.concatenate([first, *rest]) if rest else first
+    n_at_once = max(1, _MOST_PIXELS // n_pixels)
+    small = [fit(first[0], max_pixels)]
+    for start in range(1, len(chosen), n_at_once):
+        large = reader.get_batch(chosen[start : start + n_at_once]).asnumpy()
+        small += [fit(frame, max_pixels) for frame in large]
+    return np.stack(small)

@@ -1,0 +1,42 @@
+"""The ways to read a clip, by name, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video.frames import Clip, UnreadableError, one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lmms_eval_captions.model_wrappers.video.sampling import Sampling
+
+READERS: Final = ("PyAV, seeking", "PyAV", "decord")
+
+
+def read_with(
+    reader: str, path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int
+) -> Clip:
+    """The chosen frames by one reader, in this process; arguments as of ``read_frames``.
+
+    Raises:
+        UnreadableError: If this reader cannot read the file.
+        RefusedError: If none can.
+        MemoryError: If there is not enough memory.
+    """
+    # They import their libraries only when called.
+    from lmms_eval_captions.model_wrappers.video import frames_av, frames_decord
+
+    try:
+        if reader == "decord":
+            return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+        if reader == "PyAV":
+            return frames_av.read_from_start(path, sampling, max_pixels=max_pixels)
+        return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+    except (DataError, MemoryError) as error:
+        if isinstance(error.__cause__, MemoryError):  # libav's own is one, too.
+            raise error.__cause__ from error
+        raise
+    except Exception as error:  # Whatever a library raises costs this clip alone.
+        raise UnreadableError(f"{type(error).__name__}: {one_line(error)}") from error

@@ -1,0 +1,62 @@
+"""Questions of one request, for tests of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.protocols.prompt import Message
+from lmms_eval_captions.judges.verdict import Asked
+
+PARAMS: Final[Mapping[str, object]] = MappingProxyType({"temperature": 0.0, "max_tokens": 8})
+"""Parameters of a request whose test says nothing of them."""
+
+
+def text_of(reply: Reply) -> str | None:
+    """What a reply says; nothing is unreadable."""
+    return reply.text or None
+
+
+def request_of(
+    text: str,
+    *,
+    model: str = "judge",
+    messages: Sequence[Message] | None = None,
+    params: Mapping[str, object] = PARAMS,
+    seed: int = 0,
+    timeout_s: float = 5.0,
+) -> Request:
+    """A request of one message.
+
+    Args:
+        text: Words of the message.
+        model: Name of the model.
+        messages: In place of the text.
+        params: Parameters of the request.
+        seed: Of the first attempt.
+        timeout_s: Seconds until the reply must be complete.
+    """
+    return Request(
+        protocol="test:1",
+        model=model,
+        messages=list(messages or [{"role": "user", "content": text}]),
+        params=dict(params),
+        seed=seed,
+        timeout_s=timeout_s,
+        stand_in=lambda: "",
+    )
+
+
+def chain(
+    text: str, *, read: Callable[[Reply], str | None] = text_of, **settings: object
+) -> Chain[Asked[str]]:
+    """A question that is one request; settings are those of :func:`request_of`."""
+    request = request_of(text, **settings)  # type: ignore[arg-type]
+
+    async def run(ask: Ask) -> Asked[str]:
+        return await ask(request, read)
+
+    return run

@@ -1,0 +1,520 @@
+"""What comes over the wire is bounded, in step and from the judge's own address, whatever it is."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
+from lmms_eval_captions.judges.endpoint.batch.results import read_results
+from lmms_eval_captions.judges.endpoint.http.client import ChatClient
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+)
+from raw_server import Answer, Asked, RawServer, completion, http
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"a question"}]}'
+MB = 2**20
+_TIMEOUT_S = 1.0
+
+
+def _ask(url: str, *, timeout_s: float = 20.0, key: str | None = None) -> Reply:
+    async def run() -> Reply:
+        client = ChatClient((url,), key)
+        try:
+            return await client.complete(BODY, timeout_s=timeout_s)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def _refused(url: str, **settings: Any) -> JudgeError:
+    with pytest.raises(JudgeError) as caught:
+        _ask(url, **settings)
+    return caught.value
+
+
+def _write(*pieces: bytes, then_close: bool = True) -> Answer:
+    async def answer(_: Asked, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        if then_close:
+            writer.close()
+        else:
+            await asyncio.sleep(60.0)
+
+    return answer
+
+
+def _for_ever(
+    start: bytes, piece: Callable[[int], bytes], *, pause_s: float = 0.0, most: int = 10**9
+) -> Answer:
+    async def answer(_: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(start)
+        for number in range(most):
+            writer.write(piece(number))
+            await writer.drain()
+            await asyncio.sleep(pause_s)
+
+    return answer
+
+
+@contextmanager
+def _at_most(most_bytes: int) -> Iterator[None]:
+    """Checks the memory that Python objects take within, those of the server included."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def _bomb(encoding: str, n_megabytes: int) -> bytes:
+    """So many megabytes of blanks, packed into some kilobytes."""
+    packer = zlib.compressobj(9, wbits={"gzip": 31, "deflate": 15, "raw deflate": -15}[encoding])
+    packed = b"".join(packer.compress(b" " * MB) for _ in range(n_megabytes)) + packer.flush()
+    name = encoding.removeprefix("raw ")
+    return http(packed, headers=f"Content-Encoding: {name}\r\n")
+
+
+_CHUNK = b"10000\r\n" + b" " * 2**16 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            _for_ever(http(b"", n_bytes=200 * MB), lambda _: b" " * 2**16, most=3200), id="length"
+        ),
+        pytest.param(
+            _for_ever(
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                lambda _: _CHUNK,
+                most=3200,
+            ),
+            id="chunked",
+        ),
+        pytest.param(
+            _for_ever(b"HTTP/1.1 200 OK\r\n\r\n", lambda _: b" " * 2**16, most=3200), id="no-length"
+        ),
+        pytest.param(_write(_bomb("gzip", 200)), id="gzip-bomb"),
+        pytest.param(_write(_bomb("deflate", 200)), id="deflate-bomb"),
+        pytest.param(_write(_bomb("raw deflate", 200)), id="raw-deflate-bomb"),
+    ],
+)
+def test_an_answer_is_read_to_16_mb_and_no_further(answer: Answer) -> None:
+    """200 MB, as they come or packed, take less than 64 MB of memory, and the reason says so."""
+    with RawServer(answer) as server, _at_most(64 * MB):
+        error = _refused(server.url)
+    assert isinstance(error, JudgeUnavailableError)
+    assert "an answer of more than 16 MB" in str(error)
+
+
+def test_an_answer_of_15_mb_is_read() -> None:
+    """The bound takes nothing from whoever needs the room."""
+    text = "yes " * (15 * MB // 4)
+    with RawServer(_write(http(completion(text)))) as server:
+        assert _ask(server.url).text == text
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b'"ab"', b"1.5", b"[[]]"])
+def test_an_answer_of_millions_of_values_is_no_completion(value: bytes) -> None:
+    """15 MB of small values would take 400 MB as objects; they are not made."""
+    choices = b",".join([value] * (15 * MB // (len(value) + 1)))
+    with RawServer(_write(http(b'{"choices":[' + choices + b"]}"))) as server, _at_most(120 * MB):
+        error = _refused(server.url)
+    assert isinstance(error, JudgeUnavailableError)
+    assert "expected a chat completion" in str(error)
+    assert len(str(error)) < 500
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
+def test_a_packed_answer_is_read(pack: Callable[[bytes], bytes]) -> None:
+    """As gateways send it."""
+    encoding = "gzip" if pack is gzip.compress else "deflate"
+    packed = http(pack(completion("yes")), headers=f"Content-Encoding: {encoding}\r\n")
+    with RawServer(_write(packed)) as server:
+        assert _ask(server.url).text == "yes"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, JudgeStoppedError), (400, JudgeRequestError), (500, JudgeUnavailableError)],
+)
+def test_an_endless_error_is_what_its_status_says(status: int, kind: type[JudgeError]) -> None:
+    """Its first 64 KB are looked at; what comes after is neither kept nor waited for."""
+    start = http(b"no, because ", status, n_bytes=10**12)
+    with RawServer(_for_ever(start, lambda _: b"of this " * 8192)) as server, _at_most(16 * MB):
+        error = _refused(server.url)
+    assert type(error) is kind
+    assert f"answered {status}: no, because of this" in str(error)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(http(b"abc", 401, "Content-Encoding: br\r\n"), id="brotli"),
+        pytest.param(http(b"abc", 401, "Content-Encoding: gzip\r\n"), id="no-gzip"),
+        pytest.param(http(b"no key", 401, n_bytes=99), id="cut"),
+    ],
+)
+def test_an_error_that_cannot_be_read_is_what_its_status_says(answer: bytes) -> None:
+    """A wrong key is one, whatever becomes of the words around it."""
+    with RawServer(_write(answer)) as server:
+        error = _refused(server.url)
+    assert isinstance(error, JudgeStoppedError)
+    assert "answered 401" in str(error)
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\n"
+_GARBAGE = bytes(range(256)) * 64
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(_for_ever(_HEAD, lambda n: b"X-%d: y\r\n" % n), id="endless-headers"),
+        pytest.param(_for_ever(_HEAD + b"X: ", lambda _: b"y" * 4096), id="endless-header"),
+        pytest.param(_for_ever(b"", lambda _: b"H" * 4096), id="endless-status"),
+        pytest.param(
+            _for_ever(_HEAD, lambda n: b"X-%d: y\r\n" % n, pause_s=0.05), id="slow-headers"
+        ),
+        pytest.param(_for_ever(http(b"", n_bytes=10**6), lambda _: b" ", pause_s=0.02), id="slow"),
+        pytest.param(
+            _for_ever(
+                _HEAD + b"Transfer-Encoding: chunked\r\n\r\n", lambda _: b"1\r\n \r\n", pause_s=0.02
+            ),
+            id="slow-chunks",
+        ),
+        pytest.param(_write(http(completion("yes"), n_bytes=10**6)), id="length-too-long"),
+        pytest.param(
+            _write(http(completion("yes"), n_bytes=10**6), then_close=False), id="and-kept-open"
+        ),
+        pytest.param(_write(http(completion("yes"), n_bytes=20)), id="length-too-short"),
+        pytest.param(_write(http(completion("yes"), n_bytes=-1)), id="length-negative"),
+        pytest.param(
+            _write(http(completion("yes"), headers="Content-Length: 7\r\n")), id="two-lengths"
+        ),
+        pytest.param(_write(http(completion("yes"), n_bytes=10**30)), id="length-of-30-digits"),
+        pytest.param(
+            _write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello"), id="chunked-garbage"
+        ),
+        pytest.param(
+            _write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 40), id="chunk-of-f"
+        ),
+        pytest.param(_write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel"), id="chunk-cut"),
+        pytest.param(_for_ever(b"", lambda _: b"HTTP/1.1 100 Continue\r\n\r\n" * 50), id="1xx"),
+        pytest.param(
+            _for_ever(b"", lambda _: b"HTTP/1.1 103 Hint\r\nLink: x\r\n\r\n", pause_s=0.02),
+            id="slow-1xx",
+        ),
+        pytest.param(_write(b"<html>HTTP/0.9 says hello</html>"), id="http-0.9"),
+        pytest.param(_write(_GARBAGE), id="garbage"),
+        pytest.param(_write(b"\x15\x03\x01\x00\x02\x02\x46"), id="tls"),
+        pytest.param(_write(b"HTTP/1.1 99999 What\r\n\r\n"), id="odd-status"),
+        pytest.param(_write(b"HTTP/9.9 200 OK\r\n\r\n"), id="odd-version"),
+        pytest.param(_write(_HEAD + b"X\x00Y: \x00\r\n\r\n"), id="nul"),
+        pytest.param(_write(_HEAD + b": no name\r\n\r\n"), id="no-name"),
+        pytest.param(_write(b""), id="early-close"),
+        pytest.param(_write(_HEAD), id="cut-in-head"),
+        pytest.param(_write(b"", then_close=False), id="nothing"),
+        pytest.param(
+            _write(http(b"no gzip at all", headers="Content-Encoding: gzip\r\n")), id="no-gzip"
+        ),
+        pytest.param(
+            _write(
+                http(
+                    gzip.compress(completion("x" * 999))[:60], headers="Content-Encoding: gzip\r\n"
+                )
+            ),
+            id="gzip-cut",
+        ),
+        pytest.param(_write(http(b"abc", headers="Content-Encoding: br\r\n")), id="br"),
+        pytest.param(
+            _write(http(completion("yes").decode().encode("utf-16")[:51])), id="utf-16-cut"
+        ),
+        pytest.param(_write(http('{"choices": "Käse"}'.encode("latin-1"))), id="latin-1"),
+        pytest.param(_write(http(b"[" * 10**6)), id="nested"),
+        pytest.param(_write(http(b"")), id="empty"),
+    ],
+)
+def test_nonsense_on_the_wire_can_pass_and_hangs_nothing(answer: Answer) -> None:
+    """It ends within the time-out, in an error that is tried again, and takes little memory."""
+    with RawServer(answer) as server, _at_most(64 * MB):
+        start_s = time.monotonic()
+        error = _refused(server.url, timeout_s=_TIMEOUT_S)
+        took_s = time.monotonic() - start_s
+    assert isinstance(error, JudgeUnavailableError)
+    assert took_s < _TIMEOUT_S + 2.0
+    assert len(str(error)) < 1000
+
+
+def test_plain_text_where_tls_is_expected_can_pass() -> None:
+    """A wrong scheme is said in words, within the time-out."""
+    with RawServer(_write(http(completion("yes")))) as server:
+        error = _refused(server.url.replace("http:", "https:"), timeout_s=_TIMEOUT_S)
+    assert isinstance(error, JudgeUnavailableError)
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        pytest.param(lambda text: text.encode("utf-16"), id="utf-16"),
+        pytest.param(lambda text: text.encode("utf-8-sig"), id="bom"),
+        pytest.param(lambda text: b" \r\n" + text.encode() + b"\n\n", id="blanks"),
+    ],
+)
+def test_a_reply_in_another_encoding_of_json_is_read(encode: Callable[[str], bytes]) -> None:
+    """What Python's own reader of JSON takes."""
+    raw = encode(json.dumps(json.loads(completion("Käse")), ensure_ascii=False))
+    with RawServer(_write(http(raw))) as server:
+        assert _ask(server.url).text == "Käse"
+
+
+class _Doubling:
+    """Answers each request with its own words, and some of them twice.
+
+    Args:
+        when: ``mid`` sends the second answer with the end of the first, ``at-once`` both together,
+            ``idle`` the second one after a moment.
+        repeats_name: Whether the request's name stands in the answer, as vLLM has it.
+    """
+
+    def __init__(self, when: str, *, repeats_name: bool = False) -> None:
+        self._when = when
+        self._repeats_name = repeats_name
+        self._n_asked = 0
+
+    async def __call__(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        self._n_asked += 1
+        name = asked.headers.get("x-request-id", "") if self._repeats_name else ""
+        words = f"answer to {asked.payload['messages'][0]['content']}"
+        raw = http(completion(words, id=f"chatcmpl-{name}"))
+        await asyncio.sleep(0.002)
+        if self._n_asked % 20:
+            writer.write(raw)
+        elif self._when == "at-once":
+            writer.write(raw + raw)
+        elif self._when == "mid":
+            writer.write(raw[:-4])
+            await asyncio.sleep(0.01)
+            writer.write(raw[-4:] + raw)
+        else:
+            writer.write(raw)
+            await asyncio.sleep(0.01)
+            writer.write(raw)
+
+
+async def _ask_many(url: str, n: int, *, at_once: int, pause_s: float = 0.0) -> list[str | None]:
+    """Which request each of so many replies is to, ``None`` for those that failed."""
+    client = ChatClient((url,), None)
+    slots = asyncio.Semaphore(at_once)
+
+    async def ask(index: int) -> str | None:
+        body = {"model": "m", "messages": [{"role": "user", "content": f"question {index}"}]}
+        async with slots:
+            await asyncio.sleep(pause_s)
+            try:
+                reply = await client.complete(json.dumps(body).encode(), timeout_s=5.0)
+            except JudgeUnavailableError:
+                return None
+        return reply.text
+
+    try:
+        return await asyncio.gather(*(ask(index) for index in range(n)))
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "at_once", "pause_s"),
+    [
+        pytest.param(_Doubling("mid"), 16, 0.0, id="with-its-end"),
+        pytest.param(_Doubling("at-once"), 16, 0.0, id="at-once"),
+        pytest.param(_Doubling("idle"), 1, 0.03, id="on-an-idle-connection"),
+        pytest.param(_Doubling("idle", repeats_name=True), 16, 0.0, id="while-others-are-asked"),
+    ],
+)
+def test_no_reply_is_taken_for_anothers(server: _Doubling, at_once: int, pause_s: float) -> None:
+    """Answers that come twice are never those of the next request on their connection."""
+    n_asked = 100 if pause_s else 2000
+    with RawServer(server) as running:
+        texts = asyncio.run(_ask_many(running.url, n_asked, at_once=at_once, pause_s=pause_s))
+    wrong = [
+        (index, text)
+        for index, text in enumerate(texts)
+        if text not in (f"answer to question {index}", None)
+    ]
+    assert not wrong
+    # Those under way when it showed are asked again.
+    assert texts.count(None) <= 3 * at_once
+
+
+def test_a_server_that_was_out_of_step_gets_a_connection_a_request(logged: list[str]) -> None:
+    """Said once; before, connections are used again."""
+    with RawServer(_Doubling("idle")) as server:
+        asyncio.run(_ask_many(server.url, 19, at_once=1))
+        assert server.n_connections == 1
+        asyncio.run(_ask_many(server.url, 30, at_once=1, pause_s=0.03))
+        assert server.n_connections > 20
+    assert sum("a connection of its own" in line for line in logged) == 1
+
+
+def test_an_answer_after_its_time_out_is_nobodys() -> None:
+    """Its connection is closed with the time-out, and so is that of a cancelled copy."""
+
+    async def late(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        words = asked.payload["messages"][0]["content"]
+        await asyncio.sleep(0.15 if int(words.split()[-1]) % 3 == 0 else 0.0)
+        writer.write(http(completion(f"answer to {words}")))
+
+    async def run(url: str) -> list[str | None]:
+        client = ChatClient((url,), None)
+        texts: list[str | None] = []
+
+        async def ask(index: int) -> None:
+            body = {"model": "m", "messages": [{"role": "user", "content": f"question {index}"}]}
+            asking = client.complete(json.dumps(body).encode(), timeout_s=0.1)
+            try:
+                texts.append((await asyncio.wait_for(asking, 0.05 + index % 2)).text)
+            except (JudgeUnavailableError, asyncio.TimeoutError):
+                texts.append(None)
+            assert texts[-1] in (f"answer to question {index}", None)
+
+        async def worker(first: int) -> None:
+            for index in range(first, 400, 20):
+                await ask(index)
+
+        await asyncio.gather(*map(worker, range(20)))
+        await client.close()
+        return texts
+
+    with RawServer(late) as server:
+        texts = asyncio.run(run(server.url))
+    # All that were late, and others where the machine is busy.
+    assert 134 <= texts.count(None) < 300
+
+
+_KEY = "sk-a-key-of-some-length-0123456789"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("place", ["other-port", "same-host", "relative"])
+def test_a_redirect_is_not_followed(status: int, place: str) -> None:
+    """It names where it points to, without secrets, and nothing is sent there."""
+    n_there = 0
+
+    async def there(_: Asked, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_there
+        n_there += 1
+        writer.write(http(completion("yes")))
+
+    with RawServer(there) as other:
+
+        async def here(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            start = {
+                "other-port": f"http://me:S3CRET@127.0.0.1:{other.port}",
+                "same-host": f"http://127.0.0.1:{server.port}",
+                "relative": "",
+            }[place]
+            if asked.path.startswith("/v2"):
+                await there(asked, writer)
+                return
+            goal = f"{start}/v2/chat/completions?key={_KEY}"
+            writer.write(http(b"moved", status, headers=f"Location: {goal}\r\n"))
+
+        with RawServer(here) as server:
+            error = _refused(server.url, key=_KEY)
+            port = other.port if place == "other-port" else server.port
+    assert isinstance(error, JudgeStoppedError)
+    assert f"answered {status}, a redirect to 'http://127.0.0.1:{port}/v2'" in str(error)
+    assert "LMMS_CAPTIONS_JUDGE_URL" in str(error)
+    assert "S3CRET" not in str(error)
+    assert _KEY not in str(error)
+    assert n_there == 0
+
+
+@pytest.mark.parametrize("goal", ["", "http://[", f"http://host/{_KEY}/x", "\xff\xfe", "a" * 5000])
+def test_a_redirect_to_nowhere_is_one_too(goal: str) -> None:
+    """Its words are short and hold no key."""
+    answer = _write(http(b"moved", 302, headers=f"Location: {goal}\r\n"))
+    with RawServer(answer) as server:
+        error = _refused(server.url, key=_KEY)
+    assert isinstance(error, JudgeStoppedError)
+    assert _KEY not in str(error)
+    assert len(str(error)) < 800
+
+
+def _use_api(url: str, use: Callable[[BatchApi], Coroutine[Any, Any, object]]) -> object:
+    async def run() -> object:
+        api = BatchApi(url, _KEY, patience_s=0.0, backoff_s=0.01)
+        try:
+            return await use(api)
+        finally:
+            await api.close()
+
+    return asyncio.run(run())
+
+
+def test_the_batch_api_follows_no_redirect() -> None:
+    """Files go to the provider's own address, and so does the key."""
+    headers = "Location: http://127.0.0.1:9/files\r\n"
+    answer = _write(http(b"moved", 307, headers=headers))
+    with RawServer(answer) as server, pytest.raises(JudgeStoppedError, match="a redirect to"):
+        _use_api(server.url, lambda api: api.upload(b"{}", "requests.jsonl"))
+
+
+def test_the_batch_apis_answers_are_bounded() -> None:
+    """A list of batches of 200 MB is none."""
+    answer = _for_ever(http(b"", n_bytes=200 * MB), lambda _: b" " * 2**16, most=3200)
+    with (
+        RawServer(answer) as server,
+        _at_most(64 * MB),
+        pytest.raises(JudgeStoppedError, match="more than 16 MB"),
+    ):
+        _use_api(server.url, lambda api: api.state("batch-1"))
+
+
+def test_a_large_file_of_a_batch_is_read_line_by_line() -> None:
+    """100 MB of replies take little memory; a line larger than an answer may be has no reply."""
+    body = json.loads(completion("yes"))
+    lines = [
+        json.dumps({"custom_id": f"r{n}", "response": {"status_code": 200, "body": body}}).encode()
+        for n in range(3)
+    ]
+    content = (
+        *(lines[0], b"\n", *(b" " * MB for _ in range(80)), b"\n"),
+        *(lines[1], b"\n", *(b"x" * MB for _ in range(20)), b"\n", lines[2]),
+    )
+    n_bytes = sum(map(len, content))
+
+    async def use(api: BatchApi) -> object:
+        with await api.content("file-1") as file:
+            assert file.seek(0, 2) == n_bytes
+            file.seek(0)
+            return read_results([file], "http://host/v1", None)
+
+    with RawServer(_write(http(b"", n_bytes=n_bytes), *content)) as server, _at_most(150 * MB):
+        outcomes = _use_api(server.url, use)
+    assert isinstance(outcomes, dict)
+    assert {name: outcome.text for name, outcome in outcomes.items()} == {
+        "r0": "yes",
+        "r1": "yes",
+        "r2": "yes",
+    }

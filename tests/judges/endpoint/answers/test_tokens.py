@@ -1,0 +1,216 @@
+"""Tokens are the endpoint's own count, an estimate where that is odd, and never open a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from math import isfinite
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import EngineFactory
+from lmms_eval_captions.judges.endpoint.answers.answers import read_completion
+from lmms_eval_captions.judges.endpoint.answers.tokens import counted
+from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.verdict import Asked
+from raw_server import Asked as Sent
+from raw_server import RawServer, completion, http
+
+_MODEL = "gpt-4o-2024-08-06"
+_COUNT = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-5, 400)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.lists(st.integers(), max_size=2)
+)
+_USAGE = _COUNT | st.dictionaries(
+    st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens"]), _COUNT
+)
+
+
+def _body(prompt: str, max_tokens: int = 100) -> bytes:
+    message = {"role": "user", "content": prompt}
+    return json.dumps({"model": _MODEL, "messages": [message], "max_tokens": max_tokens}).encode()
+
+
+def _reply(text: str, usage: object, body: bytes) -> Reply:
+    payload = {"choices": [{"message": {"content": text}}], "usage": usage}
+    return counted(read_completion(json.dumps(payload).encode(), "http://host/v1", None), body)
+
+
+def test_an_honest_count_is_kept() -> None:
+    """What the endpoint says is what is billed, to the token."""
+    body = _body("words " * 100)
+    reply = _reply("a reply", {"prompt_tokens": 110, "completion_tokens": 3}, body)
+    assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (110, 3, False)
+    budget = Budget(1.0, load_prices())
+    assert budget.billed_usd(body, reply, 1.0) == pytest.approx((110 * 2.5 + 3 * 10.0) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        pytest.param(None, (173, 3), id="none"),
+        pytest.param({"prompt_tokens": -7, "completion_tokens": 2}, (173, 2), id="negative-input"),
+        pytest.param({"prompt_tokens": 110, "completion_tokens": "2"}, (110, 3), id="text-output"),
+        pytest.param({"prompt_tokens": 1, "completion_tokens": 2}, (173, 2), id="small-input"),
+        pytest.param({"prompt_tokens": 110, "completion_tokens": 0}, (110, 3), id="small-output"),
+    ],
+)
+def test_an_odd_count_is_estimated(usage: object, tokens: tuple[int, int]) -> None:
+    """At four letters a token, as the `estimate` command does; a count that can be is kept."""
+    body = _body("words " * 99)
+    assert len(body) == 690
+    reply = _reply("a reply", usage, body)
+    assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (*tokens, True)
+
+
+def test_the_letters_of_a_picture_are_not_its_tokens() -> None:
+    """A megabyte of picture and an honest count of 1,000 tokens is no odd count."""
+    url = "data:image/png;base64," + "A" * 10**6
+    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "Rate it."}]
+    body = json.dumps({"model": _MODEL, "messages": [{"role": "user", "content": parts}]}).encode()
+    honest = _reply("85", {"prompt_tokens": 1000, "completion_tokens": 1}, body)
+    assert (honest.input_tokens, honest.is_estimated) == (1000, False)
+    odd = _reply("85", "none", body)
+    assert odd.is_estimated
+    assert 1500 < odd.input_tokens < 1600
+
+
+@given(_USAGE, st.text(max_size=200), st.text(max_size=400))
+def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -> None:
+    """An honest count is billed exactly, an odd one as the worst case at least, whatever it says.
+
+    So is one that is too small to be true: fewer tokens than a sixteenth of the letters.
+    """
+    body, prices = _body(prompt), load_prices()
+    budget = Budget(1.0, prices)
+    worst_usd = budget.worst_case_usd(body)
+    reply = _reply(text, usage, body)
+    billed_usd = budget.billed_usd(body, reply, worst_usd)
+    exact_usd = prices.cost_usd(
+        _MODEL, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
+    )
+    assert exact_usd is not None
+    assert isfinite(billed_usd)
+    assert billed_usd == (max(exact_usd, worst_usd) if reply.is_estimated else exact_usd)
+    assert billed_usd >= (len(body) * 2.5 + len(text) * 10.0) / 16 / 1e6
+    given_counts = usage if isinstance(usage, dict) else {}
+    for n_tokens, name in (
+        (reply.input_tokens, "prompt_tokens"),
+        (reply.output_tokens, "completion_tokens"),
+    ):
+        assert type(n_tokens) is int
+        assert n_tokens >= 0
+        assert reply.is_estimated or n_tokens == given_counts[name]
+    meter = Meter()
+    meter.count_call(_MODEL, reply.input_tokens, reply.output_tokens)
+    assert f"tokens {reply.input_tokens:,}+{reply.output_tokens:,}" in meter.text()
+
+
+class _Odd:
+    """A client whose replies have a usage each."""
+
+    def __init__(self, usages: list[object]) -> None:
+        self.usages = usages
+        self.n_asked = 0
+
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+        await asyncio.sleep(0.0 * timeout_s * len(asked))
+        self.n_asked += 1
+        return _reply("fine", self.usages[self.n_asked - 1], body)
+
+    async def close(self) -> None:
+        pass
+
+
+@given(st.lists(st.sampled_from([-1e9, float("nan"), 0, [], "0", None, True]), max_size=30))
+def test_no_number_of_odd_usages_passes_the_limit(counts: list[object]) -> None:
+    """As many are sent as fit the limit at their worst case, and not one more."""
+    usages: list[object] = [{"prompt_tokens": n, "completion_tokens": n} for n in counts]
+    body, limit_usd = _body("x" * 200), 0.01
+
+    async def run() -> tuple[Budget, int]:
+        budget, client = Budget(limit_usd, load_prices()), _Odd(usages)
+        capped = CappedClient(client, budget)
+        asked = [capped.complete(body, timeout_s=1.0) for _ in usages]
+        await asyncio.gather(*asked, return_exceptions=True)
+        return budget, client.n_asked
+
+    budget, n_asked = asyncio.run(run())
+    worst_usd = budget.worst_case_usd(body)
+    assert n_asked == min(len(usages), int(limit_usd / worst_usd))
+    assert budget.spent_usd == pytest.approx(n_asked * worst_usd)
+    assert budget.spent_usd <= limit_usd
+
+
+def _ask(engine: Engine, n: int) -> list[Asked[str]]:
+    def request(index: int) -> Request:
+        message = {"role": "user", "content": f"prompt {index} " + "x" * 200}
+        return Request("test:1", _MODEL, [message], {"max_tokens": 50}, 0, 5.0, str)
+
+    chains = [
+        lambda ask, index=index: ask(request(index), lambda reply: reply.text or None)
+        for index in range(n)
+    ]
+    return engine.submit(chains).result(timeout=30)
+
+
+@pytest.mark.parametrize(
+    "usage", [[], "12", {"prompt_tokens": -9, "completion_tokens": float("nan")}, None]
+)
+def test_a_run_with_odd_usages_is_judged_counted_and_limited(
+    usage: object, make_engine: EngineFactory
+) -> None:
+    """Over the wire: replies count, tokens are whole numbers above 0, and the limit holds."""
+    n_served = 0
+
+    async def answer(_: Sent, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_served
+        n_served += 1
+        writer.write(http(completion("yes", usage=usage)))
+
+    with RawServer(answer) as server:
+        engine = make_engine(server.url, max_cost_usd=0.02, concurrency=8)
+        asked = _ask(engine, 60)
+        n_judged = sum(one.value == "yes" for one in asked)
+        assert 0 < n_judged == n_served < 60
+        for one in asked:
+            assert one.value == "yes" or "LMMS_CAPTIONS_MAX_COST" in str(one.reason)
+        n_input, n_output = engine.meter.tokens[_MODEL]
+        assert type(n_input) is type(n_output) is int
+        assert n_input >= 60 * n_judged
+        assert n_output >= n_judged
+
+
+@pytest.mark.parametrize("code", [500, 503, 429, 400, None])
+def test_an_error_after_tokens_were_counted_is_taken_as_billed(
+    code: int | None, make_engine: EngineFactory
+) -> None:
+    """An answer of 200 that broke off, with its usage: however often, the limit holds."""
+    n_served = 0
+    error = {"message": "Provider is gone", "code": code}
+    choice = {"message": {"content": ""}, "finish_reason": "error", "error": error}
+    usage = {"prompt_tokens": 90, "completion_tokens": 40}
+    content = json.dumps({"choices": [choice], "usage": usage}).encode()
+
+    async def answer(_: Sent, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_served
+        n_served += 1
+        writer.write(http(content))
+
+    with RawServer(answer) as server:
+        engine = make_engine(server.url, max_cost_usd=0.005, concurrency=4)
+        asked = _ask(engine, 40)
+    assert not [one for one in asked if one.value is not None]
+    assert n_served * (90 * 2.5 + 40 * 10.0) / 1e6 <= 0.005
+    assert engine.spent_usd <= 0.005

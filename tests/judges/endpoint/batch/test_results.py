@@ -1,0 +1,251 @@
+"""Files of a batch, states of a batch and records of batches that are not as they should be."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch_server import BatchServer
+from conftest import EngineFactory
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
+from lmms_eval_captions.judges.endpoint.batch.results import Outcome, errors_of, read_results
+from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.verdict import Asked
+
+URL = "http://127.0.0.1/v1"
+PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01)
+
+
+def _line(custom_id: object, text: object = "fine", **changes: object) -> bytes:
+    usage = {"prompt_tokens": 2, "completion_tokens": 1}
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage}
+    response = {"status_code": 200, "body": body}
+    return json.dumps({"custom_id": custom_id, "response": response, **changes}).encode()
+
+
+def _read(files: list[bytes]) -> dict[str, Outcome]:
+    return read_results([io.BytesIO(raw) for raw in files], URL, None)
+
+
+BAD_LINES = {
+    "no JSON": b"<html>bad gateway</html>",
+    "cut": _line("bad")[:-20],
+    "a number": b"5",
+    "null": b"null",
+    "a list": b'["bad"]',
+    "no id": b'{"response": {"status_code": 200, "body": {}}}',
+    "an id that is a list": _line(["bad"]),
+    "an id that is null": _line(None),
+    "no response and no error": b'{"custom_id": "bad"}',
+    "a response that is text": _line("bad", response="fine"),
+    "a status that is a list": _line("bad", response={"status_code": [200], "body": {}}),
+    "an infinite status": b'{"custom_id": "bad", "response": {"status_code": 1e999, "body": {}}}',
+    "a status of many digits": b'{"custom_id": "bad", "response": {"status_code": %s}}'
+    % (b"9" * 5000),
+    "an error that is text": b'{"custom_id": "bad", "response": null, "error": "odd"}',
+    "nested deep": b'{"custom_id": "bad", "response": %s' % (b"[" * 200_000),
+    "objects nested deep": b'{"a":' * 100_000,
+    "no UTF-8": b'{"custom_id": "bad", "response": "\xff\xfe"}',
+    "zeros": b"\x00" * 100,
+    "blank": b" \t ",
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_a_bad_line_costs_nothing_but_itself(bad: bytes, end: bytes) -> None:
+    """Whatever a line holds, those around it are read, and it is left out or an error."""
+    lines = [_line("first"), bad, _line("second"), bad]
+    outcomes = _read([end.join(lines), b""])
+    assert outcomes["first"] == outcomes["second"] == Reply("fine", "stop", 2, 1)
+    assert not any(isinstance(outcomes.get(name), Reply) for name in ("bad", None))
+
+
+def test_a_mark_at_a_files_start_costs_no_line() -> None:
+    """Files that begin with a byte-order mark are read from their first line."""
+    assert set(_read([b"\xef\xbb\xbf" + _line("first")])) == {"first"}
+
+
+def test_half_an_emoji_is_a_reply_like_others() -> None:
+    """A lone surrogate, escaped as JSON has it, is kept."""
+    reply = _read([_line("first", "a \ud83d b")])["first"]
+    assert isinstance(reply, Reply)
+    assert reply.text.startswith("a ")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_of_several_lines_for_one_request_a_reply_counts(order: tuple[int, ...]) -> None:
+    """An error beside a reply does not take it away, in whatever order they stand."""
+    error = b'{"custom_id": "one", "response": null, "error": {"code": "x", "message": "y"}}'
+    lines = [_line("one"), error, b'{"custom_id": "one"']
+    assert isinstance(_read([b"\n".join(lines[i] for i in order)])["one"], Reply)
+
+
+@pytest.mark.parametrize(
+    "errors", [None, "odd", 5, [], {"data": None}, {"data": "odd"}, {"data": {"a": 1}}]
+)
+def test_errors_of_another_shape_are_none(errors: object) -> None:
+    """What a batch failed with may be anything."""
+    assert errors_of({"errors": errors}) == []
+    assert errors_of({"errors": {"data": ["odd", {"code": "x", "message": None}]}}) == [
+        ("x", "None")
+    ]
+
+
+RECORD: dict[str, Any] = {
+    "url": URL,
+    "model": "judge",
+    "batch_id": "batch-1",
+    "created_s": time.time(),
+    "writer": ["elsewhere", 1],
+    "ids": ["request"],
+}
+BAD_RECORDS = {
+    "cut": json.dumps(RECORD)[:-9],
+    "empty": "",
+    "a list": "[1]",
+    "nested deep": "[" * 100_000,
+    "no UTF-8": "\udcff",
+    "a model that is a list": json.dumps({**RECORD, "model": ["judge"]}),
+    "ids that are a number": json.dumps({**RECORD, "ids": 5}),
+    "ids that are lists": json.dumps({**RECORD, "ids": [["request"]]}),
+    "an id that is a number": json.dumps({**RECORD, "batch_id": 5}),
+    "made at no time": json.dumps({**RECORD, "created_s": float("nan")}),
+    "made in the far future": json.dumps({**RECORD, "created_s": 1e300}),
+    "made at an infinite time": json.dumps({**RECORD, "created_s": float("inf")}),
+    "a writer that is text": json.dumps({**RECORD, "batch_id": None, "writer": "someone"}),
+    "a writer of no number": json.dumps(
+        {**RECORD, "batch_id": None, "writer": [os.uname().nodename, "x"]}
+    ),
+    "a writer of a huge number": json.dumps(
+        {**RECORD, "batch_id": None, "writer": [os.uname().nodename, 10**30]}
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BAD_RECORDS.values(), ids=BAD_RECORDS)
+def test_a_damaged_record_of_a_batch_is_passed_over(
+    text: str, tmp_path: Path, logged: list[str]
+) -> None:
+    """The other records count, and the damaged one is named."""
+    good = Ledger(tmp_path, URL)
+    good.save(SentBatch("judge", {"kept": None}, batch_id="batch-2"))
+    (tmp_path / "bad.json").write_text(text, encoding="utf-8", errors="surrogateescape")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "dangling.json").symlink_to(tmp_path / "nowhere")
+    ledger = Ledger(tmp_path, URL)
+    assert ledger.batch_of("request") is None
+    kept = ledger.batch_of("kept")
+    assert kept is not None
+    assert kept.batch_id == "batch-2"
+    assert {"bad.json", "folder.json", "dangling.json"} <= {
+        name
+        for line in logged
+        for name in ("bad.json", "folder.json", "dangling.json")
+        if name in line
+    }
+
+
+def test_a_record_with_other_line_ends_is_read(tmp_path: Path) -> None:
+    """A record that an editor wrote with CRLF is the same record."""
+    (tmp_path / "one.json").write_bytes(json.dumps(RECORD, indent=1).replace("\n", "\r\n").encode())
+    batch = Ledger(tmp_path, URL).batch_of("request")
+    assert batch is not None
+    assert batch.batch_id == "batch-1"
+
+
+def _chain(text: str) -> Chain[Asked[str]]:
+    message = {"role": "user", "content": text}
+    request = Request("test:1", "judge", [message], {"max_tokens": 8}, 0, 5.0, lambda: "")
+    return lambda ask: ask(request, lambda reply: reply.text or None)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"request_counts": None},
+        {"request_counts": "many"},
+        {"request_counts": {"completed": None}},
+        {"errors": {"data": ["odd"]}},
+        {"metadata": None},
+        {"id": None},
+        {"output_file_id": ["file"]},
+        {"output_file_id": None},
+        {"status": "expired"},
+    ],
+    ids=str,
+)
+def test_a_state_with_odd_fields_ends_in_replies_or_reasons(
+    odd: dict[str, object], make_engine: EngineFactory
+) -> None:
+    """A state that says too little is no end of judging: what has no reply is asked again."""
+    with BatchServer() as server:
+        server.end = lambda _: odd if len(server.sizes) == 1 else {}
+        engine = make_engine(server.url, mode="batch", batch_pace=PACE, n_attempts=3)
+        asked = engine.submit([_chain(f"prompt {i}") for i in range(3)]).result(timeout=20)
+        assert [one.reason for one in asked] == [None] * 3
+        is_lost = "output_file_id" in odd
+        assert server.sizes == ([3, 3] if is_lost else [3])
+
+
+@pytest.mark.parametrize("status", ["paused", None, ["completed"], {}])
+def test_a_batch_that_never_ends_is_not_waited_for_for_ever(
+    status: object, make_engine: EngineFactory
+) -> None:
+    """A status that nobody knows is waited on for two days, and then told."""
+    pace = BatchPace(
+        quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, most_wait_s=0.5
+    )
+    with BatchServer() as server:
+        server.end = lambda _: {"status": status}
+        engine = make_engine(server.url, mode="batch", batch_pace=pace)
+        asked = engine.submit([_chain("prompt")]).result(timeout=20)
+        assert "has not ended after" in str(asked[0].reason)
+
+
+def test_a_page_in_the_place_of_a_state_is_asked_for_again(
+    make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that answers a look with its own page, twice, costs nothing but time."""
+    with BatchServer() as server:
+        real, pages = server.answer, [b"<html>", b"[]"]
+
+        def answer(method: str, path: str, body: bytes) -> tuple[int, bytes] | None:
+            if method == "GET" and "/batches/" in path and pages:
+                return 200, pages.pop()
+            return real(method, path, body)
+
+        monkeypatch.setattr(server, "answer", answer)
+        engine = make_engine(server.url, mode="batch", batch_pace=PACE)
+        assert engine.submit([_chain("prompt")]).result(timeout=20)[0].reason is None
+        assert not pages
+
+
+def test_other_peoples_batches_are_no_matter(
+    make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that holds batches of another shape is searched for ours all the same."""
+    with BatchServer() as server:
+        server.lose_answers["/batches"] = 1
+        real = server.answer
+
+        def answer(method: str, path: str, body: bytes) -> tuple[int, bytes] | None:
+            said = real(method, path, body)
+            if method == "GET" and path.startswith("/v1/batches?") and said is not None:
+                page = json.loads(said[1])
+                page["data"] = [None, 5, {"metadata": ["x"]}, {"id": "x"}, *page["data"]]
+                return 200, json.dumps(page).encode()
+            return said
+
+        monkeypatch.setattr(server, "answer", answer)
+        engine = make_engine(server.url, mode="batch", batch_pace=PACE)
+        assert engine.submit([_chain("prompt")]).result(timeout=20)[0].reason is None
+        assert server.sizes == [1]

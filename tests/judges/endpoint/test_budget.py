@@ -1,0 +1,250 @@
+"""A limit on cost is never passed, and what it cut off resumes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch_server import BatchServer
+from conftest import EngineFactory, ServerFactory
+from judge_server import JudgeServer
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
+from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
+from lmms_eval_captions.judges.verdict import Asked
+
+_MODEL = "gpt-4o-2024-08-06"
+
+
+def _chain(text: str, *, model: str = _MODEL, max_tokens: int = 100) -> Chain[Asked[str]]:
+    request = Request(
+        protocol="test:1",
+        model=model,
+        messages=[{"role": "user", "content": text}],
+        params={"temperature": 0.0, "max_tokens": max_tokens},
+        seed=0,
+        timeout_s=5.0,
+        stand_in=lambda: "",
+    )
+    return lambda ask: ask(request, lambda reply: reply.text or None)
+
+
+def _ask_all(engine: Engine, n: int) -> list[Asked[str]]:
+    return engine.submit([_chain(f"prompt {i} " + "x" * 400) for i in range(n)]).result(timeout=60)
+
+
+def _billed_usd(server: JudgeServer) -> float:
+    """What the server has answered, by its own token rule."""
+    total = 0.0
+    for body in server.bodies:
+        raw = json.dumps(body, separators=(",", ":"))
+        output = len(server.reply(body["messages"][-1]["content"])) // 4 + 1
+        total += (len(raw) // 4 * 2.5 + output * 10.0) / 1e6
+    return total
+
+
+def test_the_limit_is_neared_and_never_passed(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Judging stops within one request's worst case of the limit, with words that help."""
+    server = serve(latency_s=0.01)
+    server.keep_bodies = True
+    limit_usd = 0.05
+    engine = make_engine(server.url, concurrency=64, max_cost_usd=limit_usd)
+    asked = _ask_all(engine, 400)
+    billed_usd = _billed_usd(server)
+    assert limit_usd - 0.003 < billed_usd <= limit_usd
+    assert engine.meter.cost_usd == pytest.approx(billed_usd)
+    answered = [one for one in asked if one.value is not None]
+    assert len(answered) == server.counts.n_answered == server.counts.n_requests
+    for one in asked:
+        if one.value is None:
+            assert "LMMS_CAPTIONS_MAX_COST" in str(one.reason)
+            assert "$0.0500" in str(one.reason)
+            assert "again with a higher limit" in str(one.reason)
+
+
+def test_a_rerun_with_a_higher_limit_goes_on(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """What was answered is kept, what was cut off is asked, nothing is asked twice."""
+    server = serve()
+    n_first = sum(
+        one.value is not None for one in _ask_all(make_engine(server.url, max_cost_usd=0.02), 200)
+    )
+    assert 0 < n_first < 200
+    asked = _ask_all(make_engine(server.url, max_cost_usd=5.0), 200)
+    assert all(one.reason is None for one in asked)
+    assert sum(one.cached for one in asked) == n_first
+    assert server.counts.n_requests == 200
+
+
+@pytest.mark.parametrize("fault", ["500", "drop", "hang", "garbage"])
+def test_failures_do_not_open_the_limit(
+    fault: str, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A refusal costs nothing; a reply that was lost counts as if it had been billed."""
+    server = serve(faults=(fault,), fault_rate=0.3, latency_s=0.005)
+    server.keep_bodies = True
+    engine = make_engine(server.url, concurrency=16, max_cost_usd=0.05)
+    chains = [_hasty(f"prompt {i} " + "x" * 400) for i in range(300)]
+    asked = engine.submit(chains).result(timeout=60)
+    assert 0 < sum(one.value is not None for one in asked) < 300
+    assert _billed_usd(server) <= 0.05
+    if fault == "500":
+        assert _billed_usd(server) > 0.04
+
+
+def _hasty(text: str) -> Chain[Asked[str]]:
+    request = Request(
+        "test:1", _MODEL, [{"role": "user", "content": text}], {"max_tokens": 100}, 0, 0.2, str
+    )
+    return lambda ask: ask(request, lambda reply: reply.text or None)
+
+
+def test_a_price_that_is_not_known_stops_before_anything_is_sent(
+    serve: ServerFactory, make_engine: EngineFactory, tmp_path: Path
+) -> None:
+    """The reason names the variable that gives a price; with it, judging goes on."""
+    server = serve()
+    chain = _chain("a prompt", model="my-model")
+    engine = make_engine(server.url, max_cost_usd=1.0)
+    one = engine.submit([chain]).result(timeout=5)[0]
+    assert "LMMS_CAPTIONS_PRICES" in str(one.reason)
+    assert "my-model" in str(one.reason)
+    assert server.counts.n_requests == 0
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"models": {"my-model": {"input": 0, "output": 0}}}')
+    engine = make_engine(server.url, max_cost_usd=1.0, prices=prices)
+    assert engine.submit([chain]).result(timeout=5)[0].reason is None
+    assert engine.meter.cost_usd == 0.0
+
+
+def test_without_a_limit_no_price_is_needed(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A model without a price is asked as ever."""
+    engine = make_engine(serve().url)
+    chain = _chain("a prompt", model="my-model")
+    assert engine.submit([chain]).result(timeout=5)[0].reason is None
+    assert engine.meter.cost_usd is None
+
+
+def test_batches_stay_within_the_limit(make_engine: EngineFactory) -> None:
+    """Each batch holds what surely fits; what a batch left over pays for the next one."""
+    pace = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05)
+    with BatchServer() as server:
+        settings = {"mode": "batch", "batch_pace": pace, "concurrency": 1000, "patience_s": 1e6}
+        engine = make_engine(server.url, max_cost_usd=0.05, **settings)
+        asked = _ask_all(engine, 400)
+        n_answered = sum(one.value is not None for one in asked)
+        assert n_answered == sum(server.paid.values()) == sum(server.sizes)
+        assert len(server.sizes) > 1
+        cost_usd = engine.meter.cost_usd
+        assert cost_usd is not None
+        assert 0.045 < cost_usd <= 0.05
+        # Half the price buys about twice as many as the test above, which sends the same.
+        assert n_answered > 200
+
+
+class _Scripted:
+    """A client that replies with the tokens it is told, or fails."""
+
+    def __init__(self, usages: list[tuple[int, int] | None]) -> None:
+        self.usages = usages
+
+    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+        await asyncio.sleep(0.0 * timeout_s * len(asked))
+        usage = self.usages[json.loads(body)["seed"]]
+        if usage is None:
+            raise JudgeUnavailableError("told to fail")
+        return Reply("fine", "stop", *usage)
+
+    async def close(self) -> None:
+        pass
+
+
+@given(
+    st.lists(st.none() | st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=40),
+    st.floats(0.0005, 0.02),
+)
+def test_spent_and_reserved_stay_within_the_limit(
+    usages: list[tuple[int, int] | None], limit_usd: float
+) -> None:
+    """Whatever replies cost, up to their worst case, and whatever is lost, in whatever number."""
+
+    async def run() -> Budget:
+        budget = Budget(limit_usd, load_prices())
+        client = CappedClient(_Scripted(usages), budget)
+
+        async def ask(seed: int) -> None:
+            message = {"role": "user", "content": "x" * 200}
+            body = {"model": _MODEL, "messages": [message], "max_tokens": 50, "seed": seed}
+            with suppress(JudgeStoppedError, JudgeUnavailableError):
+                await client.complete(json.dumps(body).encode(), timeout_s=1.0)
+            assert budget.spent_usd + budget.reserved_usd <= limit_usd + 1e-12
+
+        await asyncio.gather(*(ask(seed) for seed in range(len(usages))))
+        return budget
+
+    budget = asyncio.run(run())
+    assert budget.reserved_usd == 0.0
+    assert budget.spent_usd <= limit_usd + 1e-12
+
+
+def test_a_picture_counts_as_its_tokens_not_its_letters() -> None:
+    """A body of a megabyte of picture has the worst case of a picture."""
+    budget = Budget(1.0, load_prices())
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
+    message = {"role": "user", "content": [picture, {"type": "text", "text": "Describe."}]}
+    body = {"model": _MODEL, "messages": [message], "max_tokens": 100}
+    worst_usd = budget.worst_case_usd(json.dumps(body).encode())
+    assert 1500 * 2.5e-6 + 100 * 10e-6 < worst_usd < 1700 * 2.5e-6 + 100 * 10e-6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("models: {m: {input: 1}}", "output", id="half-a-price"),
+        pytest.param("models: {m: {input: -1, output: 1}}", "at least 0", id="negative"),
+        pytest.param("models: {m: {input: .inf, output: 1}}", "finite", id="infinite"),
+        pytest.param("model: {}", "model", id="typing-error"),
+        pytest.param("[1, 2]", "expected", id="a-list"),
+        pytest.param("a: [", "cannot be read", id="broken"),
+    ],
+)
+def test_a_file_of_prices_of_another_shape_is_refused(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    """The error names the variable, the file and what was expected."""
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_PRICES") as error:
+        load_prices(path)
+    assert str(path) in str(error.value)
+    assert words in str(error.value)
+
+
+def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
+    """A model is added or replaced, the others stay, and so does how a model counts pictures."""
+    path = tmp_path / "prices.yaml"
+    path.write_text(
+        "as_of: 2026-01-02\nbatch_factor: 0.25\n"
+        "models: {mine: {input: 1, output: 2}, gpt-4o-mini: {input: 9, output: 9}}"
+    )
+    prices, ours = load_prices(path), load_prices()
+    assert prices.cost_usd("mine", input_tokens=1e6, output_tokens=1e6) == 3.0
+    assert prices.cost_usd("mine", input_tokens=1e6, output_tokens=1e6, mode="batch") == 0.75
+    assert prices.models["gpt-4o-mini"].input == 9
+    assert prices.models["gpt-4o-mini"].image_tokens == ours.models["gpt-4o-mini"].image_tokens
+    assert prices.models["gpt-4.1"] == ours.models["gpt-4.1"]
+    assert (prices.as_of, ours.as_of) == ("2026-01-02", "2025-06-30")

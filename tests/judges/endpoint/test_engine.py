@@ -1,0 +1,774 @@
+"""The engine against a server that behaves, misbehaves and goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import EngineFactory, ServerFactory
+from judge_server import Behaviour, JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.settings import LEXICAL
+from lmms_eval_captions.judges.verdict import Asked
+
+
+def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:
+    return Request(
+        protocol="test:1",
+        model=model,
+        messages=[{"role": "user", "content": text}],
+        params={"temperature": 0.0, "max_tokens": 8},
+        seed=seed,
+        timeout_s=timeout_s,
+        stand_in=lambda: "",
+    )
+
+
+def _text(reply: Reply) -> str | None:
+    return reply.text or None
+
+
+def _chain(
+    text: str,
+    *,
+    read: Callable[[Reply], str | None] = _text,
+    timeout_s: float = 5.0,
+    model: str = "judge",
+) -> Chain[Asked[str]]:
+    async def run(ask: Ask) -> Asked[str]:
+        return await ask(_request(text, timeout_s=timeout_s, model=model), read)
+
+    return run
+
+
+def _ask_all(engine: Engine, n: int, *, timeout_s: float = 5.0) -> list[Asked[str]]:
+    chains = [_chain(f"prompt {i}", timeout_s=timeout_s) for i in range(n)]
+    return engine.submit(chains).result(timeout=60)
+
+
+def _only_right_answers(asked: list[Asked[str]], server: JudgeServer) -> None:
+    for i, one in enumerate(asked):
+        assert one.reason is None
+        assert one.value == server.reply(f"prompt {i}")
+
+
+def test_the_endpoint_is_kept_at_its_limit(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """As many requests as allowed are in flight, and never more."""
+    server = serve(latency_s=0.02)
+    _only_right_answers(_ask_all(make_engine(server.url, concurrency=10), 100), server)
+    assert server.counts.most_in_flight == 10
+
+
+def test_identical_requests_are_sent_once(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """Twins in flight share one request, and later ones are answered by the store."""
+    server = serve(latency_s=0.05)
+    engine = make_engine(server.url)
+    twins = engine.submit([_chain("same")] * 20).result()
+    assert {one.value for one in twins} == {server.reply("same")}
+    assert sum(one.usage.n_calls for one in twins) == 1
+    engine.submit([_chain("same")]).result()
+    assert server.counts.n_requests == 1
+    assert (engine.meter.n_calls, engine.meter.n_cached) == (1, 20)
+
+
+def test_twins_in_flight_do_not_hold_a_place(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """While one of many twins waits for its reply, other questions use the free places."""
+    server = serve(latency_s=0.05)
+    engine = make_engine(server.url, concurrency=4)
+    engine.submit([_chain("same")] * 8 + [_chain(f"prompt {i}") for i in range(40)]).result()
+    assert server.counts.most_in_flight == 4
+
+
+def test_a_finished_run_started_again_sends_nothing(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """All verdicts are on disk."""
+    server = serve()
+    first = _ask_all(make_engine(server.url), 30)
+    second = _ask_all(make_engine(server.url), 30)
+    assert server.counts.n_requests == 30
+    assert [one.value for one in first] == [one.value for one in second]
+    assert all(one.cached and one.usage.n_calls == 0 for one in second)
+
+
+def test_everything_that_moves_a_verdict_is_in_the_key(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Another model, seed, parameter, message or protocol version is asked; another URL is not."""
+    server = serve()
+    base = _request("a")
+    variants = [
+        base,
+        _request("b"),
+        _request("a", model="other"),
+        _request("a", seed=1),
+        Request("test:2", "judge", base.messages, base.params, 0, 5.0, base.stand_in),
+        Request("test:1", "judge", base.messages, {"temperature": 0.5}, 0, 5.0, base.stand_in),
+    ]
+    engine = make_engine(server.url)
+    engine.submit([lambda ask, r=r: ask(r, _text) for r in variants]).result()
+    assert server.counts.n_requests == len(variants)
+    other = serve()
+    make_engine(other.url).submit([lambda ask: ask(base, _text)]).result()
+    assert other.counts.n_requests == 0
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "429", "drop", "cut", "garbage"])
+def test_what_can_pass_is_tried_again(
+    fault: str, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Failures that pass cost nothing but time: all answers come, each is paid for once."""
+    server = serve(faults=(fault,), fault_rate=0.25)
+    engine = make_engine(server.url, concurrency=8)
+    _only_right_answers(_ask_all(engine, 60), server)
+    assert server.counts.n_faults > 5
+    assert server.counts.n_answered == 60
+    assert engine.meter.n_retried == server.counts.n_faults
+
+
+def test_a_reply_that_never_comes_is_given_up_on_and_asked_again(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A request that hangs ends with its time-out and is sent again."""
+    server = serve(faults=("hang",), fault_rate=0.3, max_faults=2)
+    _only_right_answers(_ask_all(make_engine(server.url), 20, timeout_s=0.3), server)
+    assert server.counts.n_faults > 2
+
+
+@pytest.mark.parametrize("fault", ["nonsense", "empty", "length"])
+def test_an_unreadable_reply_is_asked_for_afresh(
+    fault: str, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """One readable sample in up to four is enough, and the reading decides which is."""
+    server = serve(faults=(fault,), fault_rate=0.4, max_faults=1)
+
+    def read(reply: Reply) -> str | None:
+        return reply.text if reply.text.startswith("Answer ") else None
+
+    engine = make_engine(server.url)
+    asked = engine.submit([_chain(f"prompt {i}", read=read) for i in range(60)]).result()
+    n_scored = sum(one.value is not None for one in asked)
+    assert n_scored > 50
+    assert all(one.value == server.reply(f"prompt {i}") for i, one in enumerate(asked) if one.value)
+    assert server.counts.n_faults > 10
+    assert engine.meter.n_calls == server.counts.n_answered == server.counts.n_requests
+
+
+def test_an_unreadable_judge_leaves_the_question_unscored(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """After three fresh samples there is no value, the last reply, and a reason; nothing is 0."""
+    server = serve()
+    server.keep_bodies = True
+    engine = make_engine(server.url)
+    one = engine.submit([_chain("prompt 0", read=lambda _: None)]).result()[0]
+    assert one.value is None
+    assert one.reason == "unreadable reply, asked 4 times"
+    assert one.reply == server.reply("prompt 0")
+    assert one.usage.n_calls == 4
+    assert [body["seed"] for body in server.bodies] == [0, 1_000_003, 2_000_006, 3_000_009]
+    assert [body["temperature"] for body in server.bodies] == [0.0, 0.7, 0.7, 0.7]
+    assert engine.meter.n_unscored == 1
+    again = make_engine(server.url).submit([_chain("prompt 0", read=lambda _: None)]).result()[0]
+    assert again.value is None
+    assert server.counts.n_requests == 4
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_cannot_pass_stops_judging_at_once(
+    status: int, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Every question is unscored with the server's own words, and hardly any request was sent."""
+    server = serve(status=status)
+    asked = _ask_all(make_engine(server.url, concurrency=4), 500)
+    assert all(one.value is None and f"told to answer {status}" in str(one.reason) for one in asked)
+    assert server.counts.n_requests <= 4
+
+
+def test_an_exhausted_quota_is_no_rate_limit(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A 429 that says the quota is used up stops judging: waiting would not help."""
+    server = serve(status=429, message="insufficient_quota: check your plan")
+    asked = _ask_all(make_engine(server.url, concurrency=4), 50)
+    assert all("insufficient_quota" in str(one.reason) for one in asked)
+    assert server.counts.n_requests <= 4
+
+
+def test_a_rate_limit_that_never_ends_is_given_up_on(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Patience with 429 has an end, and the reason says what the server said."""
+    server = serve(status=429)
+    asked = _ask_all(make_engine(server.url, patience_s=0.3, concurrency=4), 50)
+    assert all("told to answer 429" in str(one.reason) for one in asked)
+
+
+def test_a_model_that_is_missing_does_not_stop_another(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A stop concerns the model that was refused; judges of other benchmarks go on."""
+    server = serve(status=404)
+    engine = make_engine(server.url)
+    assert engine.submit([_chain("a", model="gone")]).result()[0].value is None
+    server.behaviour.status = 200
+    assert engine.submit([_chain("a", model="gone")]).result()[0].value is None
+    assert engine.submit([_chain("a", model="there")]).result()[0].value is not None
+
+
+def test_a_refused_request_fails_alone(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """A 400 is one question's problem, is not tried again, and is asked again by a later run."""
+    server = serve(status=400)
+    engine = make_engine(server.url)
+    one = engine.submit([_chain("prompt 0")]).result()[0]
+    assert one.value is None
+    assert "told to answer 400" in str(one.reason)
+    assert server.counts.n_requests == 1
+    server.behaviour.status = 200
+    assert engine.submit([_chain("prompt 1")]).result()[0].value is not None
+    assert make_engine(server.url).submit([_chain("prompt 0")]).result()[0].value is not None
+
+
+def test_a_model_that_refuses_parameters_is_asked_without_them(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """Found out once, said once; a rerun finds the replies under what was to be asked."""
+    server = serve(refuses_parameters=True)
+    server.keep_bodies = True
+    with make_engine(server.url, concurrency=4) as engine:
+        _only_right_answers(_ask_all(engine, 40), server)
+    assert server.counts.n_requests <= 40 + 2 * 4
+    assert all(body["max_completion_tokens"] == 8 for body in server.bodies)
+    assert not any("temperature" in body for body in server.bodies)
+    said = [line for line in logged if line.startswith("WARNING")]
+    assert len(said) == 2
+    assert "max_completion_tokens is sent in its place" in said[0]
+    assert "the judge chooses its temperature" in said[1]
+    n_before = server.counts.n_requests
+    _only_right_answers(_ask_all(make_engine(server.url), 40), server)
+    assert server.counts.n_requests == n_before
+
+
+def _seeded(text: str, seed: int) -> Chain[Asked[str]]:
+    request = Request(
+        protocol="test:1",
+        model="judge",
+        messages=[{"role": "user", "content": text}],
+        params={"temperature": 1.0, "max_tokens": 8},
+        seed=seed,
+        timeout_s=5.0,
+        stand_in=lambda: "",
+    )
+    return lambda ask: ask(request, lambda reply: reply.text or None)
+
+
+def test_a_model_that_refuses_seeds_is_asked_as_often_as_with_them(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """Three seeds are three requests and three stored replies, and each says what was refused."""
+    server = serve(refuses_seed=True)
+    server.keep_bodies = True
+    chains = [_seeded("prompt", seed) for seed in range(3)]
+    with make_engine(server.url, concurrency=1) as engine:
+        asked = engine.submit(chains).result()
+    assert server.counts.n_answered == 3
+    assert not any("seed" in body for body in server.bodies)
+    assert {one.usage.refused for one in asked} == {("seed",)}
+    assert sum("requests are sent without" in line for line in logged) == 1
+    with make_engine(server.url) as engine:
+        again = engine.submit(chains).result()
+        assert engine.submit([_seeded("prompt", 3)]).result()[0].cached is False
+    assert all(one.cached and one.usage.refused == ("seed",) for one in again)
+
+
+def test_what_is_refused_is_said_of_replies_that_did_without_alone(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Replies that came before a model refused its parameters do not claim that."""
+    server = serve()
+    engine = make_engine(server.url)
+    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
+    server.behaviour.refuses_parameters = True
+    asked = engine.submit([_chain("prompt 1")]).result()[0]
+    assert asked.usage.refused == ("max_tokens", "temperature")
+    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
+
+
+def test_a_server_that_is_not_there_stops_judging(make_engine: EngineFactory) -> None:
+    """An unreachable endpoint ends in a stop that says so, not in an endless loop."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started_s = time.monotonic()
+    asked = _ask_all(make_engine(f"http://127.0.0.1:{port}/v1", concurrency=8), 400)
+    assert all(one.value is None and "judging stopped" in str(one.reason) for one in asked)
+    assert f"127.0.0.1:{port}" in str(asked[-1].reason)
+    assert time.monotonic() - started_s < 20
+
+
+def test_a_replica_that_dies_does_not_end_the_run(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Questions that a dead replica would have answered go to the others."""
+    servers = [serve(latency_s=0.01) for _ in range(3)]
+    engine = make_engine(*(server.url for server in servers), concurrency=12)
+    _ask_all(engine, 60)
+    assert all(server.counts.n_answered >= 10 for server in servers)
+    servers[0].__exit__()
+    asked = engine.submit([_chain(f"later {i}") for i in range(200)]).result(timeout=60)
+    assert all(one.reason is None for one in asked)
+    servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign]
+
+
+def test_a_replica_that_fails_at_once_does_not_draw_the_load(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A gateway before a dead model answers 503 at once, so it is always the least busy."""
+    servers = [serve(latency_s=0.02), serve(latency_s=0.02), serve(status=503)]
+    engine = make_engine(*(server.url for server in servers), concurrency=24)
+    _only_right_answers(_ask_all(engine, 400), servers[0])
+    assert servers[2].counts.n_requests < 40
+
+
+def test_an_outage_that_passes_is_waited_for(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """An endpoint that answered before may be gone for longer than a few attempts take."""
+    server = serve(latency_s=0.01)
+    engine = make_engine(server.url, concurrency=8, n_attempts=3, outage_patience_s=30.0)
+    _ask_all(engine, 20)
+    server.behaviour.status = 500
+    later = engine.submit([_chain(f"later {i}") for i in range(40)])
+    # Three attempts take a tenth of a second.
+    time.sleep(1.0)
+    assert not later.done()
+    # It comes back unsteadily: what failed during the outage does not count against a request.
+    server.behaviour = Behaviour(faults=("500",), fault_rate=0.5, max_faults=2)
+    assert all(one.reason is None for one in later.result(timeout=60))
+
+
+def test_a_stop_also_stops_those_that_wait_for_their_turn(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """What the rate held back is not sent once the endpoint has said that the key is wrong."""
+    server = serve(rate=20.0)
+    engine = make_engine(server.url, concurrency=64)
+    asked = engine.submit([_chain(f"prompt {i}") for i in range(200)])
+    while server.counts.n_answered < 30:
+        time.sleep(0.01)
+    n_before = server.counts.n_requests
+    server.behaviour.status = 401
+    reasons = [str(one.reason) for one in asked.result(timeout=60) if one.value is None]
+    assert len(reasons) > 100
+    assert all("told to answer 401" in reason for reason in reasons)
+    assert server.counts.n_requests - n_before < 10
+
+
+def test_a_rate_limit_is_followed_and_recovered_from(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A storm of 429 costs time and no answers, and fewer requests are in flight afterwards."""
+    server = serve(rate=100.0, latency_s=0.02)
+    engine = make_engine(server.url, concurrency=64)
+    _only_right_answers(_ask_all(engine, 200), server)
+    assert engine.meter.n_rate_limited == server.counts.n_rate_limited > 0
+    assert server.counts.n_answered == 200
+
+
+def test_random_trouble_costs_what_it_repeats(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """One request in six fails whatever the rate: all are answered, and the rate is not cut."""
+    faults = ("429",) * 10 + ("500",) * 5 + ("empty",) * 2 + ("drop",)
+    server = serve(latency_s=0.02, faults=faults, fault_rate=0.18, max_faults=10**9)
+    engine = make_engine(server.url, concurrency=64, backoff_s=0.2)
+    _only_right_answers(_ask_all(engine, 2000), server)
+    assert engine.meter.n_retried < 600
+
+
+def test_failures_that_hit_one_and_all_do_not_lose_a_request(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Where every other request fails, seven failures in a row say nothing of the request."""
+    server = serve(faults=("500",), fault_rate=0.5, max_faults=10**9)
+    engine = make_engine(server.url, concurrency=64, n_attempts=7)
+    _only_right_answers(_ask_all(engine, 1500), server)
+
+
+def test_retry_after_is_honoured(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """A request that is told to wait is not sent before."""
+    server = serve(faults=("429",), fault_rate=1.0, max_faults=1, retry_after_s=0.4)
+    started_s = time.monotonic()
+    _only_right_answers(_ask_all(make_engine(server.url), 1), server)
+    assert 0.4 <= time.monotonic() - started_s < 3.0
+
+
+def test_waiting_gives_the_place_to_others(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """With one place and a question told to wait long, the others are answered meanwhile."""
+    server = serve(faults=("429",), fault_rate=1.0, max_faults=1, retry_after_s=2.0)
+    engine = make_engine(server.url, concurrency=1)
+    slow = engine.submit([_chain("prompt 0")])
+    while not server.counts.n_faults:
+        time.sleep(0.01)
+    server.behaviour.faults = ()
+    started_s = time.monotonic()
+    engine.submit([_chain(f"other {i}") for i in range(5)]).result(timeout=10)
+    assert time.monotonic() - started_s < 1.5
+    assert not slow.done()
+    assert slow.result(timeout=10)[0].reason is None
+
+
+def test_stragglers_do_not_hold_up_the_run(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A hundredth of the replies takes 400 times as long: second copies come first."""
+    server = serve(latency_s=0.05, tail=0.01, tail_factor=400.0)
+    engine = make_engine(server.url, concurrency=32)
+    started_s = time.monotonic()
+    asked = engine.submit([_chain(f"prompt {i}", timeout_s=60.0) for i in range(1500)]).result()
+    assert time.monotonic() - started_s < 12, "one slow reply alone takes 20 s"
+    _only_right_answers(asked, server)
+    assert 0 < engine.meter.n_copies <= 8 + 0.01 * 1500
+    assert server.counts.n_requests <= 1500 + engine.meter.n_copies
+    _only_right_answers(_ask_all(engine, 1500), server)
+
+
+def test_a_full_disk_loses_no_reply(
+    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Nothing new is sent, replies that came are shown, and the rest resumes when there is room."""
+    server = serve()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, hard))
+    try:
+        asked = _ask_all(make_engine(server.url, concurrency=4), 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    saved = [one for one in asked if one.value is not None]
+    failed = [one for one in asked if one.value is None]
+    assert 3 < len(saved) < 30
+    assert all("LMMS_CAPTIONS_CACHE" in str(one.reason) for one in failed)
+    assert server.counts.n_requests == len(saved) + sum(bool(one.reply) for one in failed)
+    _only_right_answers(_ask_all(make_engine(server.url), 100), server)
+    assert server.counts.n_repeated == sum(bool(one.reply) for one in failed) <= 4
+
+
+def test_a_disk_that_is_full_for_a_moment_costs_nothing(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A reply that cannot be written is held until it can."""
+    server = serve()
+    engine = make_engine(server.url, store_patience_s=20.0, concurrency=2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+    try:
+        future = engine.submit([_chain(f"prompt {i}") for i in range(20)])
+        time.sleep(0.5)
+        assert not future.done()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    _only_right_answers(future.result(timeout=20), server)
+    assert server.counts.n_requests == 20
+
+
+def test_processes_that_ask_the_same_share_what_they_get(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Two engines with one store and the same questions send hardly anything twice."""
+    server = serve(latency_s=0.1)
+    engines = [make_engine(server.url, concurrency=8) for _ in range(2)]
+    chains = [_chain(f"prompt {i}") for i in range(600)]
+    futures = [engine.submit(chains) for engine in engines]
+    for future in futures:
+        _only_right_answers(future.result(timeout=60), server)
+    assert len(server.counts.answered) == 600
+    assert server.counts.n_repeated < 120
+    assert all(engine.meter.n_calls > 100 for engine in engines), "both did their share"
+
+
+_SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from test_engine import _chain
+engine = Engine(EngineConfig(urls=({url!r},), store=Path({store!r}), concurrency=8))
+engine.submit([_chain(f"prompt {{i}}") for i in range(300)]).result()
+print("done", engine.meter.n_calls)
+engine.close()
+"""
+
+
+def test_a_killed_run_sends_only_what_is_missing(tmp_path: Path, serve: ServerFactory) -> None:
+    """After SIGKILL and a new start nothing is asked again but what was in flight."""
+    server = serve(latency_s=0.02)
+    here = str(Path(__file__).parent)
+    script = _SCRIPT.format(tests=here, url=server.url, store=str(tmp_path))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    victim = subprocess.Popen([sys.executable, "-c", script], env=env)
+    while server.counts.n_answered < 100:
+        time.sleep(0.005)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    n_before = server.counts.n_answered
+    assert n_before < 300
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert server.counts.n_repeated <= 8
+    assert server.counts.n_answered <= 300 + 8
+    assert len(server.counts.answered) == 300
+    assert outputs[1] == "done 0\n"
+
+
+def test_the_key_is_nowhere_but_on_the_wire(
+    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """A server that echoes the key in errors and replies gets it into no reason and no file."""
+    key = "sk-very-secret-0123456789"
+    server = serve(key=key)
+    server.reply = lambda _: f"your key is {key}"
+    right = _ask_all(make_engine(server.url, api_key=key), 3)
+    assert [one.value for one in right] == ["your key is [key]"] * 3
+    wrong = make_engine(server.url, api_key=f"{key}-wrong").submit([_chain("new")]).result()[0]
+    assert "401" in str(wrong.reason)
+    assert "Incorrect API key provided" in str(wrong.reason)
+    texts = [str(wrong), *map(str, right), *logged]
+    texts += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [text for text in texts if key in text]
+
+
+def test_closing_ends_what_is_waiting(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """A closed engine resolves every open caption with an error instead of hanging its caller."""
+    server = serve(latency_s=30.0)
+    engine = make_engine(server.url, concurrency=2)
+    futures = [engine.submit([_chain(f"prompt {i}", timeout_s=60.0)]) for i in range(6)]
+    while server.counts.n_requests < 2:
+        time.sleep(0.01)
+    engine.close()
+    for future in futures:
+        with pytest.raises(JudgeStoppedError):
+            future.result(timeout=5)
+
+
+def test_what_is_submitted_while_it_closes_is_settled(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Captions handed in from other threads beside a close end with a result or an error."""
+    server = serve()
+    for _ in range(10):
+        engine = make_engine(server.url)
+        futures: list[Future[list[Asked[str]]]] = []
+        started = threading.Barrier(5)
+
+        def submit(engine: Engine, futures: list[Any], started: threading.Barrier) -> None:
+            started.wait()
+            futures += [engine.submit([_chain("same")]) for _ in range(200)]
+
+        threads = [
+            threading.Thread(target=submit, args=(engine, futures, started)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        engine.close()
+        for thread in threads:
+            thread.join()
+        assert len(futures) == 800
+        assert not wait(futures, timeout=5).not_done
+        with pytest.raises(JudgeStoppedError, match="judging was ended"):
+            engine.submit([_chain("late")]).result(timeout=5)
+
+
+def test_a_forked_child_is_told_that_nothing_serves_it(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """The engine's thread stays in the parent: the child gets an error and does not wait."""
+    engine = make_engine(serve().url)
+    engine.submit([_chain("same")]).result(timeout=5)
+    child = os.fork()
+    if not child:
+        error = engine.submit([_chain("other")]).exception(timeout=5)
+        os._exit(0 if isinstance(error, JudgeStoppedError) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for-good"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "_shelf.get",
+        "_shelf.save",
+        "_shelf.refresh",
+        "_sender.send",
+        "_sender.copy_stragglers",
+        "_sender._watched",
+        "_sender._check",
+        "_sender._take_turn",
+        "_sender._complete",
+        "_sender._open_client",
+        "_sender._give_up_or_go_on",
+        "_sender._back_off",
+        "_sender._note",
+        "_sender._pacing.take",
+        "_sender._load.time_for",
+        "_sender._load.on_reply",
+        "_sender._load.on_timeout",
+        "_sender._pacing.on_rate_limit",
+        "_sender._meter.count_call",
+        "_sender._stragglers.on_reply",
+        "_places.add",
+        "_places.without_place",
+        "_bar.refresh",
+    ],
+)
+def test_whatever_is_raised_where_nobody_waits_for_ever(
+    where: str,
+    lasting: bool,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A defect of ours, once or for good, ends in results or errors, and the engine can close."""
+    server = serve(latency_s=0.01, faults=("429", "500"), fault_rate=0.3)
+    engine = make_engine(server.url, concurrency=4)
+    *owners, name = where.split(".")
+    owner: Any = engine
+    for part in owners:
+        owner = getattr(owner, part)
+    on = type(owner) if hasattr(type(owner), name) else owner
+    real, n_calls = getattr(on, name), 0
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 or (lasting and n_calls > 3):
+            raise RuntimeError("a defect")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(on, name, broken)
+    futures = [
+        engine.submit([_chain(f"prompt {k % 9}") for k in range(i, i + 4)]) for i in range(12)
+    ]
+    waiting = wait(futures, timeout=10).not_done
+    monkeypatch.undo()
+    engine.close()
+    assert not waiting
+
+
+@pytest.mark.parametrize("where", ["send", "save"])
+def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
+    where: str,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is raised in one request, its twins are settled with it and nobody hangs."""
+    engine = make_engine(serve(latency_s=0.05).url)
+
+    async def fail(*_: object) -> Reply:
+        await asyncio.sleep(0.05)
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(engine._sender if where == "send" else engine._shelf, where, fail)
+    futures = [engine.submit([_chain("same"), _chain("same")]) for _ in range(3)]
+    for future in futures:
+        with pytest.raises(OverflowError):
+            future.result(timeout=5)
+    monkeypatch.undo()
+    assert engine.submit([_chain("same")]).result(timeout=5)[0].reason is None
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "hint"),
+    [
+        ("nonsense", "stop", ""),
+        (" \n", "stop", "; the last one was empty"),
+        ("{'pred'", "length", "; the last one was cut at max_tokens"),
+        ("<think>So", "length", "; the last one was cut at max_tokens within its reasoning"),
+        ("", "content_filter", "; the last one was withheld by the provider's content filter"),
+    ],
+)
+def test_the_reason_says_what_was_the_matter_with_a_reply(
+    text: str,
+    finish_reason: str,
+    hint: str,
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+) -> None:
+    """Empty, cut, cut while reasoning and withheld are told apart from what is just unreadable."""
+    server = serve()
+    server.script = lambda _: Say(text, finish_reason)
+    chain = _chain("prompt", read=lambda _: None)
+    one = make_engine(server.url).submit([chain]).result(timeout=20)[0]
+    assert one.reason == f"unreadable reply, asked 4 times{hint}"
+    assert one.reply == text
+
+
+def test_an_error_of_ours_reaches_the_caller(make_engine: EngineFactory) -> None:
+    """An exception in a chain is the caller's to see, and the engine goes on."""
+
+    async def broken(_: Ask) -> Asked[str]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        make_engine("http://127.0.0.1:9/v1").submit([broken]).result(timeout=5)
+
+
+@pytest.mark.parametrize(("before", "during"), [(700, 5_000), (0, 0), (9_000, 9_000)])
+def test_cycles_are_looked_for_less_often_while_it_runs(
+    make_engine: EngineFactory, before: int, during: int
+) -> None:
+    """The default is raised and put back; what a process chose itself is left alone."""
+    young, *older = gc.get_threshold()
+    gc.set_threshold(before, *older)
+    try:
+        engine = make_engine()
+        # An answer shows that the engine's thread has got to work.
+        engine.submit([_chain("prompt", model=LEXICAL)]).result(timeout=60)
+        assert gc.get_threshold() == (during, *older)
+        engine.close()
+        assert gc.get_threshold() == (before, *older)
+    finally:
+        gc.set_threshold(young, *older)
+
+
+def test_a_reader_that_raises_leaves_its_own_question_unscored(
+    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
+) -> None:
+    """A reply that a reader cannot cope with is unreadable; the caption's other questions stand."""
+
+    def raises(_: Reply) -> str | None:
+        raise RecursionError("too deep")
+
+    chains = [_chain(f"prompt {n}", read=raises if n == 1 else _text) for n in range(3)]
+    asked = make_engine(serve().url).submit(chains).result(timeout=60)
+    assert [one.value is None for one in asked] == [False, True, False]
+    assert asked[1].reason == "unreadable reply, asked 4 times"
+    assert any("reading a reply failed" in line for line in logged)

@@ -1,0 +1,255 @@
+"""Which names are the same model, and what is said where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chains import chain
+from conftest import EngineFactory, ServerFactory
+from judge_server import AS_ASKED, Say, last_text
+from lmms_eval_captions.judges.endpoint import stragglers
+from lmms_eval_captions.judges.endpoint.answers.answers import read_completion
+from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, signatures_of_tasks
+from raw_server import completion
+
+URLS = ("http://127.0.0.1:8000/v1", "http://me:S3CRET@127.0.0.1:8001/v1")
+
+SAME = [
+    ("gpt-4o", "GPT-4o"),
+    ("X", "meta-llama/X"),
+    ("gemini-2.0-flash", "models/gemini-2.0-flash"),
+    ("llama-v3p1-8b", "accounts/fireworks/models/llama-v3p1-8b"),
+    ("google/gemini-2.0-flash", "models/google/gemini-2.0-flash"),
+]
+"""Names that are equal."""
+DATED = [
+    ("gpt-4o", "gpt-4o-2024-08-06"),
+    ("openai/gpt-4o", "gpt-4o-2024-08-06"),
+    ("gpt-4", "gpt-4-0613"),
+    ("gpt-3.5-turbo", "gpt-3.5-turbo-0125"),
+    ("claude-3-5-sonnet", "claude-3-5-sonnet-20240620"),
+    ("claude-3-5-sonnet", "claude-3-5-sonnet@20240620"),
+    ("claude-3-5-sonnet-20240620", "claude-3-5-sonnet@20240620"),
+    ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20240620"),
+    ("gemini-2.5-flash-preview", "gemini-2.5-flash-preview-05-20"),
+    ("gemini-2.0-flash", "models/gemini-2.0-flash-001"),
+    ("chatgpt-4o", "chatgpt-4o-latest"),
+    ("llama3.1:latest", "llama3.1"),
+]
+"""Names of which one has a version."""
+OTHER = [
+    ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13"),
+    ("gpt-4o-2024-08-06", "SmolLM2-135M-Instruct.Q8_0.gguf"),
+    ("gpt-4o", "gpt-4o-mini"),
+    ("gpt-4o", "gpt-4o-mini-2024-07-18"),
+    ("gpt-4", "gpt-4-1106-preview"),
+    ("gemini-2.0-flash-001", "gemini-2.0-flash-002"),
+    ("meta-llama/X", "unsloth/X"),
+    ("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct"),
+    ("Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct-GGUF"),
+    ("llama-3.1", "llama-3"),
+    ("mistral-large", "mistral-large-2411"),  # no month has the number 24
+    ("m", "m-20241301"),
+    ("judge", "judge-2024-08-06|unscored:0/9"),
+    ("judge", "a line\nof/judge"),
+    ("judge", "/"),
+    ("judge", "-2024-08-06"),
+]
+"""Names of different models."""
+names = st.text("abAB09-/@:.|, \nß", max_size=12)
+
+
+@pytest.mark.parametrize(("asked", "served"), [*SAME, *DATED])
+def test_names_of_the_same_model_are_the_same_both_ways(asked: str, served: str) -> None:
+    """Case, an organisation and a version on one side make no other model."""
+    assert is_same_model(asked, served)
+    assert is_same_model(served, asked)
+    assert is_same_name(asked, served) == ((asked, served) in SAME)
+
+
+@pytest.mark.parametrize(("asked", "served"), OTHER)
+def test_names_of_different_models_are_different_both_ways(asked: str, served: str) -> None:
+    """Another size, another organisation, another version are other models."""
+    assert not is_same_model(asked, served)
+    assert not is_same_model(served, asked)
+
+
+@given(names, names)
+def test_whether_names_are_the_same_does_not_depend_on_their_order(one: str, other: str) -> None:
+    """Every name is its own model, and what is equal is the same model."""
+    assert is_same_model(one, one)
+    assert is_same_model(one, other) == is_same_model(other, one)
+    assert is_same_model(one, other) or not is_same_name(one, other)
+
+
+@given(names, names)
+def test_a_name_that_is_kept_can_stand_in_a_signature(asked: str, served: str) -> None:
+    """Whatever a server says: no other field of the signature, and no line, can be made of it."""
+    try:
+        reply = check_name(Reply("", model=served), asked, alias=None, urls=URLS)
+    except JudgeStoppedError:
+        return
+    if reply.model is not None:
+        assert not {"|", ",", "\n", " "} & set(reply.model)
+
+
+@pytest.mark.parametrize(
+    ("served", "alias", "kept"),
+    [
+        pytest.param(None, None, None, id="no name"),
+        pytest.param("org/Judge", None, None, id="the name asked for"),
+        pytest.param("judge-0613", None, "judge-0613", id="a version of it"),
+        pytest.param("tiny.gguf", "tiny.gguf", None, id="the alias"),
+        pytest.param("tiny.gguf-001", "tiny.gguf", "tiny.gguf-001", id="a version of the alias"),
+        pytest.param("judge", "tiny.gguf", "judge", id="its own name in spite of an alias"),
+    ],
+)
+def test_a_name_is_kept_where_it_says_more_than_what_was_expected(
+    served: str | None, alias: str | None, kept: str | None
+) -> None:
+    """The rest of the reply stays as it is."""
+    reply = check_name(Reply("yes", model=served), "judge", alias=alias, urls=URLS)
+    assert reply == Reply("yes", model=kept)
+
+
+def test_another_model_is_named_with_what_to_do() -> None:
+    """Both names, where they are from, and the settings of whoever asks."""
+    with pytest.raises(JudgeStoppedError) as judge:
+        check_name(Reply("", model="tiny.gguf"), "gpt-4o", alias=None, urls=URLS)
+    assert str(judge.value) == (
+        "the judge at http://127.0.0.1:8000/v1, http://127.0.0.1:8001/v1 answered as 'tiny.gguf' "
+        "where 'gpt-4o' was asked for: judging stopped, and that reply is not kept. If 'tiny.gguf' "
+        "is the judge that you want, set LMMS_CAPTIONS_JUDGE to that name; if it is only another "
+        "name of 'gpt-4o', set LMMS_CAPTIONS_JUDGE_ALIAS to it; otherwise start 'gpt-4o' there"
+    )
+    with pytest.raises(JudgeStoppedError) as captioner:
+        check_name(
+            Reply("", model="x" * 9999), "seer", alias="eye", urls=URLS[:1], role="captioner"
+        )
+    words = str(captioner.value)
+    assert "judg" not in words.lower()
+    assert "(or 'eye', its alias)" in words
+    assert "set caption_openai's model= to that name" in words
+    assert "set caption_openai's alias= to it" in words
+    assert len(words) < 1500
+    with pytest.raises(JudgeStoppedError, match="delete /cache/batches to submit"):
+        check_name(Reply("", model="x"), "y", alias=None, urls=URLS, batches=Path("/cache/batches"))
+
+
+def test_an_alias_makes_another_key_and_none_leaves_it_as_it_always_was() -> None:
+    """Stores of before serve runs without an alias, byte for byte, and no others."""
+    request = Request(
+        protocol="vdc_answer:1",
+        model="gpt-4o-2024-08-06",
+        messages=[{"role": "user", "content": "A caption."}],
+        params={"temperature": 0.0, "max_tokens": 256},
+        seed=0,
+        timeout_s=120.0,
+        stand_in=lambda: "",
+    )
+    body = request.body(0)
+    assert request.key(body).hex() == "1223c77ba6fd2c26fa2ace14b2da505a"
+    assert len({request.key(body), request.key(body, "a"), request.key(body, "b")}) == 3
+
+
+@pytest.mark.parametrize("name", [None, "judge-0613", "Üñ"])
+def test_a_stored_reply_keeps_the_name_it_came_under(name: str | None) -> None:
+    """Only where there is one to keep: other lines are what they were before."""
+    line = Reply("yes", "stop", 1, 2, model=name).to_json()
+    assert Reply.from_json(line).model == name
+    assert (b"model" in line) == (name is not None)
+
+
+def test_a_stored_name_that_is_no_text_makes_no_reply() -> None:
+    """The line is passed over, and what it held is asked again."""
+    line = Reply("yes", "stop", 1, 2, model="x").to_json().replace(b'"x"', b"5")
+    with pytest.raises(ValueError, match="expected a stored reply"):
+        Reply.from_json(line)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        *((name, None) for name in (None, 5, True, [], {"id": "x"}, "", " \n", "the [key] itself")),
+        (" gpt-4o\n", "gpt-4o"),
+        ("x" * 20_000, "x" * 4096),
+    ],
+)
+def test_a_completion_says_its_model_in_words_or_not_at_all(sent: object, read: str | None) -> None:
+    """What is no name is none, and no name takes more room than a path has."""
+    reply = read_completion(completion("yes", model=sent), "http://127.0.0.1/v1", None)
+    assert reply.model == read
+    assert read_completion(completion("yes"), "http://127.0.0.1/v1", None).model is None
+
+
+def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:
+    """Whether a caption's replies came under one name or two."""
+    old, new = "judge-2024-05-13", "judge-2024-08-06"
+    fields = {"task": "t", "judge": "judge", "runs": 1, "protocol": 1, "n_questions": 2}
+    items: list[dict[str, object]] = [
+        {**fields, "n_unscored": 0, "n_empty": 0, "extras": extras}
+        for extras in ({"served": f"{old},{new}"}, {"served": old}, {})
+    ]
+    assert f"|served:{old},{new}|" in signature_of(items)
+    values = [f"a|judge:judge|served:{old},{new}", f"b|judge:judge|served:{new}", "c|judge:judge"]
+    assert signatures_of_tasks(values, [1, 1, 1], False) == f"judge:judge|served:{old},{new}"
+
+
+def test_a_judge_of_very_many_names_does_not_fill_the_signature() -> None:
+    """The first ones are shown, and that there are more, of a group of tasks too."""
+    names = [f"org{n}/judge-0613" for n in range(7)]
+    values = [f"a|served:{','.join(names)}", f"b|served:{names[0]}"]
+    merged = signatures_of_tasks(values, [1, 1], False)
+    assert merged == f"served:{','.join(names[:5])},..."
+    assert signatures_of_tasks([f"c|{merged}", f"d|served:{names[1]}"], [1, 1], False) == merged
+
+
+def test_another_model_that_answers_a_second_copy_ends_judging(
+    serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing more is asked, no further copy either; the first request times out in the end."""
+    monkeypatch.setattr(stragglers, "_LEAST_S", 0.3)
+    server = serve()
+    sent: list[str] = []
+
+    def answer(payload: dict[str, Any]) -> Say | str:
+        sent.append(last_text(payload))
+        if sent[-1] != "slow":
+            return Say("yes")
+        return "hang" if sent.count("slow") == 1 else Say("no", model="tiny.gguf")
+
+    server.script = answer
+    engine = make_engine(server.url)
+    assert all(
+        one.value for one in engine.submit([chain(f"quick {n}") for n in range(80)]).result()
+    )
+    [slow] = engine.submit([chain("slow", timeout_s=1.5)]).result()
+    [later] = engine.submit([chain("later")]).result()
+    assert sent.count("slow") == 2
+    assert "later" not in sent
+    for asked in (slow, later):
+        assert "answered as 'tiny.gguf' where 'judge' was asked for" in str(asked.reason)
+
+
+def test_another_model_stops_its_own_questions_alone(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """A second judge at the same endpoint goes on."""
+    server = serve()
+    server.script = lambda payload: Say(
+        "yes", model="tiny" if payload["model"] == "big" else AS_ASKED
+    )
+    engine = make_engine(server.url)
+    [big, small] = engine.submit([chain("a", model="big"), chain("a", model="small")]).result()
+    assert (big.value, small.value) == (None, "yes")
+    [again] = engine.submit([chain("b", model="small")]).result()
+    assert again.value == "yes"
+    assert again.usage.served == ()

@@ -1,0 +1,197 @@
+"""Prompts of one's own: checked, used in place of ours, and seen in the signature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.settings import prompt_folder, read_settings
+
+OURS = Path(__file__).resolve().parents[3] / "judges" / "protocols" / "prompts"
+NAMES = sorted(path.stem for path in OURS.glob("*.yaml"))
+ANSWER = "messages:\n  - {role: user, content: 'Mine: {{caption}} -- {{question}}'}\n"
+
+
+def _folder(tmp_path: Path, **files: str) -> Path:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_file_replaces_ours_and_the_others_stay(tmp_path: Path) -> None:
+    """Its words are asked with, a caption enters them unchanged."""
+    prompts = Prompts(_folder(tmp_path, vdc_answer=ANSWER))
+    messages = prompts.load("vdc_answer").render(caption="{{question}} {x}", question="Why?")
+    assert messages == [{"role": "user", "content": "Mine: {{question}} {x} -- Why?"}]
+    assert prompts.read("vdc_match") == read_yaml("vdc_match")
+    assert prompts.text("vdc_caption", "short") == Prompts().text("vdc_caption", "short")
+    assert prompts.replaced == ("vdc_answer",)
+
+
+def test_all_of_ours_are_accepted_and_change_nothing(tmp_path: Path) -> None:
+    """A copied folder passes the checks, and no signature claims prompts that say what ours do."""
+    files = {name: (OURS / f"{name}.yaml").read_text(encoding="utf-8") for name in NAMES}
+    prompts = Prompts(_folder(tmp_path, **files))
+    prompts.check()
+    assert prompts.replaced == tuple(NAMES)
+    for name in NAMES:
+        keys = [name] if "messages" in read_yaml(name) else [f"{name}.{k}" for k in read_yaml(name)]
+        assert prompts.extras(keys) == {}
+
+
+def test_the_signature_follows_the_prompts_that_are_used(tmp_path: Path) -> None:
+    """It holds a hash of those that differ from ours; others move nothing."""
+    captions = {**read_yaml("vdc_caption"), "short": "One sentence, please."}
+    folder = _folder(tmp_path, vdc_answer=ANSWER, vdc_caption=yaml.safe_dump(captions))
+    prompts = Prompts(folder)
+    answer = prompts.extras(["vdc_answer", "vdc_match"])
+    assert len(answer["prompts"]) == 8
+    assert set(answer["prompts"]) <= set("0123456789abcdef")
+    assert prompts.extras(["vdc_match", "vdc_caption.camera"]) == {}
+    assert prompts.extras(["vdc_answer", "vdc_caption.camera"]) == answer
+    both = prompts.extras(["vdc_answer", "vdc_caption.short"])
+    assert both != answer
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "vdc_answer.yaml").write_text(ANSWER.replace("Mine", "Yours"))
+    assert Prompts(tmp_path / "other").extras(["vdc_answer"]) != answer
+    assert Prompts().extras(["vdc_answer", "vdc_caption.short"]) == {}
+
+
+def test_a_comment_or_another_way_to_write_the_same_is_no_other_prompt(tmp_path: Path) -> None:
+    """The hash is of what is asked, not of the file."""
+    first = Prompts(_folder(tmp_path, vdc_answer=ANSWER)).extras(["vdc_answer"])
+    again = tmp_path / "again"
+    again.mkdir()
+    text = "# From the authors' repository.\n" + yaml.safe_dump(yaml.safe_load(ANSWER), indent=4)
+    (again / "vdc_answer.yaml").write_text(text)
+    assert Prompts(again).extras(["vdc_answer"]) == first
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: user, content: 'About {{caption}}.'}]",
+            r"expected the slots {{caption}}, {{question}}, got \['question'\] missing",
+            id="slot-missing",
+        ),
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: user, content: '{{caption}} {{question}} {{answer}}'}]",
+            r"got \['answer'\] unknown",
+            id="slot-unknown",
+        ),
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: user, content: '{caption} {question} {{Caption}}'}]",
+            r"got \['caption', 'question'\] missing and \['Caption'\] unknown",
+            id="single-braces",
+        ),
+        pytest.param("vdc_answer", "messages: [", "expected a YAML file in UTF-8", id="yaml"),
+        pytest.param("vdc_answer", "Answer this.", "expected the keys messages, got", id="text"),
+        pytest.param("vdc_answer", "messages: Ask!", "expected a list of messages", id="no-list"),
+        pytest.param("vdc_answer", "messages: []", "expected a list of messages", id="no-message"),
+        pytest.param("vdc_answer", "prompt: x", r"got the keys \['prompt'\]", id="other-key"),
+        pytest.param(
+            "vdc_answer", "messages: [{role: user}]", "a role and a content", id="no-content"
+        ),
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: judge, content: '{{caption}} {{question}}'}]",
+            "a role among system, user, assistant",
+            id="role",
+        ),
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: user, content: {{caption}}}]",
+            "vdc_answer.yaml",
+            id="slot-without-quotes",
+        ),
+        pytest.param(
+            "vdc_answer",
+            "messages: [{role: system, content: '{{caption}} {{question}}'}]",
+            "a last message of the role user",
+            id="system-alone",
+        ),
+        pytest.param("vdc_caption", "camera: Look.", "expected the keys camera, short", id="keys"),
+        pytest.param("vcapsbench_caption", "caption: ' '", "expected a text under", id="blank"),
+        pytest.param("vcapsbench_caption", "caption: [a]", "expected a text under", id="list"),
+        pytest.param(
+            "vcapsbench_caption", "caption: 'Say {{what}}.'", "no slots under 'caption'", id="slot"
+        ),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(
+    name: str, text: str, words: str, tmp_path: Path
+) -> None:
+    """The error names the variable and the file, what was expected and what came."""
+    folder = _folder(tmp_path, **{name: text})
+    with pytest.raises(SettingsError, match=words) as error:
+        Prompts(folder).check()
+    assert str(error.value).startswith(f"LMMS_CAPTIONS_PROMPTS: {folder / name}.yaml: expected ")
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """It is named, as a file that is no YAML is."""
+    folder = _folder(tmp_path)
+    (folder / "vdc_answer.yaml").write_bytes(ANSWER.replace("Mine", "Meïne").encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"vdc_answer.yaml: expected a YAML file in UTF-8"):
+        Prompts(folder).check()
+
+
+@pytest.mark.parametrize("name", ["vdc_anwser.yaml", "vdc_answer.yml", "README.md", "prompts"])
+def test_a_name_that_is_none_of_ours_is_refused(name: str, tmp_path: Path) -> None:
+    """A typing error would otherwise leave our prompt in place, and nobody would know."""
+    folder = _folder(tmp_path, vdc_answer=ANSWER)
+    (folder / name).write_text(ANSWER)
+    with pytest.raises(SettingsError, match="is none of our prompts") as error:
+        Prompts(folder).check()
+    assert name in str(error.value)
+    assert "vdc_answer.yaml, vdc_caption.yaml, vdc_match.yaml" in str(error.value)
+
+
+def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
+    """What a file manager leaves in a folder is no prompt."""
+    folder = _folder(tmp_path, vdc_answer=ANSWER)
+    (folder / ".DS_Store").write_bytes(b"\0")
+    assert Prompts(folder).replaced == ("vdc_answer",)
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_folder_without_prompts_is_refused(made: bool, tmp_path: Path) -> None:
+    """One that is empty or not there is not taken for no wish at all."""
+    folder = tmp_path / "nothing"
+    if made:
+        folder.mkdir()
+    words = "at least one file such as" if made else "No such file or directory"
+    with pytest.raises(SettingsError, match=words) as error:
+        Prompts(folder).check()
+    assert str(folder) in str(error.value)
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """The variable names a folder."""
+    path = tmp_path / "vdc_answer.yaml"
+    path.write_text(ANSWER)
+    with pytest.raises(SettingsError, match="expected a folder of prompts"):
+        Prompts(path).check()
+
+
+def test_the_folder_comes_from_the_environment_alone(tmp_path: Path) -> None:
+    """Reading it needs none of the judge's settings; building the judge checks it."""
+    folder = _folder(tmp_path, vdc_answer="messages: x")
+    environ = {"LMMS_CAPTIONS_PROMPTS": str(folder), "LMMS_CAPTIONS_JUDGE_RUNS": "many"}
+    assert prompt_folder(environ) == folder
+    assert prompt_folder({}) is None
+    del environ["LMMS_CAPTIONS_JUDGE_RUNS"]
+    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_PROMPTS"):
+        JudgeConfig.build({"model": "judge"}, read_settings(environ))

@@ -1,0 +1,191 @@
+"""The hooks of CapQuiz, called as lmms-eval calls them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from argparse import Namespace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ServerFactory
+from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from official_files import write_capquiz
+
+Items = dict[str, list[PendingRecord]]
+
+CATEGORIES = ("Entity", "Action", "Causal Reasoning", "Grounding Reasoning")
+
+
+def _doc(video: str, *, prompt: str = "standard", domain: str = "Nature") -> dict[str, object]:
+    questions = [
+        {
+            "category": category,
+            "question": f"{category} of {video}?",
+            "options": ["one", "two", "three", "four", "five"],
+            "answer": "two",
+        }
+        for category in CATEGORIES
+    ]
+    return {"video": video, "domain": domain, "questions": questions, "caption_prompt": prompt}
+
+
+def _process(*docs: dict[str, object], caption: str = "A caption.") -> Items:
+    items: Items = {}
+    for doc in docs:
+        for metric, item in hooks.process_results(doc, [caption]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def _by_type(prompt: str) -> str:
+    """Right about entities and causes, wrong about actions, at a loss about grounding."""
+    question = prompt.partition("**Question**\n")[2]
+    return {"Entity": "B", "Action": "A", "Causal": "(B)", "Grounding": "F"}[question.split()[0]]
+
+
+def test_the_three_scores_and_the_breakdown(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """Hand-made answers give the hand-worked scores, overall and for every group of questions."""
+    server = serve()
+    server.reply = _by_type
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(_doc("a"), _doc("b", domain="Underwater"))
+    arguments = Namespace(output_path=str(tmp_path / "out"))
+    assert hooks.aggregate_capf1(items["capf1"], args=arguments) == pytest.approx(400 / 7)
+    assert hooks.aggregate_capp(items["capp"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate_capr(items["capr"]) == pytest.approx(50.0)
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert hooks.aggregate_signature(items["signature"]).startswith(
+        "capquiz|judge:judge|runs:1|protocol:1|prompt:standard|unscored:0/8|lmms-eval-captions:"
+    )
+    assert server.counts.n_requests == 8
+    (path,) = (tmp_path / "out").glob("*_breakdown_capquiz.json")
+    breakdown: Any = json.loads(path.read_text())
+    counts = {"n_questions": 4, "n_unscored": 0}
+    half = {"capf1": 50.0, "capp": 50.0, "capr": 50.0, **counts}
+    assert breakdown["groups"] == {
+        "Descriptive": half,
+        "Inferential": {
+            "capf1": pytest.approx(200 / 3),
+            "capp": 100.0,
+            "capr": 50.0,
+            **counts,
+        },
+    }
+    assert list(breakdown["types"]) == list(CATEGORIES)
+    assert breakdown["types"]["Grounding Reasoning"]["capp"] is None
+    assert breakdown["types"]["Grounding Reasoning"]["capf1"] == 0.0
+    assert list(breakdown["domains"]) == ["Nature", "Underwater"]
+    assert list(breakdown["super_categories"]) == ["Knowledge"]
+    assert any("Inferential" in line and "66.67" in line for line in logged)
+
+
+def test_an_item_holds_what_lmms_eval_needs(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A share in [0, 1] for standard errors where there is one, and every judgement, as JSON."""
+    server = serve()
+    server.reply = lambda prompt: "F" if "of b?" in prompt else _by_type(prompt)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(_doc("a"), _doc("b"))
+    received = [pickle.loads(pickle.dumps(item)) for item in items["capf1"] + items["capp"]]  # noqa: S301
+    scores = [item.get("score") for item in received]
+    assert scores == [pytest.approx(4 / 7), 0.0, pytest.approx(2 / 3), None]
+    assert received[0]["judgements"][2] == {
+        "category": "Causal Reasoning",
+        "question": "Causal Reasoning of a?",
+        "answer": "two",
+        "choice": "two",
+        "verdict": "true_positive",
+        "reply": "(B)",
+        "reason": None,
+        "run": 0,
+        "cached": False,
+    }
+    json.dumps(received)
+
+
+def test_runs_are_averaged(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """Runs differ in their seed; each gives a score, and their mean is reported."""
+    server = serve()
+    server.keep_bodies = True
+    server.reply = lambda _prompt: "B"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
+    items = _process(_doc("a"))
+    assert hooks.aggregate_capf1(items["capf1"]) == 100.0
+    assert sorted(body["seed"] for body in server.bodies) == sorted([0, 1, 2] * 4)
+    assert any("standard deviation 0.0000 over 3 judge runs" in line for line in logged)
+
+
+def test_unreadable_replies_are_unscored_and_never_wrong(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """Two letters are no answer: too many give nan, below the limit they leave the denominator."""
+    server = serve()
+    server.reply = lambda prompt: "A or B" if "Action of" in prompt else _by_type(prompt)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(_doc("a"))
+    assert isnan(hooks.aggregate_capf1(items["capf1"]))
+    assert any("1 of 4 questions are unscored" in line for line in logged)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
+    JUDGE_RUN.close()
+    items = _process(_doc("a"))
+    assert hooks.aggregate_capp(items["capp"]) == 100.0
+    assert hooks.aggregate_capr(items["capr"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate_unscored(items["unscored"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("prompt", "task", "start"),
+    [
+        pytest.param("standard", "capquiz", "Describe this video in detail", id="standard"),
+        pytest.param("detailed", "capquiz_detailed", "**You are a world-class", id="detailed"),
+    ],
+)
+def test_the_caption_prompt_is_part_of_task_and_signature(
+    prompt: str,
+    task: str,
+    start: str,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    tmp_path: Path,
+) -> None:
+    """A stub names the prompt; documents ask with it, and the signature says which it was."""
+    names = write_capquiz(tmp_path, n_videos=2, n_questions=5)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    docs: Any = hooks.process_docs([{"caption_prompt": prompt}])  # type: ignore[arg-type]
+    assert [hooks.doc_to_target(doc) for doc in docs] == names
+    assert hooks.doc_to_text(docs[0], {"pre_prompt": ">"}).startswith(f">{start}")
+    signature = hooks.aggregate_signature(_process(*docs)["signature"])
+    assert signature.startswith(f"{task}|judge:judge|runs:1|protocol:1|prompt:{prompt}|")
+
+
+def test_a_tenth_of_the_benchmark_is_judged_in_bounded_time(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Files of official form go through: one call a question, all scored, numbers in range."""
+    write_capquiz(tmp_path, n_videos=120, n_questions=2_363)
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "256")
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    docs: Any = hooks.process_docs([{"caption_prompt": "standard"}])  # type: ignore[arg-type]
+    start_s = time.monotonic()
+    items = _process(*docs)
+    capf1 = hooks.aggregate_capf1(items["capf1"])
+    capp, capr = hooks.aggregate_capp(items["capp"]), hooks.aggregate_capr(items["capr"])
+    assert time.monotonic() - start_s < 30.0
+    assert len(server.counts.answered) == 2_363
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert capf1 == pytest.approx(2 * capp * capr / (capp + capr))

@@ -1,0 +1,337 @@
+"""The estimate against runs: what it says would be sent is what is sent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import ServerFactory
+from judge_server import JudgeServer, scripted_reply
+from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
+from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
+from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import Row
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import GROUPS, PLANS
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+
+_ASPECTS = ("camera", "detailed")
+_N_VIDEOS = 5
+
+
+@pytest.fixture
+def data(tmp_path: Path, shared_data: Path) -> Path:
+    """A few videos of the real questions of two aspects, and a file of captions of them."""
+    root = tmp_path / "data"
+    folder = root / "vdc" / "VDCScore_qa"
+    folder.mkdir(parents=True)
+    videos: set[str] = set()
+    for aspect in _ASPECTS:
+        with gzip.open(shared_data / "vdc_qa" / f"{aspect}.jsonl.gz", "rt") as stream:
+            lines = [next(stream) for _ in range(_N_VIDEOS)]
+        (folder / f"{aspect}.jsonl").write_text("".join(lines))
+        videos |= {name for line in lines for name in json.loads(line)}
+    rows = [
+        {"video_id": name, "caption": f"Video {name}. " + "A person walks along a road. " * 15}
+        for name in sorted(videos)
+    ]
+    (root / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return root
+
+
+@pytest.fixture
+def settings(data: Path, tmp_path: Path, serve: ServerFactory) -> Iterator[Settings]:
+    """Settings of runs that ask a scripted judge, also in the environment."""
+    server = serve()
+    server.keep_bodies = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
+        patch.setenv("LMMS_CAPTIONS_DATA", str(data))
+        patch.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+        patch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+        for name in ("LMMS_CAPTIONS_JUDGE_RUNS", "LMMS_CAPTIONS_PRICES"):
+            patch.delenv(name, raising=False)
+        JUDGE_RUN.close()
+        SERVERS[:] = [server]
+        yield read_settings()
+        JUDGE_RUN.close()
+
+
+SERVERS: list[JudgeServer] = []
+
+
+@pytest.fixture(scope="module")
+def sample_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder in which the sample is generated once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def _run(settings: Settings, captions: Path, aspects: tuple[str, ...] = _ASPECTS) -> None:
+    """What lmms-eval does with captions from a file, where all is scored."""
+    assert _judge(settings, captions, aspects) == 0
+
+
+def _judge(settings: Settings, captions: Path, aspects: tuple[str, ...]) -> int:
+    """How many questions are unscored after what lmms-eval does with captions from a file."""
+    of_video = {
+        row["video_id"]: row["caption"]
+        for row in map(json.loads, captions.read_text().splitlines())
+    }
+    items = []
+    for aspect in aspects:
+        for video, pairs in read_questions(settings, aspect).items():
+            doc = {"video_id": video, "aspect": aspect, "questions": pairs}
+            if video in of_video:
+                caption = of_video[video].strip()
+                items.append(hooks.process_results(doc, [caption])["unscored"])
+    return hooks.aggregate_unscored(items)
+
+
+def _usage(server: JudgeServer) -> tuple[int, int]:
+    """Tokens by the server's own rule."""
+    # Sampling parameters that are sent explicitly are no words of the prompt.
+    asked = [{k: v for k, v in body.items() if k not in NEUTRAL} for body in server.bodies]
+    n_input = sum(len(json.dumps(body, separators=(",", ":"))) // 4 for body in asked)
+    texts = [server.reply(body["messages"][-1]["content"]) for body in server.bodies]
+    return n_input, sum(len(text) // 4 + 1 for text in texts)
+
+
+def _rows(settings: Settings, captions: Path | None, *tasks: str) -> dict[str, Row]:
+    made = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=captions)
+    assert made.problems == []
+    return {row.task: row for row in made.rows}
+
+
+def test_the_estimate_of_vdc_is_what_a_run_sends(settings: Settings, data: Path) -> None:
+    """On real questions calls are exact, input tokens within 10% of the server's own count."""
+    rows = _rows(settings, data / "captions.jsonl").values()
+    _run(settings, data / "captions.jsonl")
+    server = SERVERS[0]
+    assert sum(row.n_calls for row in rows) == server.counts.n_requests > 300
+    n_input, n_output = _usage(server)
+    assert sum(row.input_tokens for row in rows) == pytest.approx(n_input, rel=0.10)
+    # Ours are typical lengths, the server's replies are short: the order of magnitude must fit.
+    assert 1.0 < sum(row.output_tokens for row in rows) / n_output < 3.0
+
+
+def test_what_is_in_the_store_is_counted_as_such(settings: Settings, data: Path) -> None:
+    """After a run nothing is left to send; after half of it, the other half is."""
+    before = _rows(settings, data / "captions.jsonl")
+    assert all(row.n_stored == 0 for row in before.values())
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    after = _rows(settings, data / "captions.jsonl")
+    assert (after["vdc_camera"].n_calls, after["vdc_camera"].input_tokens) == (0, 0.0)
+    assert after["vdc_camera"].n_stored == before["vdc_camera"].n_calls
+    assert after["vdc_detailed"].n_calls == before["vdc_detailed"].n_calls
+
+
+def test_replies_that_came_under_an_alias_are_counted_for_that_alias_alone(
+    settings: Settings, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate looks up what a run with the same settings would find."""
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_ALIAS", "tiny.gguf")
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    captions = data / "captions.jsonl"
+    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_stored == 0
+    aliased = replace(settings, alias="tiny.gguf")
+    assert _rows(aliased, captions, "vdc_camera")["vdc_camera"].n_calls == 0
+
+
+def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: Path) -> None:
+    """lmms-eval strips captions before they are judged: a run's replies serve the same file."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    rows = [json.loads(line) for line in (data / "captions.jsonl").read_text().splitlines()]
+    padded = data / "padded.jsonl"
+    padded_rows = [{**row, "caption": f"{row['caption']} \n"} for row in rows]
+    padded.write_text("".join(f"{json.dumps(row)}\n" for row in padded_rows))
+    counted = _rows(settings, padded, "vdc_camera")["vdc_camera"]
+    assert (counted.n_calls, counted.n_stored > 0) == (0, True)
+
+
+def test_lines_of_the_store_that_are_no_replies_are_counted_as_calls(
+    settings: Settings, data: Path
+) -> None:
+    """Where judging asks again, the estimate counts it; nothing is raised."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    for path in (settings.cache / "replies").rglob("*.jsonl"):
+        pairs = filter(None, map(read_line, path.read_bytes().splitlines(keepends=True)))
+        path.write_bytes(b"".join(write_line(key, b'{"text":{}}') for key, _ in pairs))
+    row = _rows(settings, data / "captions.jsonl", "vdc_camera")["vdc_camera"]
+    assert row.n_calls > 0
+    assert row.n_stored == 0
+
+
+def test_what_is_unreadable_in_the_store_is_counted_where_it_is_asked_anew(
+    settings: Settings,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing without the variable; with it, what a run sends whose first fresh reply is read."""
+    captions = data / "captions.jsonl"
+    command = ["estimate", "--tasks", "vdc_camera", "--captions", str(captions)]
+    server = SERVERS[0]
+    server.reply = lambda text: (
+        "" if "Predicted Answer: " not in text and "camera move" in text else scripted_reply(text)
+    )
+    monkeypatch.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    n_unread = _judge(settings, captions, ("camera",))
+    JUDGE_RUN.close()
+    assert n_unread > 1
+    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_calls == 0
+    assert main(command) == 0
+    assert "LMMS_CAPTIONS_ASK_AGAIN" not in capsys.readouterr().out
+    row = _rows(replace(settings, ask_again=True), captions, "vdc_camera")["vdc_camera"]
+    assert row.n_again == n_unread
+    monkeypatch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1")
+    assert main(command) == 0
+    assert (
+        f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_unread} of the calls are for what the store holds "
+        "unreadable replies to alone; each of them may become 4.\n" in capsys.readouterr().out
+    )
+    server.reply, n_before = scripted_reply, server.counts.n_requests
+    assert _judge(settings, captions, ("camera",)) == 0
+    assert server.counts.n_requests - n_before == row.n_calls
+
+
+def test_first_steps_in_the_store_are_taken_as_they_are(settings: Settings, data: Path) -> None:
+    """ROUGE tasks share their first step with the others: one run serves both."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    row = _rows(settings, data / "captions.jsonl", "vdc_rouge_camera")["vdc_rouge_camera"]
+    assert row.n_calls == 0
+    assert row.n_stored > 0
+
+
+def test_tasks_that_share_requests_count_them_once(settings: Settings) -> None:
+    """The first steps of a task are not counted again for another that asks the same."""
+    rows = _rows(settings, None, "vdc_camera", "vdc_rouge_camera")
+    assert rows["vdc_rouge_camera"].n_questions == rows["vdc_camera"].n_questions
+    assert rows["vdc_rouge_camera"].n_calls == 0
+
+
+def test_videos_without_a_caption_are_counted_and_left_out(settings: Settings, data: Path) -> None:
+    """A missing caption is said to be missing, and an empty one is not asked about."""
+    lines = (data / "captions.jsonl").read_text().splitlines()
+    names = [json.loads(line)["video_id"] for line in lines]
+    camera = list(read_questions(settings, "camera"))
+    kept = [line for line, name in zip(lines, names, strict=True) if name != camera[0]]
+    kept = [line for line in kept if json.loads(line)["video_id"] != camera[1]]
+    kept.append(json.dumps({"video_id": camera[1], "caption": " ... "}))
+    partial = data / "partial.jsonl"
+    partial.write_text("\n".join(kept) + "\n")
+    row = _rows(settings, partial, "vdc_camera")["vdc_camera"]
+    assert (row.n_missing, row.n_captions) == (1, _N_VIDEOS - 2)
+    assert 0 < row.n_calls < _rows(settings, None, "vdc_camera")["vdc_camera"].n_calls
+
+
+def test_runs_multiply_and_lexical_sends_nothing(settings: Settings) -> None:
+    """Three judge runs are three times the calls; the offline stand-in takes none."""
+    one = _rows(settings, None, "vdc_camera")["vdc_camera"]
+    three = _rows(replace(settings, runs=3), None, "vdc_camera")["vdc_camera"]
+    assert (three.n_questions, three.n_calls) == (3 * one.n_questions, 3 * one.n_calls)
+    none = _rows(replace(settings, judge="lexical"), None, "vdc_camera")["vdc_camera"]
+    assert (none.n_questions, none.n_calls) == (one.n_questions, 0)
+
+
+def test_every_task_and_group_has_an_estimate() -> None:
+    """The table of plans holds exactly the tasks of the YAML files, and their groups."""
+    tasks: set[str] = set()
+    groups: dict[str, tuple[str, ...]] = {}
+    for path in tasks_path().rglob("*.yaml"):
+        lines = path.read_text().splitlines()
+        fields = dict(
+            line.split(": ", 1) for line in lines if line.startswith(("task: ", "group: "))
+        )
+        if "group" in fields:
+            groups[fields["group"]] = tuple(fields["task"].strip("[]").split(", "))
+        else:
+            tasks.add(fields["task"])
+    assert set(PLANS) == tasks
+    for group, members in groups.items():
+        flat = [task for member in members for task in GROUPS.get(member, (member,))]
+        assert set(GROUPS[group]) == set(flat)
+
+
+@pytest.mark.parametrize("task", sorted(PLANS))
+def test_every_plan_counts_on_the_sample(task: str, sample_cache: Path) -> None:
+    """Each benchmark's own questions make requests, and all of them have a typical reply."""
+    settings = replace(
+        read_settings({"LMMS_CAPTIONS_DATA": "sample"}), cache=sample_cache, judge="judge"
+    )
+    row = _rows(settings, None, task)[task]
+    n_calls_each = row.n_calls / row.n_questions
+    steps = {"vdc_rouge": 1, "vdc": 2, "vidcapbench": 2, "vcapsbench": 3}
+    expected = next((n for name, n in steps.items() if task.startswith(name)), 1)
+    assert 0.9 * expected < n_calls_each <= expected
+    assert row.input_tokens / row.n_calls > 50
+    assert row.n_pictures == (row.n_calls if task.endswith(("ref_free", "combined")) else 0)
+
+
+def test_one_ask_of_vcapsbench_is_estimated_as_a_third(sample_cache: Path) -> None:
+    """The count follows ``LMMS_CAPTIONS_VCAPSBENCH_ASKS``."""
+    environ = {"LMMS_CAPTIONS_DATA": "sample", "LMMS_CAPTIONS_CACHE": str(sample_cache)}
+    once = read_settings({**environ, "LMMS_CAPTIONS_VCAPSBENCH_ASKS": "1"})
+    thrice = _rows(read_settings(environ), None, "vcapsbench")["vcapsbench"]
+    row = _rows(once, None, "vcapsbench")["vcapsbench"]
+    assert (3 * row.n_calls, row.n_questions) == (thrice.n_calls, thrice.n_questions)
+
+
+def test_the_command_prints_a_table_and_what_it_rests_on(
+    settings: Settings, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counts, both costs, assumptions, and how far off they may be."""
+    tasks = "vdc_camera,vdc_detailed"
+    assert main(["estimate", "--tasks", tasks, "--captions", str(data / "captions.jsonl")]) == 0
+    text = capsys.readouterr().out
+    for words in ("calls", "in batches", "in the store", "all", "$", "4 characters a token", "20%"):
+        assert words in text
+    assert main(["estimate", "--tasks", tasks, "--judge", "mine", "--runs", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "unknown" in text
+    assert "No price is known of mine: give one in LMMS_CAPTIONS_PRICES." in text
+
+
+def test_a_benchmark_that_is_missing_does_not_hide_the_others(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What can be estimated is printed, what cannot is named, and the status says so."""
+    assert main(["estimate", "--tasks", "vdc_camera,capquiz"]) == 1
+    printed = capsys.readouterr()
+    assert "vdc_camera" in printed.out
+    assert "problem: capquiz" in printed.err
+
+
+def test_a_task_that_is_not_ours_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A typing error is a usage error that lists the tasks."""
+    assert main(["estimate", "--tasks", "vdc_scores"]) == 2
+    assert "vdc_score" in capsys.readouterr().err
+
+
+def test_the_command_starts_without_heavy_libraries(sample_cache: Path) -> None:
+    """Neither lmms-eval nor torch is imported for an estimate."""
+    script = (
+        "import sys; from lmms_eval_captions.lmms_eval_tasks.commands.cli import main; "
+        "status = main(['estimate', '--tasks', 'video_captions', '--judge', 'x']); "
+        "print(status, {'lmms_eval', 'torch', 'datasets', 'transformers'} & set(sys.modules))"
+    )
+    env = {"LMMS_CAPTIONS_DATA": "sample", "LMMS_CAPTIONS_CACHE": str(sample_cache), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "0 set()"

@@ -1,0 +1,78 @@
+"""``lmms-eval-captions check`` finds scores that must not be trusted."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+
+
+def _write(folder: Path, name: str = "20260101_000000", **metrics: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}_results.json"
+    values = {f"{metric},none": value for metric, value in metrics.items()}
+    path.write_text(json.dumps({"results": {"vdc_camera": {"alias": "vdc_camera", **values}}}))
+    return path
+
+
+def _signature(n_unscored: int, n_questions: int) -> str:
+    return f"vdc_camera|judge:j|runs:1|protocol:1|unscored:{n_unscored}/{n_questions}|v:1"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        pytest.param({"vdc_acc": 40.0, "signature": _signature(1, 100)}, None, id="fine"),
+        pytest.param({"vdc_acc": nan, "signature": _signature(0, 9)}, "vdc_acc is nan", id="nan"),
+        pytest.param(
+            {"vdc_acc": 40.0, "signature": _signature(2, 100)}, "2 of 100 questions", id="unscored"
+        ),
+        pytest.param({"acc": 40.0}, "holds no task of lmms-eval-captions", id="somebody-elses"),
+        pytest.param(
+            {"vdc_acc": 4.0, "vdc_acc_stderr": nan, "signature": _signature(0, 1)},
+            None,
+            id="stderr",
+        ),
+    ],
+)
+def test_exit_status_and_words(
+    metrics: dict[str, object],
+    words: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """0 where all is fine, 1 with the task and the reason where it is not."""
+    _write(tmp_path / "model", **metrics)
+    assert main(["check", str(tmp_path)]) == (0 if words is None else 1)
+    assert (words or "ok ") in capsys.readouterr().out
+
+
+def test_the_newest_results_of_each_model_count(tmp_path: Path) -> None:
+    """An early failure that was made good is no problem any more."""
+    _write(tmp_path / "a", "20260101_000000", vdc_acc=nan, signature=_signature(9, 9))
+    _write(tmp_path / "a", "20260102_000000", vdc_acc=1.0, signature=_signature(0, 9))
+    assert main(["check", str(tmp_path)]) == 0
+    _write(tmp_path / "b", "20250101_000000", vdc_acc=nan, signature=_signature(9, 9))
+    assert main(["check", str(tmp_path)]) == 1
+
+
+def test_the_limit_is_that_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``LMMS_CAPTIONS_MAX_UNSCORED`` moves the limit."""
+    path = _write(tmp_path, vdc_acc=1.0, signature=_signature(40, 100))
+    assert main(["check", str(path)]) == 1
+    monkeypatch.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    assert main(["check", str(path)]) == 0
+
+
+def test_a_folder_without_results_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that ended early writes no results: that must not pass as fine."""
+    assert main(["check", str(tmp_path)]) == 2
+    assert "no *_results.json" in capsys.readouterr().err
+    (tmp_path / "x_results.json").write_text("{")
+    assert main(["check", str(tmp_path)]) == 2

@@ -1,0 +1,176 @@
+"""``lmms-eval-captions doctor`` says what a run would use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import ServerFactory
+from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.doctor import Finding, examine
+from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+
+
+def _settings(tmp_path: Path, **variables: str) -> Settings:
+    return read_settings({"LMMS_CAPTIONS_CACHE": str(tmp_path / "cache"), **variables})
+
+
+def _about(topic: str, settings: Settings) -> Finding:
+    return next(finding for finding in examine(settings) if finding.topic == topic)
+
+
+def test_a_judge_that_answers_is_shown_with_its_words(tmp_path: Path, serve: ServerFactory) -> None:
+    """The model, where it is, whether a key is set, and what it answered."""
+    server = serve(key="sk-1")
+    server.reply = lambda _: "ready"
+    url = {"LMMS_CAPTIONS_JUDGE_URL": server.url, "LMMS_CAPTIONS_JUDGE": "mine"}
+    found = _about("judge", _settings(tmp_path, OPENAI_API_KEY="sk-1", **url))
+    assert found.ok
+    assert f"mine at {server.url}, key set, answers: 'ready'" in found.text
+    found = _about("judge", _settings(tmp_path, OPENAI_API_KEY="sk-2", **url))
+    assert not found.ok
+    assert "401" in found.text
+    assert "sk-2" not in found.text
+
+
+def _lists(server: JudgeServer, *names: object, status: int = 200) -> None:
+    """Have a server list its models."""
+    server.models = json.dumps({"object": "list", "data": [*names]}), status
+
+
+def test_the_models_of_a_server_are_listed(tmp_path: Path, serve: ServerFactory) -> None:
+    """The judge is among them by any of its names, or it is not, which is a problem here."""
+    server = serve(key="sk-secret-0123")
+    server.keep_bodies = True
+    _lists(
+        server,
+        {"id": "org/Mine", "aliases": None},
+        {"id": "x.gguf", "aliases": ["tiny"]},
+        {"id": "sk-secret-0123"},
+    )
+    key = {"OPENAI_API_KEY": "sk-secret-0123", "LMMS_CAPTIONS_JUDGE_URL": server.url}
+    for judge in ("mine", "Mine-0613", "tiny"):
+        found = _about("models", _settings(tmp_path, LMMS_CAPTIONS_JUDGE=judge, **key))
+        assert found.ok
+        assert found.text == (
+            f"{server.url} lists 'org/Mine', 'x.gguf', 'tiny', '[key]'; {judge} is among them"
+        )
+    settings = _settings(tmp_path, LMMS_CAPTIONS_JUDGE="other", **key)
+    found = _about("models", settings)
+    assert not found.ok
+    assert "; other is not among them: set LMMS_CAPTIONS_JUDGE to the one that" in found.text
+    assert server.bodies[-1]["max_tokens"] == 32, "a small model writes on and on"
+    aliased = _settings(
+        tmp_path, LMMS_CAPTIONS_JUDGE="other", LMMS_CAPTIONS_JUDGE_ALIAS="tiny", **key
+    )
+    assert _about("models", aliased).ok
+
+
+def test_no_judge_is_assumed_on_this_machine(tmp_path: Path, serve: ServerFactory) -> None:
+    """The setting is named beside what the server lists, and the judge is not asked."""
+    server = serve()
+    _lists(server, {"id": "tiny.gguf"})
+    settings = _settings(tmp_path, LMMS_CAPTIONS_JUDGE_URL=server.url)
+    found = _about("judge", settings)
+    assert not found.ok
+    assert "LMMS_CAPTIONS_JUDGE is not set" in found.text
+    assert _about("models", settings).text == f"{server.url} lists 'tiny.gguf'"
+    assert server.counts.n_requests == 0
+
+
+def test_a_judge_that_answers_as_another_is_a_problem(tmp_path: Path, serve: ServerFactory) -> None:
+    """Unless an alias says that it is right; a version of it is shown."""
+    server = serve()
+    server.script = lambda _: Say("ready", model="tiny.gguf")
+    judge = {"LMMS_CAPTIONS_JUDGE_URL": server.url, "LMMS_CAPTIONS_JUDGE": "mine"}
+    found = _about("judge", _settings(tmp_path, **judge))
+    assert not found.ok
+    assert "answered as 'tiny.gguf' where 'mine' was asked for" in found.text
+    assert _about("judge", _settings(tmp_path, LMMS_CAPTIONS_JUDGE_ALIAS="tiny.gguf", **judge)).ok
+    server.script = lambda _: Say("ready", model="mine-2024-08-06")
+    found = _about("judge", _settings(tmp_path, **judge))
+    assert found.ok
+    assert found.text.endswith("answers as mine-2024-08-06: 'ready'")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    ["", "no JSON", "[]", '{"data": 5}', '{"data": [{"id": "a", "aliases": 5}]}', '{"data": ["a"]}',
+     "[" * 100_000, f'{{"data": [{{"id": "{"x" * 2**24}"}}]}}'],
+    ids=lambda listed: listed[:20],
+)  # fmt: skip
+def test_a_list_that_is_none_is_no_problem(
+    tmp_path: Path, serve: ServerFactory, listed: str
+) -> None:
+    """Not every endpoint lists its models, and none is read without end."""
+    server = serve()
+    server.models = listed, 200
+    settings = _settings(tmp_path, LMMS_CAPTIONS_JUDGE_URL=server.url, LMMS_CAPTIONS_JUDGE="mine")
+    found = _about("models", settings)
+    assert found.ok
+    assert "does not list its models" in found.text
+    assert len(found.text) < 500
+    assert _about("judge", settings).ok
+
+
+def test_a_long_list_is_cut_and_odd_names_are_written_out(
+    tmp_path: Path, serve: ServerFactory
+) -> None:
+    """A server cannot fill the terminal, nor write into it."""
+    server = serve()
+    _lists(
+        server,
+        {"id": "\x1b[2J\n"},
+        {"id": 5},
+        {"id": ""},
+        *({"id": f"{n}{'x' * 999}"} for n in range(99)),
+    )
+    found = _about(
+        "models",
+        _settings(tmp_path, LMMS_CAPTIONS_JUDGE_URL=server.url, LMMS_CAPTIONS_JUDGE="mine"),
+    )
+    assert r"lists '\x1b[2J\n', '0xxx" in found.text
+    assert " and 80 more; mine is not among them" in found.text
+    assert len(found.text) < 5000
+    assert found.text.isprintable()
+
+
+def test_a_judge_without_a_key_is_a_problem(tmp_path: Path) -> None:
+    """Nothing is sent to a remote endpoint without a key."""
+    found = _about("judge", _settings(tmp_path))
+    assert not found.ok
+    assert "OPENAI_API_KEY is not set" in found.text
+
+
+def test_data_is_found_or_its_absence_explained(tmp_path: Path) -> None:
+    """Local data is looked for where a run would."""
+    lexical = {"LMMS_CAPTIONS_JUDGE": "lexical"}
+    assert _about("data", _settings(tmp_path, LMMS_CAPTIONS_DATA="sample", **lexical)).ok
+    found = _about("data", _settings(tmp_path, LMMS_CAPTIONS_DATA=str(tmp_path), **lexical))
+    assert not found.ok
+    assert "VDCScore_qa" in found.text
+
+
+def test_the_command_line_prints_all_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine that is ready exits with 0, and what is installed is shown."""
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path))
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    monkeypatch.setenv("LMMS_CAPTIONS_DATA", "sample")
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "lmms-eval 0.7" in printed
+    assert "smoke test" in printed
+
+
+def test_the_tasks_path_holds_the_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is printed can be given to ``--include_path``."""
+    assert main(["tasks-path"]) == 0
+    printed = Path(capsys.readouterr().out.strip())
+    assert printed == tasks_path()
+    assert (printed / "vdc" / "vdc_score.yaml").is_file()

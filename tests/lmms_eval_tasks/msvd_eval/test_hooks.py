@@ -1,0 +1,247 @@
+"""The hooks of MSVD-Eval, called as lmms-eval calls them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from conftest import ServerFactory
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
+from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+
+Items = dict[str, list[PendingRecord]]
+_METRICS = ("accuracy", "completeness", "conciseness", "relevance", "avg")
+_SETTINGS = ("ref_only", "ref_free", "combined")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root of local data that holds the sample."""
+    return sample_root(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture
+def bench(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
+    """The shared one, with the sample's clips."""
+    bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
+    return bench
+
+
+def _docs(setting: str, n: int = 4) -> list[Mapping[str, object]]:
+    return [
+        {
+            "video_id": item.video_id,
+            "vname": item.vname,
+            "setting": setting,
+            "references": list(item.references),
+            "candidate": item.candidate,
+        }
+        for item in read_items(read_settings())[:n]
+    ]
+
+
+def _process(setting: str, *, caption: str | None = None) -> Items:
+    items: Items = {}
+    for doc in _docs(setting):
+        text = str(doc["candidate"]) if caption is None else caption
+        for metric, item in hooks.process_results(doc, [text]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+@pytest.mark.parametrize("setting", _SETTINGS)
+@pytest.mark.parametrize("logprobs", ["whole", "digits", "none", "refuse"])
+def test_captions_are_scored_in_every_setting(
+    setting: str, logprobs: str, bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Five scores, nothing unscored, and a signature that says what they were read from."""
+    server = serve(logprobs=logprobs)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(setting)
+    scores = {metric: hooks.aggregate_score(items[metric]) for metric in _METRICS}
+    assert all(0.0 <= score <= 100.0 for score in scores.values())
+    parts = [scores[metric] for metric in _METRICS[:4]]
+    assert scores["avg"] == pytest.approx(sum(parts) / 4)
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    scoring = "logprobs" if logprobs in ("whole", "digits") else "plain"
+    frames = "" if setting == "ref_only" else "frames:first_middle_last|"
+    refused = "logprobs:refused|" if logprobs == "refuse" else ""
+    assert hooks.aggregate_signature(items["signature"]).startswith(
+        f"msvd_eval_{setting}|judge:judge|runs:1|protocol:1|{frames}{refused}scoring:{scoring}|"
+        "unscored:0/4|"
+    )
+    assert server.counts.n_answered == 4
+
+
+def test_the_tokenizer_moves_no_score_that_is_a_whole_token(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """With logprobs a score is the expectation: here a quarter of the way to the number below."""
+    server = serve(logprobs="whole")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    record = dict(_process("ref_only")["avg"][0].wait())
+    judgement = record["judgements"][0]  # type: ignore[index]
+    for name, number in judgement["numbers"].items():
+        expected = number - 0.25 if number else 0.0
+        position = _METRICS.index(name)
+        assert record["scores"][0][position] == pytest.approx(expected)  # type: ignore[index]
+
+
+def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+    """Every run is a request of its own, with its seed, and the score is their mean."""
+    server = serve(logprobs="whole")
+    server.keep_bodies = True
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
+    items = _process("ref_only")
+    assert 0.0 <= hooks.aggregate_score(items["avg"]) <= 100.0
+    assert {body["seed"] for body in server.bodies} == {0, 1, 2}
+    record = items["avg"][0].wait()
+    assert [len(run) for run in record["scores"]] == [4, 4, 4]  # type: ignore[attr-defined]
+    assert "|runs:3|" in hooks.aggregate_signature(items["signature"])
+    assert "unscored:0/12|" in hooks.aggregate_signature(items["signature"])
+
+
+def test_the_sample_is_of_the_official_shape(bench: pytest.MonkeyPatch, sample: Path) -> None:
+    """Every clip is there, and every rating's average is one."""
+    items = read_items(read_settings())
+    clips = {path.name for path in (sample / "msvd_eval" / "YouTubeClips").iterdir()}
+    assert {item.vname for item in items} == clips
+    assert all(sum(rating[:4]) / 4 == rating[4] for item in items for rating in item.ratings)
+
+
+def test_records_of_other_ranks_are_complete_and_can_be_written(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Pickling waits, and a record is plain JSON."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="whole").url)
+    items = _process("ref_only")
+    gathered = pickle.loads(pickle.dumps(items["avg"]))  # noqa: S301 - our own
+    assert hooks.aggregate_score(gathered) == hooks.aggregate_score(items["avg"])
+    assert json.loads(json.dumps(gathered[0]))["judgements"][0]["scoring"] == "logprobs"
+
+
+@pytest.mark.parametrize("setting", ["ref_free", "combined"])
+def test_a_missing_video_leaves_its_caption_unscored(
+    setting: str, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, sample: Path
+) -> None:
+    """The reason names the video; there is no score of 0, and no request."""
+    root = tmp_path / "data" / "msvd_eval"
+    root.mkdir(parents=True)
+    (root / "MSVD-Eval.json").write_bytes((sample / "msvd_eval" / "MSVD-Eval.json").read_bytes())
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root.parent))
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(setting)
+    record = items["accuracy"][0].wait()
+    assert "score" not in record
+    assert "no frames to show to the judge" in str(record["reasons"])
+    assert "sample_01.mp4" in str(record["reasons"])
+    assert isnan(hooks.aggregate_score(items["accuracy"]))
+    assert hooks.aggregate_unscored(items["unscored"]) == 4
+    assert server.counts.n_requests == 0
+
+
+def test_references_alone_need_no_videos(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, sample: Path
+) -> None:
+    """Captions from a file are scored against the references without a single clip."""
+    root = tmp_path / "data" / "msvd_eval"
+    root.mkdir(parents=True)
+    (root / "MSVD-Eval.json").write_bytes((sample / "msvd_eval" / "MSVD-Eval.json").read_bytes())
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root.parent))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    assert hooks.aggregate_score(_process("ref_only")["avg"]) >= 0.0
+
+
+def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+    """Nothing is asked about nothing."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("ref_only", caption=" ")
+    assert isnan(hooks.aggregate_score(items["avg"]))
+    assert server.counts.n_requests == 0
+
+
+def test_unreadable_replies_are_asked_again_and_then_unscored(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A refusal is no score."""
+    server = serve(faults=("nonsense",), fault_rate=1.0, max_faults=99)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("ref_only")
+    assert isnan(hooks.aggregate_score(items["relevance"]))
+    assert "unreadable reply, asked 4 times" in str(items["relevance"][0]["reasons"])
+
+
+def test_the_offline_stand_in_tells_right_from_wrong(bench: pytest.MonkeyPatch) -> None:
+    """``lexical`` runs the sample in all settings, labelled as a smoke test."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    for setting in _SETTINGS:
+        items = _process(setting)
+        assert hooks.aggregate_score(items["avg"]) > 0.0
+        assert "smoke test" in hooks.aggregate_signature(items["signature"])
+    scores = [record["score"] for record in _process("ref_only")["completeness"] if record.wait()]
+    assert float(str(scores[0])) > float(str(scores[2])), "the third candidate is another clip's"
+
+
+def test_documents_and_prompts(bench: pytest.MonkeyPatch) -> None:
+    """A captioner gets the paper's prompt and the clip of the official file."""
+    from datasets import Dataset
+
+    docs = hooks.process_docs(Dataset.from_list([{"setting": "combined"}]))
+    assert len(docs) == 12
+    assert docs[0]["setting"] == "combined"
+    assert len(docs[0]["references"]) == 2
+    assert hooks.doc_to_text(docs[0]) == "What is the person doing?"
+    kwargs = {"pre_prompt": "<", "post_prompt": ">"}
+    assert hooks.doc_to_text(docs[0], kwargs) == "<What is the person doing?>"
+    assert Path(hooks.doc_to_visual(docs[0])[0]).name == "sample_01.mp4"
+    assert hooks.doc_to_target(docs[0]) == "sample_01"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("[]", "JSON object of videos", id="list"),
+        pytest.param("{", "expected one JSON object", id="cut"),
+        pytest.param('{"a": {"vname": "a.avi"}}', "'ref'", id="no-references"),
+        pytest.param('{"a": {"vname": "a.avi", "ref": []}}', "at least one", id="empty-references"),
+        pytest.param('{"a": {"vname": "a.avi", "ref": "a dog"}}', "at least one", id="one-text"),
+        pytest.param('{"a": {"vname": "a", "ref": ["b"], "human_score": [[1, 2]]}}',
+                     "5 numbers", id="short-rating"),
+        pytest.param('{"a": {"vname": "a", "ref": ["b"], "human_score": [["x"]]}}',
+                     "as numbers", id="rating-in-words"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_an_error_that_says_where(
+    text: str, words: str, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The message names the file."""
+    path = tmp_path / "msvd_eval" / "MSVD-Eval.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=words) as caught:
+        read_items(read_settings())
+    assert str(path) in str(caught.value)
+
+
+def test_the_real_file_is_read(bench: pytest.MonkeyPatch, shared_data: Path) -> None:
+    """197 videos, 8,330 references, two ratings each, their averages as published."""
+    bench.setenv("LMMS_CAPTIONS_DATA", str(shared_data))
+    items = read_items(read_settings())
+    assert len(items) == len({item.vname for item in items}) == 197
+    assert sum(len(item.references) for item in items) == 8330
+    ratings = [rating for item in items for rating in item.ratings]
+    assert len(ratings) == 394
+    assert all(sum(rating[:4]) / 4 == rating[4] for rating in ratings)

@@ -1,0 +1,100 @@
+"""Cost limit and Batch API as a run sets them, through the environment and the hooks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from batch_server import BatchServer
+from conftest import ServerFactory
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
+
+
+@pytest.fixture
+def bench(bench: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The shared one, with a judge of known price."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    return bench
+
+
+def _items(n_videos: int) -> dict[str, list[object]]:
+    questions = [{"question": f"Q{i}?", "answer": f"A{i}", "category": ""} for i in range(5)]
+    items: dict[str, list[object]] = {}
+    for number in range(n_videos):
+        doc = {"video_id": f"clip{number}", "aspect": "camera", "questions": questions}
+        for metric, item in hooks.process_results(doc, [f"Caption {number}."]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """The score is not made of what was paid for; a higher limit completes it."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.05")
+    items = _items(30)
+    assert isnan(hooks.aggregate_acc(items["vdc_acc"]))  # type: ignore[arg-type]
+    assert "LMMS_CAPTIONS_MAX_COST" in str(items["vdc_acc"][-1]["reasons"])  # type: ignore[index]
+    n_first = server.counts.n_requests
+    assert 0 < n_first < 300
+    JUDGE_RUN.close()
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
+    assert not isnan(hooks.aggregate_acc(_items(30)["vdc_acc"]))  # type: ignore[arg-type]
+    assert server.counts.n_requests == 300
+
+
+def test_each_process_has_its_share_of_the_limit(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Of four processes each may spend a quarter."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "20")
+    bench.setenv("WORLD_SIZE", "4")
+    assert JUDGE_RUN.engine().config.max_cost_usd == 5.0
+
+
+def test_prices_that_cannot_be_read_are_the_reason(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """A wrong path in LMMS_CAPTIONS_PRICES sends nothing and says so."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_PRICES", str(tmp_path / "nowhere.yaml"))
+    assert isnan(hooks.aggregate_acc(_items(2)["vdc_acc"]))  # type: ignore[arg-type]
+    assert any("LMMS_CAPTIONS_PRICES" in line for line in logged)
+    assert server.counts.n_requests == 0
+
+
+def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch) -> None:
+    """More questions than may ever be in flight at once wait together."""
+    pace = BatchPace(quiet_s=0.3, first_poll_s=0.02, most_poll_s=0.05)
+    bench.setattr(judging, "Engine", lambda config: Engine(replace(config, batch_pace=pace)))
+    with BatchServer() as server:
+        bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+        bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
+        bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "4")
+        acc = hooks.aggregate_acc(_items(40)["vdc_acc"])  # type: ignore[arg-type]
+        assert 0.0 <= acc <= 100.0
+        assert server.sizes == [200, 200]
+
+
+def test_replicas_have_no_batches() -> None:
+    """Several URLs with batches are an error that names the variable."""
+    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_JUDGE_MODE"):
+        read_settings(
+            {
+                "LMMS_CAPTIONS_JUDGE_MODE": "batch",
+                "LMMS_CAPTIONS_JUDGE_URL": "http://a/v1,http://b/v1",
+            }
+        )

@@ -1,0 +1,245 @@
+"""The hooks of VDC, called as lmms-eval calls them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from conftest import ServerFactory
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+Items = dict[str, list[PendingRecord]]
+
+
+def _doc(video: str = "clip", n: int = 3) -> dict[str, object]:
+    questions = [{"question": f"Q{i}?", "answer": f"A{i}", "category": ""} for i in range(n)]
+    return {"video_id": video, "aspect": "camera", "questions": questions}
+
+
+def _process(*captions: str, n: int = 3) -> Items:
+    items: Items = {}
+    for number, caption in enumerate(captions):
+        for metric, item in hooks.process_results(_doc(f"clip{number}", n), [caption]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def test_submitting_does_not_wait_and_aggregating_does(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A slow judge holds up nothing until the numbers are asked for; then all are there."""
+    server = serve(latency_s=0.3)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process("one", "two", "three", "four")
+    assert items["vdc_acc"] == [{}, {}, {}, {}]
+    assert 0.0 <= hooks.aggregate_acc(items["vdc_acc"]) <= 100.0
+    assert 0.0 <= hooks.aggregate_score(items["vdc_score"]) <= 5.0
+    assert hooks.aggregate_unscored(items["unscored"]) == 0
+    assert hooks.aggregate_signature(items["signature"]).startswith(
+        "vdc_camera|judge:judge|runs:1|protocol:1|unscored:0/12|lmms-eval-captions:"
+    )
+    assert server.counts.most_in_flight == 12
+    assert server.counts.n_requests == 24
+    record = items["vdc_acc"][0]
+    assert {j["verdict"] for j in record["judgements"]} <= {"yes", "no"}  # type: ignore[attr-defined]
+    assert json.loads(json.dumps(record)) == record
+
+
+def test_records_travel_between_ranks_complete(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Pickling a record waits for its judgements and leaves a plain dictionary."""
+    server = serve(latency_s=0.1)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    item = _process("one")["vdc_acc"][0]
+    received = pickle.loads(pickle.dumps(item))  # noqa: S301
+    assert type(received) is dict
+    assert len(received["judgements"]) == 3
+    assert received == item
+
+
+def test_several_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
+    """Runs differ in their seed; their mean is reported, and each is in the samples."""
+    server = serve()
+    server.keep_bodies = True
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
+    items = _process("one", "two")
+    accuracy = hooks.aggregate_acc(items["vdc_acc"])
+    verdicts = [record["verdicts"] for record in items["vdc_acc"]]
+    assert [len(runs) for runs in verdicts] == [3, 3]  # type: ignore[arg-type]
+    assert accuracy == pytest.approx(
+        100 * sum(v == "yes" for runs in verdicts for run in runs for v in run) / 18  # type: ignore[attr-defined]
+    )
+    assert {body["seed"] for body in server.bodies} == {0, 1, 2}
+    assert "runs:3" in hooks.aggregate_signature(items["signature"])
+
+
+def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Both steps go out with it, its replies are stored apart, and the timeout moves nothing."""
+    server = serve()
+    server.keep_bodies = True
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    plain = hooks.aggregate_signature(_process("one")["signature"])
+    assert "temperature" not in plain
+    bench.setenv("LMMS_CAPTIONS_JUDGE_TIMEOUT", "33")
+    JUDGE_RUN.close()
+    assert hooks.aggregate_signature(_process("one")["signature"]) == plain
+    n_before = len(server.bodies)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "1")
+    JUDGE_RUN.close()
+    warm = hooks.aggregate_signature(_process("one")["signature"])
+    assert "|protocol:1|temperature:1|unscored:0/3|" in warm
+    assert [body["temperature"] for body in server.bodies[n_before:]] == [1.0] * n_before
+
+
+def test_a_missing_caption_is_unscored_and_never_zero(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """It is not sent; too many of them make the score nan and say why, few are left out."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    missing = NoCaption("a clip is broken")
+    alone = _process(missing, missing)
+    assert isnan(hooks.aggregate_acc(alone["vdc_acc"]))
+    assert server.counts.n_requests == 0
+    assert any("6 of 6 questions are unscored" in line for line in logged)
+    assert any("a clip is broken" in line for line in logged)
+    assert "score" not in alone["vdc_acc"][0]
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    JUDGE_RUN.close()
+    mixed, full = _process(missing, "red"), _process("blue", "red")
+    assert hooks.aggregate_acc(mixed["vdc_acc"]) == hooks.aggregate_acc(full["vdc_acc"][1:])
+    assert hooks.aggregate_score(mixed["vdc_score"]) == hooks.aggregate_score(full["vdc_score"][1:])
+    assert hooks.aggregate_unscored(mixed["unscored"]) == 3
+
+
+def test_the_limit_of_unscored_questions_is_inclusive(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A share of exactly the limit still gives a score; one question more does not."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
+    items = _process(NoCaption("a clip is broken"), "a", "b", "c")
+    assert not isnan(hooks.aggregate_acc(items["vdc_acc"]))
+    assert isnan(hooks.aggregate_acc(items["vdc_acc"][:3]))
+
+
+def test_settings_that_cannot_be_used_end_in_nan_and_a_reason(
+    bench: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    """A missing key or a bad variable raises out of no hook: it would cost the run its results."""
+    bench.delenv("OPENAI_API_KEY", raising=False)
+    for name, value, words in (
+        ("LMMS_CAPTIONS_JUDGE_URL", "https://judge.example/v1", "OPENAI_API_KEY is not set"),
+        ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "lots", "expected a whole number"),
+    ):
+        bench.setenv(name, value)
+        JUDGE_RUN.close()
+        items = _process("a caption")
+        assert isnan(hooks.aggregate_acc(items["vdc_acc"]))
+        assert isnan(hooks.aggregate_score(items["vdc_score"]))
+        assert hooks.aggregate_unscored(items["unscored"]) == 3
+        assert hooks.aggregate_signature(items["signature"])
+        assert any(words in line for line in logged if line.startswith("ERROR"))
+
+
+def test_settings_are_read_at_the_first_judge_call(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """A server that is started after captioning is found, though documents were made before."""
+    folder = tmp_path / "data" / "vdc" / "VDCScore_qa"
+    folder.mkdir(parents=True)
+    row = {"clip": _doc()["questions"]}
+    (folder / "camera.jsonl").write_text(json.dumps(row))
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path / "data"))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:9/v1")
+    docs = hooks.process_docs([{"aspect": "camera"}])  # type: ignore[arg-type]
+    assert docs[0]["video_id"] == "clip"
+    assert hooks.doc_to_text(docs[0]) == "Describe any camera zooms, pans, or angle changes."
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = hooks.process_results(docs[0], ["A pan."])
+    assert 0 <= hooks.aggregate_acc([items["vdc_acc"]]) <= 100
+    assert server.counts.n_requests == 6
+
+
+def test_rouge_needs_one_request_a_question(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """The answer is the judge's, the match is counted in words."""
+    server = serve()
+    server.reply = lambda prompt: "a1" if "question: Q1?" in prompt else "nothing of the kind"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = hooks.process_results_rouge(_doc(), ["a caption"])
+    assert hooks.aggregate_rouge([items["vdc_rouge"]]) == pytest.approx(100 / 3)
+    assert server.counts.n_requests == 3
+    assert "matching:rouge-l" in hooks.aggregate_signature([items["signature"]])
+
+
+def test_captions_are_saved_before_they_are_judged(
+    bench: pytest.MonkeyPatch, tmp_path: Path, logged: list[str]
+) -> None:
+    """The file holds every caption unchanged and its path is logged, whatever the judge does."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "https://judge.example/v1")
+    bench.delenv("OPENAI_API_KEY", raising=False)
+    captions = ["{braces} 'and' \"quotes\"\nand lines", "一只狗 🐕"]
+    _process(*captions)
+    saved = next((tmp_path / "cache" / "captions").glob("*.jsonl"))
+    rows = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert [row["caption"] for row in rows] == captions
+    assert {(row["task"], row["aspect"]) for row in rows} == {("vdc_camera", "camera")}
+    assert any(str(saved) in line for line in logged)
+
+
+def test_real_questions_are_those_that_the_paper_counts(shared_data: Path, tmp_path: Path) -> None:
+    """96,825 pairs over 1,027 videos; main_object repeats four ids and lacks two videos."""
+    (tmp_path / "vdc").mkdir()
+    (tmp_path / "vdc" / "VDCScore_qa").symlink_to(shared_data / "vdc_qa")
+    settings = read_settings({"LMMS_CAPTIONS_DATA": str(tmp_path)})
+    counts = {
+        aspect: (len(pairs), sum(map(len, pairs.values())))
+        for aspect in ("camera", "short", "background", "main_object", "detailed")
+        for pairs in [read_questions(settings, aspect)]
+    }
+    assert counts == {
+        "camera": (1027, 19112),
+        "short": (1027, 19512),
+        "background": (1027, 19156),
+        "main_object": (1025, 19234),
+        "detailed": (1027, 19811),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param('{"clip": [{"question": "Q?"}]}', "'question' and 'answer'", id="no-answer"),
+        pytest.param('{"clip": "text"}', "list of question-answer pairs", id="no-list"),
+        pytest.param('{"clip": [{"question": "Q?", "answer": 3}]}', "expected text", id="number"),
+        pytest.param('{"clip": [', "line 1", id="broken-line"),
+        pytest.param("", "at least one video", id="empty-file"),
+    ],
+)
+def test_a_broken_file_is_an_error_that_names_the_place(
+    line: str, words: str, tmp_path: Path
+) -> None:
+    """The error names the file, the row and what is wrong with it."""
+    folder = tmp_path / "vdc" / "VDCScore_qa"
+    folder.mkdir(parents=True)
+    (folder / "short.jsonl").write_text(line)
+    with pytest.raises(DataError, match=words) as error:
+        read_questions(read_settings({"LMMS_CAPTIONS_DATA": str(tmp_path)}), "short")
+    assert "short.jsonl" in str(error.value)

@@ -1,0 +1,234 @@
+"""The group of VidCapBench's two tasks: over all pairs, not over the tasks' scores."""
+
+from __future__ import annotations
+
+import json
+import random
+from argparse import Namespace
+from math import isnan, nan
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+import yaml
+
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
+from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+LABELS = ("correct", "partial", "neutral", "wrong")
+METRICS = {
+    "acc": group.group_acc,
+    "pre": group.group_pre,
+    "cov": group.group_cov,
+    "con": group.group_con,
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_finished(bench: pytest.MonkeyPatch) -> None:
+    """A process in which no task was aggregated."""
+    bench.setattr(group, "_FINISHED", {})
+    bench.setattr(group, "_ARGS", {})
+
+
+def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Record:
+    n_unscored = sum(verdict is None for run in runs for verdict in run)
+    return {
+        "task": task,
+        "video_id": video,
+        "judge": "judge",
+        "runs": len(runs),
+        "protocol": 1,
+        "extras": {"format": "free"},
+        "n_questions": sum(map(len, runs)),
+        "n_unscored": n_unscored,
+        "n_empty": 0,
+        "reasons": {"told so": n_unscored} if n_unscored else {},
+        "verdicts": runs,
+        "dimensions": ["video content"] * len(runs[0]),
+        "sub_categories": ["events"] * len(runs[0]),
+        "n_tokens": n_tokens,
+        **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
+        "judgements": [],
+    }
+
+
+def _numbers() -> dict[str, float]:
+    """The group's metrics, given what lmms-eval gives, which they do not need."""
+    return {name: metric([nan, nan], [1, 1], False) for name, metric in METRICS.items()}
+
+
+def test_hand_worked_numbers_over_all_pairs() -> None:
+    """Three pairs of AE and one of HE: a mean of the tasks would weigh HE's pair three times."""
+    ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "correct", "neutral"]], 10)]
+    he = [_item("vidcapbench_he", "a.mp4", [["wrong"]], 10)]
+    assert hooks.aggregate_acc(ae) == pytest.approx(200 / 3)
+    assert hooks.aggregate_acc(he) == 0.0
+    numbers = _numbers()
+    assert numbers == {
+        "acc": 50.0,
+        "pre": pytest.approx(200 / 3),
+        "cov": 75.0,
+        "con": pytest.approx(100 * 50 / 10),
+    }
+
+
+def test_against_an_independent_count_of_10_644_pairs() -> None:
+    """Random grades of the real size, three runs, some unscored: counted again in plain loops."""
+    rng = random.Random(8)
+    columns: dict[str, list[Record]] = {}
+    for task, n_pairs, n_videos in (("vidcapbench_ae", 9494, 634), ("vidcapbench_he", 1150, 543)):
+        sizes = [n_pairs // n_videos + (video < n_pairs % n_videos) for video in range(n_videos)]
+        columns[task] = [
+            _item(
+                task,
+                f"clip{video}.mp4",
+                [
+                    [rng.choice(LABELS) if rng.random() > 0.005 else None for _ in range(size)]
+                    for _ in range(3)
+                ],
+                20 + video % 70,
+            )
+            for video, size in enumerate(sizes)
+        ]
+        hooks.aggregate_acc(columns[task])
+    items = [item for column in columns.values() for item in column]
+    assert sum(len(item["verdicts"][0]) for item in items) == 10_644  # type: ignore[index]
+    tokens = {item["video_id"]: item["n_tokens"] for item in items}
+    expected: dict[str, list[float]] = {name: [] for name in METRICS}
+    for run in range(3):
+        n = dict.fromkeys(LABELS, 0)
+        for item in items:
+            for verdict in item["verdicts"][run]:  # type: ignore[index]
+                if verdict is not None:
+                    n[verdict] += 1
+        scored, mentioned = sum(n.values()), sum(n.values()) - n["neutral"]
+        expected["acc"].append(100 * n["correct"] / scored)
+        expected["pre"].append(100 * (n["correct"] + n["partial"]) / mentioned)
+        expected["cov"].append(100 * mentioned / scored)
+        expected["con"].append(100 * expected["acc"][-1] / fmean(tokens.values()))  # type: ignore[arg-type]
+    assert _numbers() == {name: pytest.approx(fmean(runs)) for name, runs in expected.items()}
+
+
+def test_a_video_counts_once_in_the_tokens() -> None:
+    """A clip with a caption in each task has their mean; one of a single task its own."""
+    hooks.aggregate_acc(
+        [
+            _item("vidcapbench_ae", "a.mp4", [["correct"]], 10),
+            _item("vidcapbench_ae", "b.mp4", [["correct"]], 40),
+        ]
+    )
+    hooks.aggregate_acc([_item("vidcapbench_he", "a.mp4", [["correct"]], 30)])
+    assert _numbers()["con"] == pytest.approx(100 * 100 / ((20 + 40) / 2))
+
+
+def test_the_limit_of_unscored_pairs_is_that_of_both_together(logged: list[str]) -> None:
+    """A task above it has no score of its own; the group has one while all pairs are below it."""
+    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"] * 199], 10)])
+    assert isnan(hooks.aggregate_acc([_item("vidcapbench_he", "a.mp4", [[None]], 10)]))
+    assert _numbers()["acc"] == 100.0
+    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"] * 90], 10)])
+    assert all(isnan(value) for value in _numbers().values())
+    assert any("vidcapbench acc is nan: 1 of 91 questions are unscored" in line for line in logged)
+
+
+def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its file holds all pairs by dimension and category, with the videos' tokens, each once."""
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    args = Namespace(output_path=str(tmp_path))
+    ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
+    he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
+    he[0]["dimensions"] = ["video content", "video motion"]
+    hooks.aggregate_acc(ae, args)
+    hooks.aggregate_acc(he, args)
+    numbers = _numbers()
+    (path,) = tmp_path.glob("*_breakdown_vidcapbench.json")
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["task"] == "vidcapbench"
+    assert written["signature"].startswith("vidcapbench|judge:judge|runs:2|")
+    assert "|unscored:1/8|" in written["signature"]
+    assert written["mean_tokens"] == 20
+    assert {m: written["overall"]["all"][m] for m in METRICS} == pytest.approx(numbers)
+    assert [run["acc"] for run in written["runs"]] == pytest.approx([50, 100 / 3])
+    content, motion = (written["dimensions"][f"video {name}"] for name in ("content", "motion"))
+    assert (content["n_questions"], content["n_unscored"]) == (3, 1)
+    assert (motion["n_questions"], motion["acc"], motion["cov"]) == (1, 0, 0)
+
+
+def test_a_group_without_a_score_writes_no_breakdown(tmp_path: Path) -> None:
+    """As for the tasks: what is `nan` is not broken down."""
+    hooks.aggregate_acc(
+        [_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)], Namespace(output_path=str(tmp_path))
+    )
+    assert isnan(_numbers()["acc"])
+    assert not list(tmp_path.glob("*_breakdown_vidcapbench.json"))
+
+
+def test_a_task_that_is_not_at_hand_gives_nan_and_says_so(logged: list[str]) -> None:
+    """Half of the pairs are not passed off as all of them."""
+    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)])
+    assert all(isnan(value) for value in _numbers().values())
+    assert any(
+        "vidcapbench pre is nan" in line and "vidcapbench_he was not aggregated" in line
+        for line in logged
+    )
+
+
+def test_without_a_tokenizer_only_con_is_missing(logged: list[str]) -> None:
+    """As for the tasks: the reason is logged, the other metrics stand."""
+    for task in ("vidcapbench_ae", "vidcapbench_he"):
+        hooks.aggregate_acc([_item(task, "a.mp4", [["correct"]], None)])
+    numbers = _numbers()
+    assert isnan(numbers.pop("con"))
+    assert set(numbers.values()) == {100.0}
+    assert any("vidcapbench con is nan, all other metrics stand: no tok" in line for line in logged)
+
+
+def test_a_caption_that_is_not_there_costs_its_tokens_alone(
+    bench: pytest.MonkeyPatch, shared_data: Path
+) -> None:
+    """One unreadable clip, asked about or not, through the hooks: con is that of the others."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    pair = {"question": "What rolls?", "answer": "A red ball.", "primary_category": "video motion"}
+    for subset, pairs in (("AE", 1), ("HE", 0)):
+        items = [
+            hooks.process_results(
+                {
+                    "video_id": video,
+                    "subset": subset,
+                    "caption_format": "free",
+                    "questions": [{**pair, "sub_category": "object motion"}] * n_pairs,
+                },
+                [caption],
+            )["acc"]
+            for video, caption, n_pairs in (
+                ("a.mp4", "A red ball.", 1),
+                ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),
+            )
+        ]
+        hooks.aggregate_acc(items)
+    numbers = _numbers()
+    # "A red ball." is 4 pieces with the full stop, and the end of sequence.
+    assert (numbers["acc"], numbers["con"]) == (100.0, pytest.approx(100 * 100 / 5))
+
+
+def test_a_new_run_takes_the_place_of_an_earlier_one() -> None:
+    """A process that evaluates twice counts the second run alone."""
+    for verdict in ("wrong", "correct"):
+        for task in ("vidcapbench_ae", "vidcapbench_he"):
+            hooks.aggregate_acc([_item(task, "a.mp4", [[verdict]], 10)])
+    assert _numbers()["acc"] == 100.0
+
+
+def test_the_yaml_names_functions_that_exist_and_both_tasks() -> None:
+    """Each metric of the tasks has an aggregation of the group."""
+    text = (tasks_path() / "vidcapbench" / "vidcapbench.yaml").read_text(encoding="utf-8")
+    plain = yaml.safe_load(text.replace("!function ", ""))
+    assert plain["task"] == ["vidcapbench_ae", "vidcapbench_he"]
+    named = {entry["metric"]: entry["aggregation"] for entry in plain["aggregate_metric_list"]}
+    for metric, function in METRICS.items():
+        assert named[metric] == f"{function.__module__}.{function.__name__}"

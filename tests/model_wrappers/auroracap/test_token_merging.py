@@ -1,0 +1,281 @@
+"""Token merging in CLIP and SigLIP towers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
+    SizeBias,
+    TokenMerging,
+    merged_per_layer,
+    tokens_left,
+)
+from plain_merging import LogSizesOn, plain_states
+
+KINDS = {
+    "clip": (CLIPVisionModel, CLIPVisionConfig),
+    "siglip": (SiglipVisionModel, SiglipVisionConfig),
+}
+N_LAYERS = 4
+
+
+@cache
+def make_tower(kind: str, attention: str = "sdpa") -> torch.nn.Module:
+    """A tower of random weights for pictures of 84 x 84, 36 patches."""
+    torch.manual_seed(0)
+    model, config = KINDS[kind]
+    return model(
+        config(
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=N_LAYERS,
+            num_attention_heads=4,
+            image_size=84,
+            patch_size=14,
+            attn_implementation=attention,
+        )
+    ).eval()
+
+
+def look(tower: torch.nn.Module, pixels: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """All hidden states, the embeddings first."""
+    with torch.no_grad():
+        return tower(pixels, output_hidden_states=True, interpolate_pos_encoding=True).hidden_states
+
+
+def picture(height: int = 84, width: int = 84, batch: int = 2) -> torch.Tensor:
+    """Noise, the same each time."""
+    return torch.randn(batch, 3, height, width, generator=torch.Generator().manual_seed(1))
+
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+attentions = pytest.mark.parametrize("attention", ["sdpa", "eager"])
+
+
+@kinds
+@attentions
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_ratio_one_is_the_plain_tower_bit_for_bit(
+    kind: str, attention: str, dtype: torch.dtype
+) -> None:
+    """Nothing is merged and no hidden state changes in any bit."""
+    tower = make_tower(kind, attention).to(dtype)
+    plain = look(tower, picture().to(dtype))
+    with TokenMerging(tower, 1.0) as merging:
+        merged = look(tower, picture().to(dtype))
+    tower.float()
+    assert len(plain) == N_LAYERS + 1
+    assert all(torch.equal(one, other) for one, other in zip(plain, merged, strict=True))
+    assert all((sizes == 1).all() for sizes in merging.sizes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.floats(0, 1),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
+def test_sizes_and_counts_over_ratios_and_shapes(
+    kind: str, ratio: float, rows: int, columns: int
+) -> None:
+    """For any picture and ratio the sizes add up to the patches, and equation 2 gives the count."""
+    has_class = kind == "clip"
+    tower = make_tower(kind)
+    with TokenMerging(tower, ratio) as merging:
+        hidden = look(tower, picture(14 * rows, 14 * columns))
+    n_patches = rows * columns
+    # SigLIP's last hidden state is normalised after the last layer, which changes no shape.
+    counts = [
+        tokens_left(n_patches, ratio, N_LAYERS, n_run=n_run, class_token=has_class)
+        for n_run in range(N_LAYERS + 1)
+    ]
+    assert [states.shape[1] - has_class for states in hidden] == counts
+    for sizes, states in zip(merging.sizes, hidden, strict=True):
+        assert sizes.shape == states.shape[:2]
+        assert (sizes.sum(dim=1) == n_patches + has_class).all()
+        assert not has_class or (sizes[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "n_merged", "n_left"),
+    [
+        pytest.param(1.0, 0, 729, id="all"),
+        pytest.param(0.8, 4, 605, id="0.8"),
+        pytest.param(0.5, 11, 388, id="half"),
+        pytest.param(0.1, 20, 109, id="0.1"),
+        pytest.param(0.0, 22, 47, id="as few as there are layers for"),
+    ],
+)
+def test_equation_2_at_the_released_size(ratio: float, n_merged: int, n_left: int) -> None:
+    """378 x 378 pictures, patches of 14, 32 layers of which 31 are read (worked by hand)."""
+    assert merged_per_layer(27 * 27, ratio, 32) == n_merged
+    assert tokens_left(27 * 27, ratio, 32, n_run=31) == n_left == 729 - 31 * n_merged
+
+
+def strangeness_of_merged_duplicates(kind: str, attention: str, size_bias: SizeBias) -> float:
+    """How far any token is from all of the plain tower's, where only equal patches are merged."""
+    tower = make_tower(kind, attention)
+    # Columns 0-2 are one patch and 3-5 another, so that 3 merges a layer find duplicates only.
+    patches = torch.randn(2, 3, 14, 14, generator=torch.Generator().manual_seed(2))
+    row = torch.cat([patches[0]] * 3 + [patches[1]] * 3, dim=-1)
+    pixels = torch.cat([row] * 6, dim=-2)[None]
+    positions = tower.embeddings.position_embedding.weight
+    learned = positions.detach().clone()
+    with torch.no_grad():
+        positions[int(kind == "clip") :] = 0.0
+    plain = look(tower, pixels)
+    with TokenMerging(tower, 0.6, size_bias=size_bias) as merging:
+        merged = look(tower, pixels)
+    with torch.no_grad():
+        positions.copy_(learned)
+    assert merging.sizes[-1].max() > 2
+    return max(
+        float((there - here[:, None]).abs().amax(dim=-1).amin(dim=-1).max())
+        for there, here in zip((p[0] for p in plain), (m[0] for m in merged), strict=True)
+    )
+
+
+@kinds
+@attentions
+def test_merged_duplicates_weigh_as_much_as_apart(kind: str, attention: str) -> None:
+    """With equation 1's log s, merging equal patches changes nothing; as released, it does."""
+    assert strangeness_of_merged_duplicates(kind, attention, "equation") < 1e-4
+    assert strangeness_of_merged_duplicates(kind, attention, "released") > 1e-3
+
+
+def distance(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
+    """The largest difference of any two numbers in like places."""
+    return max(float((one - two).abs().max()) for one, two in zip(some, others, strict=True))
+
+
+@attentions
+@pytest.mark.parametrize(("size_bias", "axis"), [("released", "queries"), ("equation", "keys")])
+@pytest.mark.parametrize("ratio", [0.1, 0.5])
+def test_every_layer_is_that_of_a_plain_one(
+    attention: str, size_bias: SizeBias, axis: LogSizesOn, ratio: float
+) -> None:
+    """Log s stands where each of the two puts it, worked out by independent, plain code."""
+    tower = make_tower("clip", attention)
+    frame = picture(batch=1)
+    with TokenMerging(tower, ratio, size_bias=size_bias):
+        seen = [states[0] for states in look(tower, frame)]
+    assert distance(seen, plain_states(tower, frame[0], ratio, axis)) < 1e-5
+
+
+def test_log_sizes_along_the_queries_cancel() -> None:
+    """What the released code adds to a query's scores changes nothing; on the keys it would."""
+    tower, frame = make_tower("clip"), picture(batch=1)[0]
+    queries, keys, nothing = (
+        plain_states(tower, frame, 0.1, axis) for axis in ("queries", "keys", "nothing")
+    )
+    assert distance(queries, nothing) < 1e-5
+    assert distance([states[:5] for states in keys], [states[:5] for states in nothing]) > 1e-3
+
+
+@kinds
+def test_eager_and_sdpa_merge_alike(kind: str) -> None:
+    """Both implementations of attention take the bias."""
+    states = []
+    for attention in ("eager", "sdpa"):
+        with TokenMerging(make_tower(kind, attention), 0.3):
+            states.append(look(make_tower(kind, attention), picture())[-1])
+    torch.testing.assert_close(states[0], states[1], atol=1e-4, rtol=1e-4)
+
+
+def test_frames_do_not_mix() -> None:
+    """Each frame of a batch is merged by itself."""
+    tower = make_tower("clip")
+    with TokenMerging(tower, 0.3):
+        together = look(tower, picture(batch=3))[-1]
+        alone = [look(tower, frame[None])[-1][0] for frame in picture(batch=3)]
+    torch.testing.assert_close(together, torch.stack(alone), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_tower_is_as_before_after_the_context(*, fails: bool) -> None:
+    """No hook and no replaced forward stays, also where the pass failed."""
+    tower = make_tower("clip")
+    plain = look(tower, picture())[-1]
+    mine = tower.encoder.layers[0].forward
+    tower.encoder.layers[0].forward = mine  # Someone else's replacement, as accelerate makes them.
+    try:
+        with TokenMerging(tower, 0.3):
+            look(tower, torch.zeros(1, 5, 84, 84) if fails else picture())
+    except RuntimeError:
+        assert fails
+    assert tower.encoder.layers[0].forward is mine
+    del tower.encoder.layers[0].forward
+    assert not any("forward" in vars(layer) for layer in tower.encoder.layers)
+    assert not any(layer.self_attn.k_proj._forward_hooks for layer in tower.encoder.layers)
+    assert torch.equal(look(tower, picture())[-1], plain)
+
+
+def test_layers_cut_off_do_not_change_the_schedule() -> None:
+    """A tower without its last layer merges as the whole one does."""
+    tower = make_tower("clip")
+    with TokenMerging(tower, 0.3):
+        whole = look(tower, picture())
+    layers = tower.encoder.layers
+    tower.encoder.layers = layers[:-1]
+    with TokenMerging(tower, 0.3, n_layers=N_LAYERS):
+        cut = look(tower, picture())
+    tower.encoder.layers = layers
+    assert torch.equal(whole[-2], cut[-1])
+
+
+def test_attention_that_takes_no_bias_is_refused() -> None:
+    """Flash attention would silently leave out equation 1; as released there is nothing to add."""
+    tower = make_tower("clip", "eager")
+    tower.config._attn_implementation = "flash_attention_2"
+    try:
+        with pytest.raises(SettingsError, match="flash_attention_2"):
+            TokenMerging(tower, 0.5)
+        TokenMerging(tower, 1.0)
+        TokenMerging(tower, 0.5, size_bias="released")
+    finally:
+        tower.config._attn_implementation = "eager"
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan")])
+def test_a_ratio_that_is_no_share_is_refused(ratio: float) -> None:
+    """The kept ratio is a share."""
+    with pytest.raises(SettingsError, match="between 0 and 1"):
+        TokenMerging(make_tower("clip"), ratio)
+
+
+def test_an_unknown_place_of_the_sizes_is_refused() -> None:
+    """The message names the two that there are."""
+    with pytest.raises(SettingsError, match=r"released, equation.*'keys'"):
+        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type]
+
+
+def test_a_model_of_another_kind_is_refused() -> None:
+    """A network without CLIP's layers is named in the message."""
+    with pytest.raises(SettingsError, match="Linear"):
+        TokenMerging(torch.nn.Linear(2, 2), 0.5)
+
+
+def test_layers_that_return_tuples_are_refused() -> None:
+    """Before version 5 of transformers a layer returned a tuple, which would be misread."""
+
+    class OldLayer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.self_attn = self.layer_norm1 = self.layer_norm2 = self.mlp = torch.nn.Identity()
+
+        def forward(self, hidden_states: object, output_attentions: bool = False) -> object:
+            return (hidden_states, output_attentions)
+
+    tower = torch.nn.Module()
+    tower.encoder = torch.nn.Module()
+    tower.encoder.layers = torch.nn.ModuleList([OldLayer()])
+    with pytest.raises(SettingsError, match="transformers 5"):
+        TokenMerging(tower, 0.5)

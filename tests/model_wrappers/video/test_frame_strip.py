@@ -1,0 +1,136 @@
+"""What G-VEval's judge sees."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.protocols.prompt import Picture
+from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip, frame_strip, read_image
+
+_BAR = 462
+"""First row of the label's bar."""
+
+
+def _video(path: Path, n_frames: int) -> Path:
+    """A clip whose frames get brighter, and are bluer on the right."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10, options={"qscale:v": "2"})
+        stream.width, stream.height, stream.pix_fmt = 160, 96, "yuv420p"
+        for index in range(n_frames):
+            level = round(220 * index / max(1, n_frames - 1))
+            picture = np.full((96, 160, 3), level, dtype=np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+def _pixels(data: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.int16)
+
+
+def _levels(data: bytes) -> list[float]:
+    pixels = _pixels(data)
+    return [float(pixels[100:400, left + 100 : left + 400].mean()) for left in (0, 512, 1024)]
+
+
+def test_the_strip_shows_the_first_middle_and_last_frame(tmp_path: Path) -> None:
+    """1536x512, in order of time."""
+    picture = frame_strip(_video(tmp_path / "clip.avi", 21), cache=tmp_path / "cache")
+    assert picture.media_type == "image/jpeg"
+    assert _pixels(picture.data).shape == (512, 1536, 3)
+    assert _levels(picture.data) == pytest.approx([0, 110, 220], abs=8)
+
+
+def test_the_released_codes_frames_can_be_had(tmp_path: Path) -> None:
+    """At 0, 1/3 and 2/3 of the clip."""
+    video = _video(tmp_path / "clip.avi", 31)
+    picture = frame_strip(video, cache=tmp_path / "cache", sampling="thirds")
+    assert _levels(picture.data) == pytest.approx([0, 73, 147], abs=8)
+
+
+@pytest.mark.parametrize(("n_frames", "levels"), [(1, [0, 0, 0]), (2, [0, 0, 220])])
+@pytest.mark.parametrize("sampling", ["first_middle_last", "thirds"])
+def test_a_very_short_clip_shows_a_frame_again(
+    n_frames: int, levels: list[int], sampling: str, tmp_path: Path
+) -> None:
+    """Three panels are three panels."""
+    video = _video(tmp_path / "clip.avi", n_frames)
+    picture = frame_strip(video, cache=tmp_path / "cache", sampling=sampling)  # type: ignore[arg-type]
+    assert _pixels(picture.data).shape == (512, 1536, 3)
+    if sampling == "first_middle_last":
+        assert _levels(picture.data) == pytest.approx(levels, abs=8)
+
+
+def test_every_panel_has_its_own_label() -> None:
+    """Black words on a white bar, alike but for the number."""
+    frames = [np.full((90, 160, 3), 128, dtype=np.uint8)] * 3
+    pixels = _pixels(draw_strip(frames))
+    bars = [pixels[_BAR:, left : left + 512] for left in (0, 512, 1024)]
+    for bar in bars:
+        assert bar.max() > 250
+        assert (bar[:, :200] < 60).sum() > 500
+        assert bar[:, 200:].min() > 200
+    for one, two in ((0, 1), (1, 2), (0, 2)):
+        different = np.abs(bars[one] - bars[two]).max(axis=(0, 2)) > 100
+        columns = np.flatnonzero(different)
+        assert columns.size
+        assert columns.min() > 100, "the word is the same, the number is not"
+
+
+def test_the_same_clip_gives_the_same_bytes_wherever_it_is(tmp_path: Path) -> None:
+    """Stored verdicts stay valid: for a second run, another folder, and a new cache."""
+    video = _video(tmp_path / "clip.avi", 9)
+    first = frame_strip(video, cache=tmp_path / "cache")
+    moved = tmp_path / "other.avi"
+    moved.write_bytes(video.read_bytes())
+    assert frame_strip(moved, cache=tmp_path / "new") == first
+    kept = next((tmp_path / "cache" / "frames").iterdir())
+    kept.write_bytes(b"from another version of the codecs")
+    assert frame_strip(video, cache=tmp_path / "cache").data == kept.read_bytes()
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, logged: list[str]) -> None:
+    """The strip is drawn again next time, and that is said."""
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    frame_strip(_video(tmp_path / "clip.avi", 3), cache=tmp_path / "cache")
+    assert any("cannot be kept" in line for line in logged)
+
+
+def test_a_missing_or_broken_video_is_an_error(tmp_path: Path) -> None:
+    """It says which file."""
+    with pytest.raises(DataError, match=r"nowhere\.avi"):
+        frame_strip(tmp_path / "nowhere.avi", cache=tmp_path)
+    broken = tmp_path / "broken.avi"
+    broken.write_bytes(b"RIFF no video")
+    with pytest.raises(DataError, match=r"broken\.avi"):
+        frame_strip(broken, cache=tmp_path)
+
+
+def test_an_image_goes_to_the_judge_as_it_is(tmp_path: Path) -> None:
+    """Captions of images are judged on the file itself."""
+    path = tmp_path / "dog.PNG"
+    Image.new("RGB", (4, 4)).save(path)
+    picture = read_image(path)
+    assert (picture.data, picture.media_type) == (path.read_bytes(), "image/png")
+    for name, words in (("dog.tiff", "ends in"), ("cat.jpg", "cannot be read")):
+        with pytest.raises(DataError, match=words):
+            read_image(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("read", [lambda path: frame_strip(path, cache=path.parent), read_image])
+def test_a_named_pipe_is_refused_at_once(tmp_path: Path, read: Callable[[Path], Picture]) -> None:
+    """Nobody will ever write to it: it is not opened."""
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(DataError, match=r"pipe\.jpg.*named pipe"):
+        read(tmp_path / "pipe.jpg")

@@ -1,0 +1,41 @@
+"""When frames are shown: stamps that are missing, out of order, or of a clock that starts anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+
+
+@pytest.mark.parametrize(
+    ("stamps", "may_jump", "wanted"),
+    [
+        pytest.param([(5, 5), (6, 6), (9, 9)], False, [0, 1, 4], id="variable"),
+        pytest.param([(None, None)] * 3, False, [0, 1, 2], id="none"),
+        pytest.param(
+            [(2**58 + 1, None), (2**58 + 2, None), (2**58 + 4, None)], False, [0, 1, 3], id="giants"
+        ),
+        pytest.param([(0, 0), (None, None), (4, 4)], False, [0, 1, 4], id="one missing"),
+        pytest.param([(0, 0), (None, None), (1, 1)], False, [0, 0.5, 1], id="little room"),
+        pytest.param([(0, 0), (2, 2), (2, 2), (4, 4)], False, [0, 2, 3, 4], id="twins"),
+        pytest.param([(1, 0), (3, 1), (2, 2), (4, 3)], False, [0, 1, 2, 3], id="packets in order"),
+        pytest.param([(1, 2), (4, 3), (3, 4), (5, None)], False, [0, 1, 2, 3], id="end missing"),
+        pytest.param(
+            [(2, 2), (3, 3), (4, 4), (4, 5), (6, 7), (9, 9)],
+            False,
+            [0, 1, 2, 3, 4, 7],
+            id="one twin beside packets in order",
+        ),
+        pytest.param([(7, 7), (8, 8), (0, 0), (1, 1)], True, [0, 1, 2, 3], id="starts anew"),
+        pytest.param([(0, 0), (1, 1), (900, 900)], True, [0, 1, 2], id="leaps"),
+        pytest.param([(0, 0), (1, 1), (900, 900)], False, [0, 1, 900], id="a long pause"),
+    ],
+)
+def test_times_follow_the_stamps_as_far_as_they_are_good(
+    stamps: list[Stamps], may_jump: bool, wanted: list[float]
+) -> None:
+    """Times rise from 0; what is missing is made up from the rate."""
+    times_s = shown_at(stamps, unit_s=1.0, step_s=1.0, may_jump=may_jump)
+    assert times_s == pytest.approx(wanted)
+    assert np.all(np.diff(times_s) >= 0)

@@ -1,0 +1,230 @@
+"""Clips as they are met in the wild: each is read, or refused in words, and the run goes on."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import av
+import numpy as np
+import pytest
+
+import hostile_clips
+from caption_requests import caption_all
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
+from lmms_eval_captions.model_wrappers.video import frames_av, readers
+from lmms_eval_captions.model_wrappers.video.frames import MAX_PIXELS, UnreadableError, read_frames
+from lmms_eval_captions.model_wrappers.video.readers import read_with
+from lmms_eval_captions.model_wrappers.video.sampling import Fps, Uniform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bool]]:
+    """The clips, and which of them can be read."""
+    path = tmp_path_factory.mktemp("hostile")
+    return path, hostile_clips.write_all(path)
+
+
+@pytest.fixture(params=["all", "no seeking", "no seeking, no decord"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs a test with each of the three ways to read a clip."""
+    kept = {"all": readers.READERS, "no seeking": ("PyAV", "decord")}
+    monkeypatch.setattr(readers, "READERS", kept.get(request.param, ("PyAV",)))
+    return str(request.param)
+
+
+class ShapeCaptioner(Captioner):
+    """Says what it was shown."""
+
+    sampling = Uniform(4)
+
+    def caption(self, batch: Batch) -> list[str]:
+        """Shapes of the clips."""
+        return [f"{job.path.name} {job.clip.frames.shape}" for job in batch.jobs]
+
+
+@pytest.mark.usefixtures("reader")
+def test_every_clip_is_read_or_refused_in_words(folder: tuple[Path, dict[str, bool]]) -> None:
+    """Both readers agree on what can be read; a refusal names the file and the reasons."""
+    path, readable = folder
+    assert len(readable) >= 20
+    for name, is_readable in readable.items():
+        if is_readable:
+            clip = read_frames(path / name, 4)
+            assert clip.frames.dtype == np.uint8, name
+            assert len(clip.frames) == len(clip.timestamps_s) >= 1, name
+            assert np.all(np.diff(clip.timestamps_s) >= 0), name
+        else:
+            with pytest.raises(DataError, match=name.removesuffix(".mp4")):
+                read_frames(path / name, 4)
+
+
+def test_a_folder_of_them_is_captioned_to_the_end(folder: tuple[Path, dict[str, bool]]) -> None:
+    """Each clip ends with a caption or a named reason, whatever stands beside it in its batch."""
+    path, readable = folder
+    model = ShapeCaptioner(batch_size=5, device="cpu")
+    captions = caption_all(model, [path / name for name in readable])
+    for (doc_id, (name, is_readable)), caption in zip(
+        enumerate(readable.items()), captions, strict=True
+    ):
+        assert caption.startswith(name) == is_readable, name
+        reason = model.outcome.failures.get(("task", doc_id))
+        assert (reason is None) == is_readable, (name, reason)
+        assert is_readable or reason.startswith(f"{name}: expected a"), reason
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_turned_clip_is_shown_the_right_way_up(folder: tuple[Path, dict[str, bool]]) -> None:
+    """A quarter turn clockwise: the white left upper corner comes to the right upper one."""
+    frame = read_frames(folder[0] / "portrait.mp4", 1).frames[0]
+    height, width = frame.shape[:2]
+    assert (height, width) == (64, 48)
+    assert frame[: height // 2 - 4, -width // 4 + 2 :].mean() > 220
+    assert frame[height // 2 + 4 :].mean() < 60
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_variable_rate_is_sampled_by_time(folder: tuple[Path, dict[str, bool]]) -> None:
+    """At one frame a second the long pauses count, not the bursts."""
+    clip = read_frames(folder[0] / "variable_rate.mp4", Fps(1.0))
+    assert clip.timestamps_s == pytest.approx([0, 5 / 12, 2.5, 5, 63 / 12, 10], abs=0.01)
+    levels = clip.frames[:, 40:, 40:].mean(axis=(1, 2, 3))
+    wanted = [hostile_clips.level(index) for index in (0, 5, 6, 7, 10, 11)]
+    assert levels == pytest.approx(wanted, abs=5)
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_claimed_length_is_not_believed(folder: tuple[Path, dict[str, bool]]) -> None:
+    """A header that claims ten hours changes nothing about 24 frames."""
+    clip = read_frames(folder[0] / "ten_hours.mp4", Fps(2.0))
+    assert clip.n_total == 24
+    assert clip.timestamps_s == pytest.approx([0, 0.5, 1.0, 1.5], abs=0.01)
+
+
+@pytest.mark.usefixtures("reader")
+def test_huge_frames_are_shrunk_in_shape(folder: tuple[Path, dict[str, bool]]) -> None:
+    """An 8K frame comes back within the largest area, its corner still white."""
+    frames = read_frames(folder[0] / "8k.avi", 4).frames
+    _, height, width, _ = frames.shape
+    assert 0.9 * MAX_PIXELS < height * width <= MAX_PIXELS
+    assert width / height == pytest.approx(16 / 9, rel=0.01)
+    assert frames[0, : height // 5, : width // 3].mean() > 240
+
+
+def test_a_cut_file_gives_its_start(folder: tuple[Path, dict[str, bool]]) -> None:
+    """The readable start of a file that was cut off is sampled from its first to its last frame."""
+    clip = read_frames(folder[0] / "cut.mp4", 3)
+    assert 3 <= clip.n_total < 24
+    assert clip.frames[0][40:, 40:].mean() == pytest.approx(hostile_clips.level(0), abs=5)
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9", "libsvtav1"])
+@pytest.mark.parametrize("n_frames", [1, 5, 30, 100])
+def test_seeking_gives_what_reading_from_the_start_gives(
+    tmp_path: Path, codec: str, n_frames: int
+) -> None:
+    """Jumping over key frames and leaving out frames changes no pixel of those that are kept."""
+    if codec not in av.codecs_available:
+        pytest.skip(f"this build of PyAV has no encoder {codec}")
+    path = hostile_clips.write_clip(
+        tmp_path / "long.mp4", 100, size=(96, 64), codec=codec, key_every=17, b_frames=2
+    )
+    sampling = Uniform(n_frames)
+    sought = frames_av.read_by_seeking(path, sampling, max_pixels=None, n_threads=1)
+    read = frames_av.read_from_start(path, sampling, max_pixels=None)
+    assert np.array_equal(sought.frames, read.frames)
+    assert sought.timestamps_s == pytest.approx(read.timestamps_s)
+    assert (sought.n_total, sought.fps) == (read.n_total, read.fps)
+
+
+@pytest.mark.parametrize(
+    ("codec", "kind"), [("mpeg4", "mp4"), ("mpeg2video", "mp4"), ("libvpx", "webm")]
+)
+def test_other_codecs_are_read_from_the_start(tmp_path: Path, codec: str, kind: str) -> None:
+    """Where packets are not looked into, nothing is sought: reading takes longer and is right."""
+    if codec not in av.codecs_available:
+        pytest.skip(f"this build of PyAV has no encoder {codec}")
+    path = hostile_clips.write_clip(tmp_path / "clip", 9, container_format=kind, codec=codec)
+    with pytest.raises(UnreadableError, match="are not looked into"):
+        frames_av.read_by_seeking(path, Uniform(3), max_pixels=None, n_threads=1)
+    assert read_frames(path, 3).n_total == 9
+
+
+@pytest.mark.parametrize("n_threads", [0, 1, 4])
+def test_a_damaged_clip_is_not_sought_however_many_threads(tmp_path: Path, n_threads: int) -> None:
+    """Several threads would not tell that a slice of H.264 is damaged, and leave it as it is."""
+    if hostile_clips.SOUGHT_CODEC == "mpeg4":
+        pytest.skip("this build of PyAV has no encoder libx264")
+    path = hostile_clips.write_clip(
+        tmp_path / "clip.mp4", 12, size=(320, 240), codec=hostile_clips.SOUGHT_CODEC
+    )
+    at, n_bytes = max(hostile_clips.packets(path)[1:], key=lambda packet: packet[1])
+    raw = bytearray(path.read_bytes())
+    raw[at + n_bytes // 2 : at + n_bytes] = bytes(n_bytes - n_bytes // 2)
+    path.write_bytes(raw)
+    with pytest.raises(UnreadableError, match="damaged"):
+        frames_av.read_by_seeking(path, Uniform(12), max_pixels=None, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("kind", ["avi", "nut"])
+def test_half_a_frame_is_the_same_whatever_else_is_chosen(tmp_path: Path, kind: str) -> None:
+    """What stands in its other half does not depend on the frames that are looked at."""
+    path = hostile_clips.write_clip(
+        tmp_path / "clip",
+        12,
+        size=(320, 240),
+        codec="mjpeg",
+        container_format=kind,
+        pixel_format="yuvj420p",
+    )
+    at, n_bytes = hostile_clips.packets(path)[-1]
+    path.write_bytes(path.read_bytes()[: at + n_bytes // 2])
+    last = [
+        frames_av.read_from_start(path, Uniform(n_frames), max_pixels=None).frames[-1]
+        for n_frames in (2, 6, 12)
+    ]
+    assert np.array_equal(last[0], last[1])
+    assert np.array_equal(last[0], last[2])
+
+
+def test_a_frame_is_freed_once_it_is_a_picture(tmp_path: Path) -> None:
+    """Nothing that PyAV decodes waits for the garbage collector: it would take its memory along."""
+    path = hostile_clips.write_clip(tmp_path / "clip.mp4", 6)
+    gc.collect()
+    gc.disable()
+    try:
+        frames_av.read_from_start(path, Uniform(6), max_pixels=None)
+        assert not [one for one in gc.get_objects() if type(one) is av.VideoFrame]
+    finally:
+        gc.enable()
+
+
+def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) -> None:
+    """The same holds for a clip of a real encoder."""
+    path = shared_data / "media" / "video1.mp4"
+    sought = frames_av.read_by_seeking(path, Uniform(9), max_pixels=None, n_threads=1)
+    read = frames_av.read_from_start(path, Uniform(9), max_pixels=None)
+    assert np.array_equal(sought.frames, read.frames)
+
+
+@pytest.mark.parametrize(
+    "title", [b"", b"ID3\x03\0\0\0\0\0\x0a" + bytes(10)], ids=["plain", "titled"]
+)
+def test_a_list_that_looks_like_a_broadcast_opens_no_other_file(
+    tmp_path: Path, title: bytes
+) -> None:
+    """PyAV sees MPEG-TS in it, and the FFmpeg within decord would open what the list names."""
+    pytest.importorskip("decord")
+    other = hostile_clips.write_clip(tmp_path / "other.mp4")
+    broadcast = hostile_clips.write_clip(
+        tmp_path / "own.ts", codec="mpeg2video", container_format="mpegts"
+    )
+    text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:2,\n{other}\n#EXT-X-ENDLIST\n"
+    path = tmp_path / "list.mp4"
+    path.write_bytes(title + text.encode() + broadcast.read_bytes())
+    with pytest.raises(UnreadableError, match="list of other files"):
+        read_with("decord", path, Uniform(2), max_pixels=None, n_threads=1)

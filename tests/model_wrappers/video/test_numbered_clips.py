@@ -1,0 +1,329 @@
+"""The right frames of valid clips: every frame carries its number, so that a wrong one is seen."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import av
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import clip_recipes
+import clips
+from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.sampling import (
+    Explicit,
+    FirstMiddleLast,
+    Sampling,
+    Uniform,
+)
+from numbered_frames import number_of, picture
+
+FPS, N_FRAMES = 25, 40
+SIZE = (96, 64)
+X264 = {"preset": "ultrafast", "crf": "18"}
+needs_ffmpeg = pytest.mark.skipif(not shutil.which("ffmpeg"), reason="ffmpeg is not installed")
+
+
+def _write(
+    path: Path,
+    codec: str,
+    muxer: str,
+    *,
+    options: dict[str, str] | None = None,
+    pixels: str = "yuv420p",
+    n_b: int = 0,
+    key_every: int = 12,
+    numbers: Sequence[int] = range(N_FRAMES),
+    pictures: Sequence[NDArray[np.uint8]] | None = None,
+) -> Path:
+    """A clip of numbered frames, one after the other."""
+    if codec not in av.codecs_available:
+        pytest.skip(f"this build of PyAV has no encoder {codec}")
+    shown = pictures or [picture(number, *SIZE) for number in numbers]
+    with av.open(str(path), "w", format=muxer) as container:
+        stream = container.add_stream(codec, rate=FPS, options=options or {})
+        stream.height, stream.width = shown[0].shape[:2]
+        stream.pix_fmt = pixels
+        stream.codec_context.thread_count = 1
+        stream.codec_context.gop_size = key_every
+        if n_b:
+            stream.codec_context.max_b_frames = n_b
+        for index, pixels_rgb in enumerate(shown):
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels_rgb), format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, FPS)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+def _numbers(clip: Clip) -> list[int | None]:
+    return [number_of(frame) for frame in clip.frames]
+
+
+def _check(path: Path, numbers: Sequence[int], *, has_times: bool = True) -> None:
+    """Every sampling gives the frames of these numbers, at the clip's rate."""
+    n_total = len(numbers)
+    samplings: list[Sampling] = [Uniform(1000), Uniform(4), FirstMiddleLast()]
+    samplings += [Explicit((place,)) for place in (1, n_total // 2, n_total * 4 // 5)]
+    for sampling in samplings:
+        clip = read_frames(path, sampling, n_threads=1)
+        chosen = sampling.indices(np.arange(n_total, dtype=np.float64))
+        assert _numbers(clip) == [numbers[place] for place in chosen], sampling
+        assert clip.n_total == n_total
+        if has_times:
+            wanted_s = np.asarray(chosen) / FPS
+            assert clip.timestamps_s == pytest.approx(wanted_s, abs=0.5 / FPS), sampling
+
+
+@pytest.mark.parametrize(
+    ("codec", "muxer", "settings"),
+    [
+        pytest.param("libx264", "mp4", {"n_b": 3}, id="h264-mp4"),
+        pytest.param("libx264", "mov", {"n_b": 2, "key_every": 250}, id="h264-mov-one-key"),
+        pytest.param("libx264", "matroska", {"n_b": 4}, id="h264-mkv"),
+        pytest.param("libx264", "avi", {"n_b": 3}, id="h264-avi-b-frames"),
+        pytest.param("libx264", "avi", {}, id="h264-avi"),
+        pytest.param("libx264", "mpegts", {"n_b": 3}, id="h264-ts"),
+        pytest.param("libx264", "flv", {"n_b": 2}, id="h264-flv"),
+        pytest.param("libx264", "nut", {"n_b": 2}, id="h264-nut"),
+        pytest.param("libx264", "vob", {"n_b": 2}, id="h264-ps"),
+        pytest.param("libx264", "3gp", {"n_b": 2}, id="h264-3gp"),
+        pytest.param(
+            "libx264",
+            "mp4",
+            {"n_b": 3, "options": {**X264, "x264-params": "open-gop=1:keyint=10:b-pyramid=normal"}},
+            id="h264-open-groups",
+        ),
+        pytest.param(
+            "libx264",
+            "matroska",
+            {"options": {**X264, "x264-params": "intra-refresh=1:keyint=10"}},
+            id="h264-intra-refresh",
+        ),
+        pytest.param(
+            "libx264",
+            "mp4",
+            {"options": {**X264, "x264-params": "tff=1"}, "n_b": 2},
+            id="h264-interlaced",
+        ),
+        pytest.param(
+            "libx265",
+            "mp4",
+            {"options": {"x265-params": "log-level=none:pools=none:keyint=10:bframes=3"}},
+            id="hevc-mp4",
+        ),
+        pytest.param(
+            "libx265",
+            "mpegts",
+            {"options": {"x265-params": "log-level=none:pools=none:keyint=10:bframes=3"}},
+            id="hevc-ts",
+        ),
+        pytest.param("libvpx", "webm", {"options": {"crf": "10"}}, id="vp8-webm"),
+        pytest.param(
+            "libvpx",
+            "webm",
+            {"options": {"crf": "10", "auto-alt-ref": "1", "lag-in-frames": "16"}},
+            id="vp8-hidden-frames",
+        ),
+        pytest.param(
+            "libvpx-vp9",
+            "webm",
+            {"options": {"crf": "10", "auto-alt-ref": "1", "lag-in-frames": "16"}},
+            id="vp9-webm",
+        ),
+        pytest.param("libvpx-vp9", "mp4", {"options": {"crf": "10"}}, id="vp9-mp4"),
+        pytest.param("libsvtav1", "mp4", {"options": {"preset": "12", "crf": "20"}}, id="av1-mp4"),
+        pytest.param("mpeg1video", "mpeg", {"n_b": 2}, id="mpeg1-ps"),
+        pytest.param("mpeg2video", "mpegts", {"n_b": 2}, id="mpeg2-ts"),
+        pytest.param("mpeg2video", "vob", {"n_b": 2}, id="mpeg2-vob"),
+        pytest.param("mpeg2video", "mp4", {"n_b": 2}, id="mpeg2-mp4"),
+        pytest.param("mpeg4", "avi", {"n_b": 2}, id="mpeg4-avi"),
+        pytest.param("mpeg4", "matroska", {"n_b": 3}, id="mpeg4-mkv"),
+        pytest.param("mpeg4", "mp4", {"n_b": 2, "key_every": 5}, id="mpeg4-mp4"),
+        pytest.param("mjpeg", "avi", {"pixels": "yuvj420p"}, id="mjpeg-avi"),
+        pytest.param("prores_ks", "mov", {"pixels": "yuv422p10le"}, id="prores-mov"),
+        pytest.param("ffv1", "matroska", {}, id="ffv1-mkv"),
+        pytest.param("wmv2", "asf", {}, id="wmv2-asf"),
+        pytest.param("msmpeg4", "avi", {}, id="msmpeg4-avi"),
+        pytest.param("flv", "flv", {}, id="flv1-flv"),
+        pytest.param("gif", "gif", {"pixels": "rgb8"}, id="gif"),
+        pytest.param("png", "mov", {"pixels": "rgb24"}, id="png-mov"),
+        pytest.param("libvpx", "ivf", {"options": {"crf": "10"}}, id="vp8-ivf"),
+    ],
+)
+def test_chosen_frames_are_those_that_are_there(
+    tmp_path: Path, codec: str, muxer: str, settings: dict[str, object]
+) -> None:
+    """Whatever the container, codec and grouping, the frames chosen are the ones given."""
+    path = _write(tmp_path / "clip", codec, muxer, **settings)  # type: ignore[arg-type]
+    _check(path, range(N_FRAMES))
+
+
+def _copy(source: Path, path: Path, *, shift: int, muxer: str = "mp4") -> Path:
+    """A copy without encoding, shown so many frames sooner: earlier ones are cut off."""
+    settings = {"avoid_negative_ts": "disabled"}
+    with av.open(str(source)) as read, av.open(str(path), "w", muxer, options=settings) as written:
+        stream = read.streams.video[0]
+        copied = written.add_stream_from_template(stream)
+        step = round(1 / FPS / stream.time_base)
+        for packet in read.demux(stream):
+            if packet.dts is not None:
+                packet.pts -= shift * step
+                packet.dts -= shift * step
+                packet.stream = copied
+                written.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize("n_b", [0, 3])
+@pytest.mark.parametrize("shift", [1, 7, 19])
+def test_what_an_edit_list_cuts_off_is_not_shown(tmp_path: Path, n_b: int, shift: int) -> None:
+    """Frames before the start that an edit list names are neither shown nor counted."""
+    whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=n_b)
+    _check(_copy(whole, tmp_path / "cut.mp4", shift=shift), range(shift, N_FRAMES))
+
+
+@pytest.mark.parametrize("muxer", ["mp4", "mpegts", "matroska"])
+def test_a_late_start_counts_from_the_first_frame(tmp_path: Path, muxer: str) -> None:
+    """Times are seconds from the first frame, wherever the clip's clock starts."""
+    whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=2)
+    _check(_copy(whole, tmp_path / "late", shift=-500, muxer=muxer), range(N_FRAMES))
+
+
+def test_a_broadcast_clock_may_wrap(tmp_path: Path) -> None:
+    """The 33 bits of MPEG-TS overflow in mid-clip, and time goes on."""
+    whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=2)
+    start = 2**33 * FPS // 90_000 - 2 * FPS
+    _check(_copy(whole, tmp_path / "wrap.ts", shift=-start, muxer="mpegts"), range(N_FRAMES))
+
+
+def test_joined_streams_have_one_clock(tmp_path: Path) -> None:
+    """Two broadcast streams in one file: frames of both, times that never fall or leap."""
+    parts = [
+        _write(tmp_path / f"{first}.ts", "libx264", "mpegts", options=X264, numbers=numbers)
+        for first, numbers in ((0, range(20)), (20, range(20, 40)))
+    ]
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+    clip = read_frames(joined, 1000)
+    assert _numbers(clip) == list(range(40))
+    assert np.all(np.diff(clip.timestamps_s) > 0)
+    assert clip.timestamps_s[-1] == pytest.approx(39 / FPS, abs=2 / FPS)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "stored"),
+    [
+        pytest.param((1, 0, 0, 1), lambda p: p, id="none"),
+        pytest.param((0, 1, -1, 0), lambda p: np.rot90(p, 1), id="clockwise"),
+        pytest.param((-1, 0, 0, -1), lambda p: np.rot90(p, 2), id="upside down"),
+        pytest.param((0, -1, 1, 0), lambda p: np.rot90(p, -1), id="anticlockwise"),
+        pytest.param((-1, 0, 0, 1), lambda p: p[:, ::-1], id="mirrored"),
+        pytest.param((1, 0, 0, -1), lambda p: p[::-1], id="flipped"),
+        pytest.param((0, 1, 1, 0), lambda p: p.transpose(1, 0, 2), id="transposed"),
+        pytest.param(
+            (0, -1, -1, 0), lambda p: np.rot90(p, 2).transpose(1, 0, 2), id="transposed otherwise"
+        ),
+    ],
+)
+def test_a_turned_or_flipped_clip_is_shown_as_it_says(
+    tmp_path: Path, matrix: tuple[int, int, int, int], stored: object
+) -> None:
+    """All eight ways in which an MP4 may ask to be shown."""
+    pictures = [stored(picture(number, *SIZE)) for number in range(8)]  # type: ignore[operator]
+    path = _write(tmp_path / "clip.mp4", "mpeg4", "mp4", pictures=pictures)
+    raw = bytearray(path.read_bytes())
+    a, b, c, d = (value << 16 for value in matrix)
+    struct.pack_into(">9i", raw, raw.index(b"tkhd") + 44, a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    path.write_bytes(raw)
+    clip = read_frames(path, 8)
+    assert clip.frames.shape == (8, SIZE[1], SIZE[0], 3)
+    assert _numbers(clip) == list(range(8))
+
+
+@pytest.mark.parametrize("spread", ["tv", "pc"])
+@pytest.mark.parametrize("matrix", ["bt709", "smpte170m", "bt2020nc"])
+def test_colours_are_read_by_the_clips_own_matrix_and_range(
+    tmp_path: Path, matrix: str, spread: str
+) -> None:
+    """What a clip says about its colours is followed: red stays as red as it was."""
+    wanted = (220, 60, 90)
+    if "libx264" not in av.codecs_available:
+        pytest.skip("this build of PyAV has no encoder libx264")
+    numbers = {"bt709": 1, "smpte170m": 5, "bt2020nc": 9, "tv": 1, "pc": 2}
+    path = tmp_path / "clip.mp4"
+    with av.open(str(path), "w") as container:
+        said = {"colorspace": matrix, "color_range": spread, "crf": "5"}
+        stream = container.add_stream("libx264", rate=FPS, options=said)
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        rgb = av.VideoFrame.from_ndarray(np.full((64, 64, 3), wanted, np.uint8), format="rgb24")
+        frame = rgb.reformat(
+            format="yuv420p",
+            src_colorspace=4,
+            dst_colorspace=numbers[matrix],
+            src_color_range=2,
+            dst_color_range=numbers[spread],
+        )
+        frame.colorspace, frame.color_range = numbers[matrix], numbers[spread]
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    assert read_frames(path, 1).frames[0, 32, 32] == pytest.approx(wanted, abs=4)
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize(
+    ("codec", "container", "shape"),
+    [
+        ("h264", "mp4", "trim"), ("hevc", "mp4", "trim"), ("vp9", "mp4", "trim"),
+        ("h264", "ts", "trim"), ("h264", "ps", "plain"), ("mpeg2", "vob", "sound"),
+        ("xvid", "avi", "plain"), ("xvid", "mp4", "plain"), ("h264", "fmp4", "plain"),
+        ("h264", "ts", "resize"), ("h264", "mkv", "cover"), ("h264", "mkv", "two"),
+        ("mpeg2", "ts", "jump"), ("h264", "m2ts", "plain"), ("theora", "ogg", "plain"),
+        ("aom", "mkv", "plain"), ("mpeg4", "mp4", "vfr"), ("dnxhr", "mxf", "plain"),
+    ],
+)  # fmt: skip
+def test_every_frame_is_ffmpegs(tmp_path: Path, codec: str, container: str, shape: str) -> None:
+    """Clips that only ffmpeg writes: number, picture and time of every frame are ffmpeg's."""
+
+    class Here:
+        """Reads as the program's own process does."""
+
+        def read(self, path: Path, sampling: Sampling, n_threads: int) -> Clip:
+            return read_frames(path, sampling, max_pixels=None, n_threads=n_threads)
+
+    recipe = clip_recipes.Recipe(codec, container, shape)
+    n_written = 0
+    for seed in range(6):
+        random = Random(seed)
+        path = tmp_path / f"{seed}.{container}"
+        try:
+            written_s = clip_recipes.write(recipe, random, path)
+        except clip_recipes.RecipeError:
+            continue
+        n_written += 1
+        report = clips.Report(seed, str(recipe), "valid")
+        clips.check_valid(recipe, path, Here(), random, report, written_s)  # type: ignore[arg-type]
+        assert not report.problems, (seed, report.problems)
+        if n_written == 2:
+            return
+    if not n_written:
+        pytest.skip("this ffmpeg does not write it")
+
+
+@needs_ffmpeg
+def test_the_campaign_in_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dozen clips of ``benchmarks/clips.py``, damaged ones among them: no violation."""
+    arguments = argparse.Namespace(
+        clips=12, seed=5, valid=0.5, jobs=1, limit=60.0, memory=4096, only=None, keep=None,
+        hostile=False,
+    )  # fmt: skip
+    assert clips.campaign(arguments, tmp_path) == []
+    assert "0 violations" in capsys.readouterr().out

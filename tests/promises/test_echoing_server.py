@@ -1,0 +1,252 @@
+"""A server that echoes the key, in every field and code: the key is in nothing that is written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from loguru import logger
+
+from batch_server import BatchServer
+from caption_requests import caption_all
+from echo_server import ANSWERS, CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, body_of, traces
+from five_tasks import TASKS, Task, Texts, write_data
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.redaction import redactor
+from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import records as vidcapbench_records
+from lmms_eval_captions.model_wrappers import caption_openai
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from runs import environment, run_lmms_eval
+
+Case = tuple[str, str]
+
+WAITS = {
+    "n_rereads": 1,
+    "n_attempts": 2,
+    "patience_s": 0.03,
+    "backoff_s": 0.001,
+    "max_backoff_s": 0.01,
+    "outage_patience_s": 60.0,
+}
+
+
+@pytest.fixture
+def written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> Iterator[Callable[..., list[str]]]:
+    """Looks for the key in all files, all logs at their finest, warnings and what is given."""
+    lines: list[str] = []
+    # As loguru has it by default: with the values of variables, where it is handed an exception.
+    sink = logger.add(lambda line: lines.append(str(line)), level="TRACE", diagnose=True)
+    caplog.set_level(logging.DEBUG)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+
+        def look(*more: object) -> list[str]:
+            out, err = capfd.readouterr()
+            texts = {"log": "".join(lines), "stdout": out, "stderr": err, "logging": caplog.text}
+            texts |= {"warnings": "\n".join(str(one.message) for one in warned)}
+            texts |= {f"given {n}": f"{one!s} {one!r}" for n, one in enumerate(more)}
+            raws = {name: text.encode() for name, text in texts.items()}
+            raws |= {str(path): path.read_bytes() for path in _files(tmp_path)}
+            assert lines, "nothing was logged at all"
+            return [f"{place}: {name}" for place, raw in raws.items() for name in traces(raw)]
+
+        yield look
+    logger.remove(sink)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def _cases(shift: int, *, with_stops: bool = True) -> list[Case]:
+    """Every place in one code, another one for each shift; the content in all of them."""
+    codes = list(CODES)
+    stops = [f"{status} {name}" for status in STOPS for name in ERRORS]
+    places = enumerate((*PLACES, *stops) if with_stops else PLACES)
+    rotated = [(place, codes[(n + 3 * shift) % len(codes)]) for n, place in places]
+    return [*rotated, *(("content", code) for code in codes)]
+
+
+def _texts(cases: list[Case]) -> list[Texts]:
+    return [
+        Texts(f"clip{n}", f"What of case {n}?", f"A dog of case {n}.") for n in range(len(cases))
+    ]
+
+
+def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: object) -> None:
+    make = judging._engine_config
+    bench.setattr(
+        judging, "_engine_config", lambda settings: replace(make(settings), **WAITS | changes)
+    )
+    bench.setattr(vidcapbench_records, "_tokenizer", lambda: (len, None))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    bench.setenv("LMMS_CAPTIONS_DATA", str(data))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "1")
+    bench.setenv("OPENAI_API_KEY", KEY)
+
+
+def _judge(task: Task, captions: list[str], output: Path) -> str:
+    samples = task.samples(captions, output)
+    (output / "samples.json").parent.mkdir(exist_ok=True)
+    text = json.dumps(samples, default=str)
+    (output / "samples.json").write_text(text)
+    return text
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_an_echoed_key_is_in_nothing_that_judging_writes(
+    task: Task, bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
+) -> None:
+    """Whatever field of an answer, header or status holds the key, in whatever code."""
+    shown = 0
+    for number, case in enumerate(cases := _cases(TASKS.index(task))):
+        data = write_data(tmp_path / f"data{number}", [Texts(question=f"What of {number}?")])
+        with EchoServer([case]) as server:
+            _set(bench, server.url, data)
+            shown += "[key]" in _judge(task, [f"A dog, {number}."], tmp_path / f"output{number}")
+            JUDGE_RUN.close()
+        assert server.seen == {case}
+    assert shown > len(cases) / 3, "what was left out is said in texts and reasons"
+    assert written() == []
+    assert list((tmp_path / "cache" / "replies").rglob("*.jsonl")), "replies were stored"
+
+
+class _EchoBatch(BatchServer):
+    """A Batch API that echoes the key in every line of its results, and in what it says of them."""
+
+    def __init__(self, cases: list[Case]) -> None:
+        super().__init__()
+        self._cases = cases
+        self._n_lines = 0
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes] | None:
+        """As always, with the key in results and states."""
+        answered = super().answer(method, path, body)
+        assert answered is not None
+        status, raw = answered
+        if path.endswith("/content"):
+            raw = b"\n".join(map(self._line, raw.splitlines()))
+        elif "/batches/" in path:
+            raw = raw[:-1] + f', "note": "{KEY}", "errors": {{"data": [{{}}]}}}}'.encode()
+        return status, raw
+
+    def _line(self, line: bytes) -> bytes:
+        record = json.loads(line)
+        place, code = self._cases[self._n_lines % len(self._cases)]
+        self._n_lines += 1
+        kind, _, name = place.partition(" ") if place[0].isdigit() else ("200", "", place)
+        if kind == "000":
+            record |= {"response": None, "error": {"code": KEY, "message": "<body>"}}
+        else:
+            record["response"] = {"status_code": int(kind), "body": "<body>"}
+        body = body_of(name, code).decode("ascii")
+        return json.dumps(record).replace('"<body>"', body).encode("ascii")
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_an_echoed_key_is_in_nothing_of_a_batch(
+    task: Task, bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
+) -> None:
+    """Results, errors and states of a Batch API are cleaned as answers are."""
+    places = [
+        *ANSWERS,
+        *(f"{status} {name}" for status in ("000", "400", "500") for name in ERRORS),
+    ]
+    codes = list(CODES)
+    cases = [(place, codes[n % len(codes)]) for n, place in enumerate(places)]
+    pace = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05, patience_s=1.0)
+    data = write_data(tmp_path / "data", _texts(cases))
+    with _EchoBatch(cases) as server:
+        bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
+        _set(bench, server.url, data, batch_pace=pace, patience_s=1e6)
+        captions = [f"A dog of case {n}." for n in range(len(cases))]
+        samples = _judge(task, captions, tmp_path / "output")
+        JUDGE_RUN.close()
+    assert "[key]" in samples
+    assert written() == []
+
+
+def test_an_echoed_key_is_in_no_caption(
+    bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
+) -> None:
+    """``caption_openai`` asks through the same client, with a key of its own."""
+    clip = next((sample_root(tmp_path / "sample") / "msvd_eval").rglob("*.mp4"))
+    make = caption_openai._engine_config
+    bench.setattr(caption_openai, "_engine_config", lambda *args: replace(make(*args), **WAITS))
+    bench.setenv("THE_KEY", KEY)
+    captions: list[str] = []
+    for number, case in enumerate(_cases(0)[::3]):
+        with EchoServer([case]) as server:
+            model = CaptionOpenai(
+                model="seer",
+                base_url=server.url,
+                max_num_frames=1,
+                api_key_env="THE_KEY",
+                device="cpu",
+            )
+            captions += caption_all(model, [clip], {"task": f"Describe it, {number}."})
+            model.clean()
+        assert server.seen == {case}
+    reasons = [one.reason for one in captions if isinstance(one, NoCaption)]
+    assert any("[key]" in caption for caption in captions)
+    assert any("[key]" in reason for reason in reasons)
+    assert written(captions, reasons) == []
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("place", ANSWERS)
+def test_an_answer_without_the_key_is_json_still(place: str, code: str) -> None:
+    """What is taken out leaves the rest of the answer as it was, and nothing of the key."""
+    clean = redactor(KEY, "http://127.0.0.1/v1").body(body_of(place, code))
+    is_bytes = place.endswith("as bytes")
+    assert traces(clean) == (["bytes"] if is_bytes else [])
+    assert json.loads(clean).keys() if isinstance(json.loads(clean), dict) else json.loads(clean)
+
+
+@pytest.mark.cli
+def test_an_echoed_key_is_in_nothing_of_a_whole_run(tmp_path: Path) -> None:
+    """Results, samples, cache, stdout and stderr of lmms-eval's command line hold no key."""
+    # What is answered, in all codes, and what is refused for good: the rest is tried for minutes.
+    answered = [
+        (place, code)
+        for place in ("content", "finish_reason", "id", "alternative", "model")
+        for code in CODES
+    ]
+    refused = [(f"400 {name}", code) for name, code in zip(ERRORS, CODES, strict=False)]
+    cases = [*answered, *refused]
+    root = write_data(tmp_path / "data", _texts(cases))
+    captions = tmp_path / "captions.jsonl"
+    rows = [{"video_id": f"clip{n}", "caption": f"A dog of case {n}."} for n in range(len(cases))]
+    captions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with EchoServer(cases) as server:
+        env = environment(
+            tmp_path / "cache",
+            LMMS_CAPTIONS_JUDGE="judge",
+            LMMS_CAPTIONS_JUDGE_URL=server.url,
+            LMMS_CAPTIONS_DATA=str(root),
+            LMMS_CAPTIONS_MAX_UNSCORED="1",
+            OPENAI_API_KEY=KEY,
+        )
+        run = run_lmms_eval(
+            tmp_path / "out",
+            *("--model", "caption_file", "--model_args", f"path={captions}"),
+            *("--tasks", "vdc_camera", "--verbosity", "DEBUG"),
+            env=env,
+        )
+    assert run.returncode == 0
+    assert len(run.samples("vdc_camera")) == len(cases)
+    assert traces(run.log.encode()) == []
+    leaks = {str(path): traces(path.read_bytes()) for path in _files(tmp_path)}
+    assert not [path for path, found in leaks.items() if found]

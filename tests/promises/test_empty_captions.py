@@ -1,0 +1,259 @@
+"""A caption without words counts as one that says nothing; one that is not there is unscored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from conftest import ServerFactory
+from judge_server import scripted_reply
+from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
+from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+Items = dict[str, list[PendingRecord]]
+Process = Callable[[Mapping[str, object], Sequence[str]], dict[str, PendingRecord]]
+
+N_QUESTIONS = 3
+NO_CLIP = NoCaption("clip.mp4: it is cut off")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One benchmark, and what a caption that says nothing is worth by its paper."""
+
+    hooks: ModuleType
+    doc: Mapping[str, object]
+    aggregate: Mapping[str, str]
+    """Metric to its aggregation."""
+    silent: Mapping[str, float]
+    """Metric to its value where all captions are empty; nan where it has none."""
+    verdict: str | None = None
+    process: str = "process_results"
+    n_runs: int = 1
+    main: str = ""
+    """Metric whose items hold the judgements."""
+
+
+def _questions(**fields: object) -> list[dict[str, object]]:
+    return [{"question": f"Q{i}?", **fields} for i in range(N_QUESTIONS)]
+
+
+NAN = float("nan")
+VDC_DOC = {"video_id": "v", "aspect": "camera", "questions": _questions(answer="a red ball")}
+CASES = {
+    "vdc": Case(
+        vdc,
+        VDC_DOC,
+        {"vdc_acc": "aggregate_acc", "vdc_score": "aggregate_score"},
+        {"vdc_acc": 0.0, "vdc_score": 0.0},
+        "no",
+        main="vdc_acc",
+    ),
+    "vdc_rouge": Case(
+        vdc,
+        VDC_DOC,
+        {"vdc_rouge": "aggregate_rouge"},
+        {"vdc_rouge": 0.0},
+        None,
+        process="process_results_rouge",
+        main="vdc_rouge",
+    ),
+    "vidcapbench": Case(
+        vidcapbench,
+        {
+            "video_id": "v",
+            "video_dir": "v.mp4",
+            "subset": "AE",
+            "caption_format": "free",
+            "questions": _questions(
+                answer="red", primary_category="video motion", sub_category="object motion"
+            ),
+        },
+        {"acc": "aggregate_acc", "pre": "aggregate_pre", "cov": "aggregate_cov"},
+        # Section 3.2: precision is of the pairs that the caption speaks of, of which there is none.
+        {"acc": 0.0, "pre": NAN, "cov": 0.0},
+        "neutral",
+        n_runs=3,
+        main="acc",
+    ),
+    "vcapsbench": Case(
+        vcapsbench,
+        {
+            "video_id": "v",
+            "questions": _questions(category="color", answer="yes"),
+            "n_malformed": 0,
+            "n_malformed_in_file": 0,
+        },
+        {"ar": "aggregate_ar", "ir": "aggregate_ir", "cr": "aggregate_cr"},
+        {"ar": 0.0, "ir": NAN, "cr": 0.0},
+        "unanswerable",
+        main="ar",
+    ),
+    "capquiz": Case(
+        capquiz,
+        {
+            "video": "v",
+            "domain": "Nature",
+            "caption_prompt": "standard",
+            "questions": _questions(
+                category="Entity", options=["a", "b", "c", "d", "e"], answer="b"
+            ),
+        },
+        {"capf1": "aggregate_capf1", "capp": "aggregate_capp", "capr": "aggregate_capr"},
+        {"capf1": 0.0, "capp": NAN, "capr": 0.0},
+        "false_negative",
+        main="capf1",
+    ),
+}
+MSVD_DOC = {
+    "video_id": "v",
+    "vname": "v.avi",
+    "setting": "ref_only",
+    "references": ["a dog runs"],
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, bench: pytest.MonkeyPatch, tmp_path: Any) -> Case:
+    """Each benchmark in turn."""
+    bench.setenv("LMMS_CAPTIONS_T5", str(tmp_path / "no-tokenizer"))
+    return CASES[request.param]
+
+
+def _process(case: Case, *captions: str) -> Items:
+    items: Items = {}
+    process: Process = getattr(case.hooks, case.process)
+    for number, caption in enumerate(captions):
+        key = "video" if "video" in case.doc else "video_id"
+        for metric, item in process({**case.doc, key: f"v{number}"}, [caption]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def _scores(case: Case, items: Items) -> dict[str, float]:
+    return {
+        metric: getattr(case.hooks, name)(items[metric]) for metric, name in case.aggregate.items()
+    }
+
+
+@pytest.mark.parametrize("caption", ["", " \n", "...", "\u3000-\u3000"])
+def test_an_empty_caption_says_nothing(
+    caption: str, case: Case, bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Nothing is sent; every question has the verdict that the paper gives to silence."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(case, caption, caption)
+    assert _scores(case, items) == pytest.approx(case.silent, nan_ok=True)
+    assert server.counts.n_requests == 0
+    judgements = items[case.main][0]["judgements"]
+    assert isinstance(judgements, list)
+    assert len(judgements) == N_QUESTIONS * case.n_runs
+    assert {judgement["verdict"] for judgement in judgements} == {case.verdict}
+    assert case.hooks.aggregate_unscored(items["unscored"]) == 0
+    assert json.loads(json.dumps(items[case.main][0]))["n_empty"] == 1
+
+
+def test_empty_captions_are_shown_beside_the_score(
+    case: Case, bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """The signature and the log count them, and only where there are any."""
+    server = serve()
+    server.reply = scripted_reply
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = _process(case, "A red ball.", "", "A dog.")
+    assert "|empty:1/3|unscored:0/" in case.hooks.aggregate_signature(items["signature"])
+    assert case.hooks.aggregate_unscored(items["unscored"]) == 0
+    [line] = [line for line in logged if "captions are empty" in line]
+    assert line.startswith("WARNING ")
+    assert "1 of 3 captions are empty, for v1;" in line
+    full = _process(case, "A red ball.", "A dog.")
+    assert "empty:" not in case.hooks.aggregate_signature(full["signature"])
+
+
+def test_an_empty_caption_lowers_the_score(
+    case: Case, bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Saying nothing about one of two clips never gains, where leaving it out would."""
+    server = serve()
+    server.reply = scripted_reply
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    metric = next(iter(case.aggregate))
+    aggregate = getattr(case.hooks, case.aggregate[metric])
+    alone = aggregate(_process(case, "A red ball.")[metric])
+    with_silence = aggregate(_process(case, "A red ball.", "")[metric])
+    assert with_silence <= alone
+    if metric not in ("capf1",):  # a harmonic mean is not linear in its counts
+        assert with_silence == pytest.approx(alone / 2)
+
+
+def test_a_caption_that_is_not_there_is_unscored(
+    case: Case, bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """Its questions leave the denominator with the captioner's reason; it is no empty caption."""
+    server = serve()
+    server.reply = scripted_reply
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
+    items = _process(case, "A red ball.", NO_CLIP)
+    alone = _process(case, "A red ball.")
+    assert _scores(case, items) == pytest.approx(_scores(case, alone), nan_ok=True)
+    assert case.hooks.aggregate_unscored(items["unscored"]) == N_QUESTIONS * case.n_runs
+    record = items[case.main][1]
+    assert record["reasons"] == {"no caption: clip.mp4: it is cut off": N_QUESTIONS * case.n_runs}
+    assert record["no_caption"] == "no caption: clip.mp4: it is cut off"
+    assert "empty:" not in case.hooks.aggregate_signature(items["signature"])
+    assert not [line for line in logged if "captions are empty" in line]
+    assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
+    [*_, error] = [line for line in logged if "is nan" in line]
+    assert "1 captions are not there: mend the clips or add the rows" in error
+    assert "Run the same command again" not in error
+
+
+@pytest.mark.parametrize(
+    ("caption", "reason", "shown"),
+    [
+        pytest.param("", "the caption is empty", "|empty:1/1|", id="empty"),
+        pytest.param(NO_CLIP, "no caption: clip.mp4: it is cut off", None, id="missing"),
+    ],
+)
+def test_g_veval_has_no_score_for_silence(
+    caption: str,
+    reason: str,
+    shown: str | None,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    logged: list[str],
+) -> None:
+    """Scores of 0 to 100 know no "says nothing": unscored with the reason, and not sent."""
+    server = serve()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items = msvd_eval.process_results(MSVD_DOC, [caption])
+    assert isnan(msvd_eval.aggregate_score([items["avg"]]))
+    assert server.counts.n_requests == 0
+    assert items["avg"]["reasons"] == {reason: 1}
+    signature = msvd_eval.aggregate_signature([items["signature"]])
+    assert (shown or "|unscored:1/1|") in signature
+    assert ("empty:" in signature) == (shown is not None)
+    assert msvd_eval.aggregate_unscored([items["unscored"]]) == 1
+    lines = [line for line in logged if "captions are empty" in line]
+    assert len(lines) == (shown is not None)
+    assert all("are unscored: the benchmark has no verdict for" in line for line in lines)
+
+
+def test_a_group_shows_empty_captions_among_all_of_its_captions() -> None:
+    """Also among those of tasks that have none: their signatures do not say how many there are."""
+    values = ["a|judge:j|unscored:0/3", "b|judge:j|empty:1/2|unscored:0/6"]
+    assert signatures_of_tasks(values, [10, 2], False) == "judge:j|empty:1/12"

@@ -1,0 +1,56 @@
+"""All five benchmarks on a server of one's own: nothing of how it samples is left to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import ServerFactory
+from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
+from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from test_every_failure import (
+    BENCHMARKS,
+    Benchmark,
+    Judge,
+    _check,
+    _judge,
+    _set,
+    bench,  # noqa: F401 - a fixture
+    sample,  # noqa: F401 - a fixture of that one
+)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_every_request_names_its_sampling_and_no_signature_does(
+    benchmark: Benchmark,
+    bench: pytest.MonkeyPatch,  # noqa: F811 - the fixture
+    serve: ServerFactory,
+) -> None:
+    """At every step; and a server that refuses it leads to the same numbers and the same store."""
+    server = serve(logprobs="whole")
+    server.keep_bodies = True
+    server.script = Judge()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    _set(benchmark, bench)
+    items = _judge(benchmark)
+    _check(benchmark, items, set())
+    assert len(server.bodies) == len(benchmark.order())
+    assert all(NEUTRAL.items() <= body.items() for body in server.bodies)
+    signature = str(items["signature"][0])
+    assert not [name for name in NEUTRAL if name in signature]
+
+    JUDGE_RUN.close()
+    bench.setattr(judging, "explicit_sampling", lambda _: {})
+    _check(benchmark, _judge(benchmark), set())
+    assert len(server.bodies) == len(benchmark.order())
+
+
+def test_nothing_is_sent_explicitly_to_providers_and_in_batches(bench: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """They have no defaults of a checkpoint, and may refuse a batch for what they do not know."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:8000/v1")
+    assert dict(judging._engine_config(judging.read_settings()).sampling) == dict(NEUTRAL)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
+    assert not judging._engine_config(judging.read_settings()).sampling
+    bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "now")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "https://api.openai.com/v1")
+    assert not judging._engine_config(judging.read_settings()).sampling

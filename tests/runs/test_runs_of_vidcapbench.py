@@ -1,0 +1,146 @@
+"""VidCapBench from the command line to the results folder, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import pytest
+
+from judge_server import JudgeServer
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from runs import Run, environment, run_lmms_eval
+
+pytestmark = pytest.mark.cli
+
+TASKS = ("vidcapbench_ae", "vidcapbench_he")
+
+
+def _verdicts(run: Run, task: str) -> list[list[dict[str, Any]]]:
+    """The judgements in a task's samples, shape (n_runs, n_pairs)."""
+    judgements = [j for sample in run.samples(task) for j in sample["acc"]["judgements"]]
+    return [[j for j in judgements if j["run"] == number] for number in range(3)]
+
+
+def _recomputed(run: Run, *tasks: str) -> dict[str, list[float]]:
+    """The numbers of each judge run again, from the verdicts in the samples alone."""
+    numbers: dict[str, list[float]] = {"acc": [], "pre": [], "cov": [], "con": []}
+    videos: dict[str, list[int]] = {}
+    for sample in (sample for task in tasks for sample in run.samples(task)):
+        videos.setdefault(sample["con"]["video_id"], []).append(sample["con"]["n_tokens"])
+    tokens = fmean(fmean(counts) for counts in videos.values())
+    for runs in zip(*(_verdicts(run, task) for task in tasks), strict=True):
+        judgements = [judgement for one in runs for judgement in one]
+        n = {v: sum(j["verdict"] == v for j in judgements) for v in ("correct", "partial", "wrong")}
+        mentioned = sum(n.values())
+        acc = 100 * n["correct"] / len(judgements)
+        numbers["acc"].append(acc)
+        numbers["pre"].append(100 * (n["correct"] + n["partial"]) / mentioned)
+        numbers["cov"].append(100 * mentioned / len(judgements))
+        numbers["con"].append(100 * acc / tokens)
+    return numbers
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_numbers_follow_from_the_samples(
+    n_processes: int, tmp_path: Path, shared_data: Path
+) -> None:
+    """Captions from pixels, three judge runs, both tasks: results, samples, breakdown and check."""
+    with JudgeServer() as server:
+        env = environment(
+            tmp_path / "cache",
+            LMMS_CAPTIONS_JUDGE="a-judge",
+            LMMS_CAPTIONS_JUDGE_URL=server.url,
+            LMMS_CAPTIONS_T5=str(shared_data / "t5" / "spiece.model"),
+        )
+        run = run_lmms_eval(
+            tmp_path / "out",
+            *("--model", "caption_baseline", "--tasks", "vidcapbench"),
+            env=env,
+            n_processes=n_processes,
+        )
+        n_requests = server.counts.n_requests
+    assert run.returncode == 0, run.log[-3000:]
+    n_pairs = 0
+    for task in TASKS:
+        numbers = _recomputed(run, task)
+        for metric, runs in numbers.items():
+            assert run.results[task][f"{metric},none"] == pytest.approx(fmean(runs))
+        assert run.results[task]["unscored,none"] == 0
+        assert "|judge:a-judge|runs:3|" in run.results[task]["signature,none"]
+        path = next((tmp_path / "out").rglob(f"*_breakdown_{task}.json"))
+        overall = json.loads(path.read_text(encoding="utf-8"))["overall"]["all"]
+        assert overall["con_std"] == pytest.approx(pstdev(numbers["con"]))
+        n_pairs += overall["n_questions"]
+    assert n_requests == 2 * 3 * n_pairs
+    group = run.results["vidcapbench"]
+    pooled = {metric: fmean(runs) for metric, runs in _recomputed(run, *TASKS).items()}
+    assert {metric: group[f"{metric},none"] for metric in pooled} == pytest.approx(pooled)
+    path = next((tmp_path / "out").rglob("*_breakdown_vidcapbench.json"))
+    overall = json.loads(path.read_text(encoding="utf-8"))["overall"]["all"]
+    assert overall["n_questions"] == n_pairs
+    assert {metric: overall[metric] for metric in pooled} == pytest.approx(pooled)
+    # A mean of the two tasks would be something else.
+    means = {m: fmean(run.results[task][f"{m},none"] for task in TASKS) for m in pooled}
+    assert means["cov"] != pytest.approx(pooled["cov"])
+    assert group["unscored,none"] == 0
+    assert group["signature,none"].startswith("judge:a-judge|runs:3|")
+    assert "it is meant to be judged by people" in run.log.replace("\n", " ")
+    assert main(["check", str(tmp_path / "out")]) == 0
+
+
+def test_captions_that_are_empty_or_not_there_in_two_processes(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    """Empty ones count as silence, missing ones are unscored: in tasks, group, signature, check."""
+    captions = {f"sample_{number:02}": f"Ball {number} rolls." for number in range(1, 13)}
+    captions |= {"sample_01": "", "sample_05": " ...\n"}
+    del captions["sample_02"]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps({**captions, "sample_03": None}), encoding="utf-8")
+    run = run_lmms_eval(
+        tmp_path / "out",
+        *("--model", "caption_file", "--model_args", f"path={path},missing=skip"),
+        *("--tasks", "vidcapbench"),
+        env=environment(
+            tmp_path / "cache",
+            LMMS_CAPTIONS_JUDGE="lexical",
+            LMMS_CAPTIONS_T5=str(shared_data / "t5" / "spiece.model"),
+            LMMS_CAPTIONS_MAX_UNSCORED="0.5",
+        ),
+        n_processes=2,
+    )
+    assert run.returncode == 0, run.log[-3000:]
+    n_documents = n_unscored = 0
+    for task in TASKS:
+        samples = {sample["target"].removesuffix(".mp4"): sample for sample in run.samples(task)}
+        n_documents += len(samples)
+        for video, sample in samples.items():
+            item, n_pairs = sample["acc"], len(sample["acc"]["dimensions"])
+            assert item["n_empty"] == (video in ("sample_01", "sample_05"))
+            missing = video in ("sample_02", "sample_03")
+            assert item.get("no_caption") == (
+                "no caption: the caption file has none" if missing else None
+            )
+            assert item["n_unscored"] == (3 * n_pairs if missing else 0)
+            n_unscored += item["n_unscored"]
+            if item["n_empty"]:
+                assert item["verdicts"] == [["neutral"] * n_pairs] * 3
+    group = run.results["vidcapbench"]
+    assert group["unscored,none"] == n_unscored > 0
+    assert f"|empty:4/{n_documents}" in group["signature,none"]
+    for tasks, numbers in (*(((task,), run.results[task]) for task in TASKS), (TASKS, group)):
+        items = [sample["acc"] for task in tasks for sample in run.samples(task)]
+        verdicts = [v for item in items for v in item["verdicts"][0] if v is not None]
+        tokens: dict[str, list[int]] = {}
+        for item in items:
+            if item["n_tokens"] is not None:
+                tokens.setdefault(item["video_id"], []).append(item["n_tokens"])
+        acc = 100 * verdicts.count("correct") / len(verdicts)
+        assert numbers["acc,none"] == pytest.approx(acc)
+        assert numbers["cov,none"] == pytest.approx(
+            100 * sum(verdict != "neutral" for verdict in verdicts) / len(verdicts)
+        )
+        assert numbers["con,none"] == pytest.approx(100 * acc / fmean(map(fmean, tokens.values())))
