@@ -24,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos as r
 Asker = Callable[[str, JudgeConfig, int], Chain[object]]
 """Makes one question's requests from a caption, the judge and the number of the judge run."""
 
-_HERE: Final = Path(__file__).parent
+_HERE: Final = Path(__file__).parents[2]
 _NO_PICTURE: Final = Picture(b"", "image/jpeg")
 
 
