@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 import yaml
+
+from lmms_eval_captions.judges.endpoint.picture import Picture as Picture
 
 Message = dict[str, object]
 Content = Mapping[str, list[dict[str, str]]]
@@ -73,15 +74,6 @@ def read_yaml(name: str) -> Content:
     folder = resources.files("lmms_eval_captions.judges.protocols").joinpath("prompts")
     loaded: Content = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
     return loaded
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An encoded picture, as it goes to a judge."""
-
-    data: bytes
-    media_type: str
-    """``image/jpeg``, ``image/png`` and the like."""
 
 
 def attach_picture(messages: Sequence[Message], picture: Picture) -> list[Message]:

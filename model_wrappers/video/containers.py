@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video.reading_errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +45,6 @@ _OPTIONS: Final = {
     "protocol_whitelist": "file",  # never the network
     "enable_drefs": "0",  # a QuickTime file's references to other files
 }
-
-
-class RefusedError(DataError):
-    """No reader can read the file, or should; the text says why in a few words."""
-
-
-class LimitError(RefusedError):
-    """Reading the file goes beyond a limit of time or memory; the text says how it is raised."""
 
 
 def check_file(path: Path, expected: str = "a video file") -> int:

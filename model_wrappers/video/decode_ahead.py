@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.ordering import Planned
-    from lmms_eval_captions.model_wrappers.video.frames import Clip
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PAUSE_S: Final = 0.02
 
@@ -94,7 +94,7 @@ class DecodeAhead(Generic[R]):
         self, batch: Sequence[Planned], decoders: ThreadPoolExecutor
     ) -> dict[Path, Future[Clip | str]]:
         """Queue the batch's clips that are not there yet."""
-        paths = list(dict.fromkeys(one.path for one in batch))
+        paths = list(dict.fromkeys(planned.path for planned in batch))
         for path in paths:
             if path not in self._clips:
                 self._clips[path] = decoders.submit(self._try, path)
@@ -103,7 +103,7 @@ class DecodeAhead(Generic[R]):
 
     def _drop(self, batch: Sequence[Planned]) -> None:
         """Let go of the batch's clips that no batch in the making uses."""
-        for path in {one.path for one in batch}:
+        for path in {planned.path for planned in batch}:
             self._users[path] -= 1
             if not self._users[path]:
                 del self._users[path], self._clips[path]

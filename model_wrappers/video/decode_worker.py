@@ -21,13 +21,15 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.decode_messages import receive, send
-from lmms_eval_captions.model_wrappers.video.frames import Clip, UnreadableError
 from lmms_eval_captions.model_wrappers.video.readers import read_with
+from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _GRACE_S: Final = 10
 """Past its time limit by so much, a decoder whose parent cannot end it ends by itself."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.decode_messages import receive, send
-from lmms_eval_captions.model_wrappers.video.frames import Clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

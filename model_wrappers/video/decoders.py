@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.containers import LimitError, RefusedError
 from lmms_eval_captions.model_wrappers.video.decoder_process import Decoder
-from lmms_eval_captions.model_wrappers.video.frames import Clip, UnreadableError
 from lmms_eval_captions.model_wrappers.video.readers import read_with
+from lmms_eval_captions.model_wrappers.video.reading_errors import (
+    LimitError,
+    RefusedError,
+    StoppedError,
+    UnreadableError,
+)
 
 if TYPE_CHECKING:
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
     from lmms_eval_captions.model_wrappers.video.limits import Limits
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MOST_CLIPS: Final = 500
 """After so many a process is replaced: what a library leaks is given back."""
-
-
-class StoppedError(DataError):
-    """The reading was ended from outside."""
 
 
 class Decoders:

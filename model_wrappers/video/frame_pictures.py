@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from lmms_eval_captions.model_wrappers.video.containers import GIANT, check_size
-from lmms_eval_captions.model_wrappers.video.frames import fit, shrunk
+from lmms_eval_captions.model_wrappers.video.resizing import fit, shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

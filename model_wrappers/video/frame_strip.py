@@ -1,4 +1,4 @@
-"""What G-VEval's judge sees: three frames of a video side by side, or the image itself."""
+"""What G-VEval's judge sees: three frames of a video side by side."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.prompt import Picture
 from lmms_eval_captions.model_wrappers.video.containers import check_file
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
+from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,10 +32,7 @@ _PIECE: Final = 2**20
 _VERSION: Final = 2
 """Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
 where one comes out otherwise, its stored verdicts no longer count."""
-_MEDIA_TYPES: Final = {
-    ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp",
-    ".gif": "image/gif",
-}  # fmt: skip
+_SAMPLINGS: Final = {"first_middle_last": FirstMiddleLast(), "thirds": Thirds()}
 
 
 def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_last") -> Picture:
@@ -63,23 +62,6 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
         data = draw_strip(_three_frames(video, sampling))
         _keep(path, data)
     return Picture(data, "image/jpeg")
-
-
-def read_image(path: Path) -> Picture:
-    """An image file as it is, for captions of images.
-
-    Raises:
-        DataError: If it is missing, no regular file or of a kind that judges do not take.
-    """
-    media_type = _MEDIA_TYPES.get(path.suffix.lower())
-    if media_type is None:
-        known = ", ".join(sorted(_MEDIA_TYPES))
-        raise DataError(f"{path}: expected an image that ends in one of {known}")
-    try:
-        check_file(path, "an image file")
-        return Picture(path.read_bytes(), media_type)
-    except (DataError, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}; check the data folder") from error
 
 
 def _digest(video: Path) -> str:
@@ -116,11 +98,7 @@ def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
 
 def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
     """Three frames in order of time; a video of fewer shows one of them again."""
-    from lmms_eval_captions.model_wrappers.video.frames import read_frames
-
-    frames = read_frames(video, 3 if sampling == "first_middle_last" else 4).frames
-    if sampling == "thirds":
-        frames = frames[: max(1, len(frames) - 1)]
+    frames = read_frames(video, _SAMPLINGS[sampling]).frames
     last = len(frames) - 1
     middle = last // 2 if sampling == "first_middle_last" else min(1, last)
     return [frames[0], frames[middle], frames[last]]

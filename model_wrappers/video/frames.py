@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.limits import Limits
-from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, spread
+from lmms_eval_captions.model_wrappers.video import decoders, readers
+from lmms_eval_captions.model_wrappers.video.containers import check_file
+from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.reading_errors import (
+    LimitError,
+    RefusedError,
+    UnreadableError,
+    one_line,
+)
+from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-MAX_PIXELS = 1920 * 1088
-"""Larger frames are shrunk to this area by default: what no captioner can see costs no memory."""
-DEFAULT_LIMITS: Final = Limits()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clip:
-    """Some frames of a video, and when they are shown."""
-
-    frames: NDArray[np.uint8]
-    """Shape (n, height, width, 3), RGB, n >= 1, in order of time, the right way up."""
-    timestamps_s: NDArray[np.float64]
-    """Shape (n,), seconds from the first frame of the video."""
-    duration_s: float
-    """Length of the whole video in seconds; 0 where the file gives no frame rate."""
-    fps: float
-    """Frames a second of the whole video; 0 where the file does not say."""
-    n_total: int
-    """Readable frames in the whole video, >= 1."""
-
-
-class UnreadableError(DataError):
-    """One reader cannot read a file; the text says why in a few words."""
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
 def read_frames(
@@ -75,20 +57,12 @@ def read_frames(
             beyond a limit.
     """
     sampling = Uniform(frames) if isinstance(frames, int) else frames
-    from lmms_eval_captions.model_wrappers.video.containers import (
-        LimitError,
-        RefusedError,
-        check_file,
-    )
-    from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
-    from lmms_eval_captions.model_wrappers.video.readers import READERS
-
     n_bytes = check_file(path)
     until_s = time.monotonic() + limits.timeout_s
     reasons = []
-    for reader in READERS:
+    for reader in readers.READERS:
         try:
-            return DECODERS.read(
+            return decoders.DECODERS.read(
                 reader,
                 path,
                 sampling,
@@ -114,49 +88,3 @@ def read_frames(
         f"expected a readable video, {path} ({n_bytes} bytes) is not one; {'; '.join(reasons)}; "
         "fetch or encode the file again"
     )
-
-
-def frame_indices(n_total: int, n_frames: int) -> list[int]:
-    """Positions of evenly spaced frames, first and last included, without repeats.
-
-    >>> frame_indices(217, 4), frame_indices(2, 8), frame_indices(9, 1)
-    ([0, 72, 144, 216], [0, 1], [0])
-    """
-    return spread(n_total, n_frames)
-
-
-def make_clip(
-    frames: NDArray[np.uint8], timestamps_s: NDArray[np.float64], *, fps: float, n_total: int
-) -> Clip:
-    """A clip whose length follows from its frames and their rate."""
-    duration_s = n_total / fps if fps > 0 else 0.0
-    return Clip(
-        frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total
-    )
-
-
-def fit(frame: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
-    """A frame, shrunk in shape to at most ``max_pixels``."""
-    height, width = frame.shape[:2]
-    if max_pixels is None or height * width <= max_pixels:
-        return frame
-    import cv2
-
-    size = shrunk(width, height, max_pixels)
-    return np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
-
-
-def shrunk(width: int, height: int, max_pixels: int) -> tuple[int, int]:
-    """Width and height, shrunk in shape to at most ``max_pixels``.
-
-    >>> shrunk(7680, 4320, 1920 * 1080)
-    (1920, 1080)
-    """
-    scale = min(1.0, (max_pixels / (height * width)) ** 0.5)
-    return max(1, int(width * scale)), max(1, int(height * scale))
-
-
-def one_line(error: Exception) -> str:
-    """The first line of an error of a library, or its kind."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import (
     GIANT,
     may_be_list,
@@ -13,13 +14,8 @@ from lmms_eval_captions.model_wrappers.video.containers import (
     open_clip,
     pick_stream,
 )
-from lmms_eval_captions.model_wrappers.video.frames import (
-    Clip,
-    UnreadableError,
-    fit,
-    make_clip,
-    one_line,
-)
+from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
+from lmms_eval_captions.model_wrappers.video.resizing import fit
 
 if TYPE_CHECKING:
     from pathlib import Path

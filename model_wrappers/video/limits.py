@@ -22,3 +22,6 @@ class Limits:
         for name, value in (("timeout_s", self.timeout_s), ("memory_gib", self.memory_gib)):
             if not 0 < value <= _MOST:
                 raise ValueError(f"expected {name} above 0, at most {_MOST}, got {value!r}")
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -7,7 +7,7 @@ hold no shown frame, two, or half of one. What is not provably plain is in doubt
 from the start.
 
 Sources: VP9 bitstream specification 0.6, 6.2 and annex B; AV1 bitstream specification, 5.3 and 5.9;
-see ``packet_nal`` for H.264 and HEVC.
+``packet_h264`` and ``packet_hevc`` name those of H.264 and HEVC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from types import MappingProxyType
 from typing import Final
 
 from lmms_eval_captions.model_wrappers.video.packet_bits import Bits, DoubtError, Mark, Reader
-from lmms_eval_captions.model_wrappers.video.packet_nal import H264, Hevc
+from lmms_eval_captions.model_wrappers.video.packet_h264 import H264
+from lmms_eval_captions.model_wrappers.video.packet_hevc import Hevc
 
 
 def marks_of(codec: str, extradata: bytes | None) -> Reader:
@@ -63,7 +64,7 @@ def _vp9(_extradata: bytes) -> Reader:
             is_key = not repeats and not bits.take(1)
             n_shown += 1 if repeats else bits.take(1)
             starts = is_key if starts is None else starts
-        return _one(n_shown, starts=bool(starts), number=next(numbers))
+        return _mark(n_shown, starts=bool(starts), number=next(numbers))
 
     return read
 
@@ -100,7 +101,7 @@ def _av1(_extradata: bytes) -> Reader:
                 is_shown = 1 if repeats else bits.take(1)
                 n_shown += is_shown
                 starts = is_key and bool(is_shown) if starts is None else starts
-        return _one(n_shown, starts=bool(starts) and has_parameters, number=next(numbers))
+        return _mark(n_shown, starts=bool(starts) and has_parameters, number=next(numbers))
 
     return read
 
@@ -127,7 +128,7 @@ def _obus(packet: bytes) -> Iterator[tuple[int, bytes]]:
         at += size
 
 
-def _one(n_shown: int, *, starts: bool, number: int) -> Mark:
+def _mark(n_shown: int, *, starts: bool, number: int) -> Mark:
     if n_shown > 1:
         raise DoubtError(f"a packet shows {n_shown} frames")
     return Mark(n_shown, starts, (number, 0))

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.frames import Clip, UnreadableError, one_line
+from lmms_eval_captions.model_wrappers.video import (
+    frames_by_seeking,
+    frames_decord,
+    frames_from_start,
+)
+from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 READERS: Final = ("PyAV, seeking", "PyAV", "decord")
@@ -25,15 +31,12 @@ def read_with(
         RefusedError: If none can.
         MemoryError: If there is not enough memory.
     """
-    # They import their libraries only when called.
-    from lmms_eval_captions.model_wrappers.video import frames_av, frames_decord
-
     try:
         if reader == "decord":
             return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
         if reader == "PyAV":
-            return frames_av.read_from_start(path, sampling, max_pixels=max_pixels)
-        return frames_av.read_by_seeking(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+            return frames_from_start.read(path, sampling, max_pixels=max_pixels)
+        return frames_by_seeking.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
     except (DataError, MemoryError) as error:
         if isinstance(error.__cause__, MemoryError):  # libav's own is one, too.
             raise error.__cause__ from error

@@ -97,18 +97,35 @@ class Fps:
 
 @dataclass(frozen=True, slots=True)
 class FirstMiddleLast:
-    """The first, the middle and the last frame.
+    """The first, the middle and the last frame; a clip of fewer frames gives each of them once.
 
-    Source: G-VEval, figure 2 and section 3.5. The middle is position ``(n_total - 1) // 2``.
+    The middle is position ``round((n_total - 1) / 2)``, of two the even one: the second of three
+    that ``Uniform(3)`` gives. The judge of G-VEval is shown these frames, too.
 
-    >>> FirstMiddleLast().indices(np.arange(217) / 25)
-    [0, 108, 216]
+    Source: G-VEval, figure 2 and section 3.5.
+
+    >>> FirstMiddleLast().indices(np.arange(217) / 25), FirstMiddleLast().indices(np.arange(4))
+    ([0, 108, 216], [0, 2, 3])
     """
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
         """See :class:`Sampling`."""
-        last = len(times_s) - 1
-        return sorted({0, last // 2, last})
+        return spread(len(times_s), 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Thirds:
+    """The frames at 0, 1/3 and 2/3 of the clip: the first three of four evenly spaced ones.
+
+    Source: ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
+
+    >>> Thirds().indices(np.arange(31)), Thirds().indices(np.arange(3))
+    ([0, 10, 20], [0, 1])
+    """
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """See :class:`Sampling`."""
+        return spread(len(times_s), 4)[:-1] or [0]
 
 
 @dataclass(frozen=True, slots=True)

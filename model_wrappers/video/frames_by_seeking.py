@@ -1,4 +1,4 @@
-"""Frames by PyAV: by seeking where that is provably right, or by decoding from a file's start."""
+"""Frames by PyAV's seeking, where that provably gives what decoding all of a clip gives."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from loguru import logger
 
+from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
-from lmms_eval_captions.model_wrappers.video.frames import (
-    Clip,
-    UnreadableError,
-    make_clip,
-    one_line,
-)
 from lmms_eval_captions.model_wrappers.video.packet_bits import DoubtError, Reader
 from lmms_eval_captions.model_wrappers.video.packet_marks import marks_of
+from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,27 +24,11 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-    from numpy.typing import NDArray
 
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
 """Containers whose packets have the time stamps of the frames in them."""
-_MAY_JUMP: Final = 0x0200
-"""FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Timing:
-    """How a stream counts time; see :func:`shown_at`."""
-
-    unit_s: float
-    step_s: float
-    may_jump: bool
-
-    def of(self, stamps: Sequence[Stamps]) -> NDArray[np.float64]:
-        """When frames are shown."""
-        return shown_at(stamps, unit_s=self.unit_s, step_s=self.step_s, may_jump=self.may_jump)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +41,7 @@ class _Index:
     """Of the frames that decoding can start from, rising."""
 
 
-def read_by_seeking(
-    path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int
-) -> Clip:
+def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
     """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
 
     Raises:
@@ -82,43 +58,6 @@ def read_by_seeking(
             return _seek(container, stream, sampling, max_pixels)
     except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
-
-
-def read_from_start(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
-    """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
-
-    All frames are decoded, so that their number and times are certain; a second time where the
-    packets promised other ones. By one thread: with several, what is put in the place of damaged
-    parts depends on their number.
-
-    Raises:
-        UnreadableError: If not a single frame can be decoded.
-    """
-    import av
-
-    try:
-        with open_clip(path) as container:
-            stream = pick_stream(container)
-            fps = float(stream.average_rate or 0.0)
-            timing = _Timing(
-                unit_s=float(stream.time_base or 1.0),
-                step_s=1.0 / (fps or 1.0),
-                may_jump=bool(container.format.flags & _MAY_JUMP),
-            )
-            packets = [p for p in _readable(container, stream) if p and not p.is_discard]
-            promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
-        guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
-        stamps, pictures = _decode(path, guess, max_pixels)
-        if not stamps:
-            raise UnreadableError("decoded no frame")
-        times_s = timing.of(stamps)
-        chosen = sampling.indices(times_s)
-        if not pictures.keys() >= set(chosen):
-            _, pictures = _decode(path, set(chosen), max_pixels)
-    except (av.FFmpegError, ValueError) as error:
-        raise UnreadableError(one_line(error)) from error
-    frames = [pictures[index] for index in chosen]
-    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
 
 
 def _index(container: InputContainer, stream: VideoStream) -> _Index:
@@ -243,48 +182,3 @@ def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator
             raise DoubtError("frames are damaged or have no time stamp")
         if frame.pts in missing:
             yield frame
-
-
-def _decode(
-    path: Path, keep: set[int], max_pixels: int | None
-) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
-    """Time stamps of all frames that can be decoded, and the pictures at some positions."""
-    stamps: list[Stamps] = []
-    pictures: dict[int, NDArray[np.uint8]] = {}
-    for position, frame in enumerate(_decodable(path)):
-        stamps.append((frame.pts, frame.dts))
-        if position in keep:
-            pictures[position] = picture(frame, max_pixels)
-    return stamps, pictures
-
-
-def _decodable(path: Path) -> Iterator[VideoFrame]:
-    """Frames in order; damaged stretches are passed over."""
-    import av
-
-    n_damaged = 0
-    with open_clip(path) as container:
-        stream = pick_stream(container)
-        stream.codec_context.thread_count = 1
-        for packet in _readable(container, stream):
-            try:
-                yield from stream.codec_context.decode(packet)
-            except av.FFmpegError as error:
-                if isinstance(error, MemoryError):
-                    raise
-                n_damaged += 1
-    if n_damaged:
-        logger.debug("{}: passed over {} damaged packet(s)", path, n_damaged)
-
-
-def _readable(container: InputContainer, stream: VideoStream) -> Iterator[Packet | None]:
-    """Packets as far as they can be read, and then nothing, which asks for frames held back."""
-    import av
-
-    try:
-        for packet in container.demux(stream):
-            if packet.size:
-                yield packet
-    except av.FFmpegError as error:
-        logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
-    yield None

@@ -1,0 +1,36 @@
+"""Some frames of a video, as captioners and judges are shown them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """Some frames of a video, and when they are shown."""
+
+    frames: NDArray[np.uint8]
+    """Shape (n, height, width, 3), RGB, n >= 1, in order of time, the right way up."""
+    timestamps_s: NDArray[np.float64]
+    """Shape (n,), seconds from the first frame of the video."""
+    duration_s: float
+    """Length of the whole video in seconds; 0 where the file gives no frame rate."""
+    fps: float
+    """Frames a second of the whole video; 0 where the file does not say."""
+    n_total: int
+    """Readable frames in the whole video, >= 1."""
+
+
+def make_clip(
+    frames: NDArray[np.uint8], timestamps_s: NDArray[np.float64], *, fps: float, n_total: int
+) -> Clip:
+    """A clip whose length follows from its number of frames and their rate."""
+    duration_s = n_total / fps if fps > 0 else 0.0
+    return Clip(
+        frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total
+    )
