@@ -44,7 +44,8 @@ import clip_truth
 from clip_damage import damage
 from clip_recipes import Recipe, RecipeError, draw, write
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.clip import Clip
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.readers import read_with
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,

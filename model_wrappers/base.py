@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from accelerate import Accelerator
 from lmms_eval.api.model import lmms
-from tqdm import tqdm
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
     from lmms_eval.api.instance import Instance
@@ -56,7 +53,10 @@ class CaptionRequest:
 
 
 class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
-    """Any model of ours: it answers requests for captions, and refuses all others."""
+    """The base of all our models: they answer requests for captions, and refuse all others.
+
+    ``is_simple = False`` in a subclass makes any of them a chat model without further change.
+    """
 
     is_simple: ClassVar[bool] = True
 
@@ -66,6 +66,11 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         self.accelerator = Accelerator()
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
+
+    @property
+    def device(self) -> torch.device:
+        """Where the evaluator exchanges its counts, and where a model runs unless told."""
+        return self.accelerator.device
 
     def clean(self) -> None:
         """Give back the model's memory and end the decoders: judging needs neither."""
@@ -83,56 +88,6 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> NoReturn:
         """Refuse: a caption is one answer."""
         raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
-
-
-class PlainCaptioner(CaptionModel):
-    """A captioner that writes one caption after the other on the CPU.
-
-    A subclass defines ``caption`` and, in its ``__init__``, names its own arguments and passes the
-    rest on. ``is_simple = False`` in a sub-subclass makes it a chat model without further change.
-    """
-
-    def __init__(
-        self,
-        *,
-        known: Sequence[str],
-        unknown: Mapping[str, object],
-        batch_size: int | str = 1,
-    ) -> None:
-        refuse_unknown(type(self).__name__, known=known, unknown=unknown)
-        super().__init__()
-        self.batch_size = batch_size
-
-    @property
-    def device(self) -> torch.device:
-        """Where the evaluator exchanges its counts; captions are written on the CPU."""
-        return self.accelerator.device
-
-    @abstractmethod
-    def caption(self, request: CaptionRequest) -> str:
-        """The caption for one request, empty where there is none to give."""
-
-    def generate_until(self, requests: Sequence[Instance]) -> list[str]:
-        """One caption a request, in the order of the requests."""
-        asked = [self.read_request(request.args) for request in requests]
-        self.check(asked)
-        bar = tqdm(asked, desc="Captions", disable=self.rank != 0)
-        return [whole(self.caption(request)) for request in bar]
-
-    def check(self, requests: Sequence[CaptionRequest]) -> None:
-        """Look at all requests before the first caption; by default nothing is done."""
-
-
-def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) -> None:
-    """Stop at a typing error in ``--model_args``.
-
-    Raises:
-        SettingsError: If there is an unknown argument; the text lists those that exist.
-    """
-    if names := sorted(unknown):
-        raise SettingsError(
-            f"--model_args: {model} does not know {names}; it takes {sorted(known)}"
-        )
 
 
 def read_request(

@@ -147,8 +147,8 @@ def _dtype(name: str, device: torch.device) -> torch.dtype | str:
     """A dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
     if name == "auto":
         return torch.float32 if device.type == "cpu" else name
-    found: torch.dtype = getattr(torch, name)
-    return found
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
 def _require(is_usable: bool, expected: str) -> None:

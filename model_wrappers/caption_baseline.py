@@ -4,81 +4,75 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loguru import logger
-
-from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.base import PlainCaptioner
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.baseline.reading import read_scene
 from lmms_eval_captions.model_wrappers.baseline.sentences import describe, focus_of
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from lmms_eval_captions.model_wrappers.video.frames import read_frames
+from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.base import CaptionRequest
     from lmms_eval_captions.model_wrappers.baseline.reading import Observations
+    from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
+    from lmms_eval_captions.model_wrappers.generation import Generation
 
 
-class CaptionBaseline(PlainCaptioner):
+class CaptionBaseline(Captioner):
     """A captioner that needs no GPU and no weights.
 
     It tries a pipeline from clip to score with captions that depend on the clip, and gives a floor
-    that a real captioner should be well above. A clip that cannot be read has no caption.
+    that a real captioner should be well above.
 
     Args:
         n_frames: Frames looked at in each clip, >= 1; below 4 nothing is said about movement that
             happens between them.
-        batch_size: Taken for compatibility; clips are read one by one.
-        device: Taken for compatibility; everything runs on the CPU.
-        max_batch_size: Taken for compatibility.
-        unknown: Refused.
+        batch_size: Taken for compatibility; captions are written one by one.
+        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``device`` has no bearing:
+            everything runs on the CPU.
 
     Raises:
         SettingsError: If ``n_frames`` is not a whole number of at least 1, or for an argument that
-            is not one of these.
+            is unknown or cannot be used.
     """
 
     def __init__(
         self,
+        *,
         n_frames: int = 16,
-        batch_size: int | str = 1,
-        device: str | None = None,  # noqa: ARG002
-        max_batch_size: int | None = None,  # noqa: ARG002
-        **unknown: object,
+        batch_size: int | str = 1,  # noqa: ARG002 (lmms-eval passes it to every model)
+        **common: object,
     ) -> None:
-        super().__init__(known=("n_frames",), unknown=unknown, batch_size=batch_size)
+        super().__init__(batch_size=1, **common)  # type: ignore[arg-type] # checked by the base
         if not isinstance(n_frames, int) or isinstance(n_frames, bool) or n_frames < 1:
             raise SettingsError(
                 f"--model_args: expected n_frames as a whole number of at least 1, got {n_frames!r}"
             )
         self.n_frames = n_frames
-        self._seen: dict[Path, Observations | NoCaption] = {}
+        self.sampling = Uniform(n_frames)
+        self._seen: dict[Path, Observations] = {}
 
-    def caption(self, request: CaptionRequest) -> str:
-        """What was measured in the request's clip, first what its prompt asks for."""
-        try:
-            path = request.video_path()
-        except DataError as error:
-            logger.warning(
-                "no caption for document {} of {}: {}", request.doc_id, request.task, error
-            )
-            return NoCaption(str(error))
-        observations = self._look_at(path)
-        if isinstance(observations, NoCaption):
-            return observations
-        return describe(observations, focus_of(request.prompt))
+    def prepare(
+        self,
+        jobs: Sequence[CaptionJob],
+        generation: Generation,  # noqa: ARG002 (of the base's signature)
+    ) -> list[Observations]:
+        """What each job's clip shows, measured once for all prompts."""
+        for job in jobs:
+            if job.path not in self._seen:
+                self._seen[job.path] = read_scene(job.clip.frames, job.clip.duration_s)
+        return [self._seen[job.path] for job in jobs]
 
-    def _look_at(self, path: Path) -> Observations | NoCaption:
-        """What a clip shows, read once for all tasks that ask for it."""
-        if path not in self._seen:
-            try:
-                clip = read_frames(path, self.n_frames)
-                self._seen[path] = read_scene(clip.frames, clip.duration_s)
-            except DataError as error:
-                logger.warning("no caption for {}: {}", path, error)
-                self._seen[path] = NoCaption(str(error))
-        return self._seen[path]
+    def caption(self, batch: Batch) -> list[str]:
+        """What was measured in each job's clip, first what its prompt asks for."""
+        observed = batch.prepared
+        if not isinstance(observed, list):
+            raise TypeError(f"expected what prepare returned, got {observed!r}")
+        return [
+            describe(observations, focus_of(job.prompt))
+            for observations, job in zip(observed, batch.jobs, strict=True)
+        ]
 
 
 class CaptionBaselineChat(CaptionBaseline):

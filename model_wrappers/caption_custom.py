@@ -60,18 +60,18 @@ def load_class(name: object) -> type[Captioner]:
             f"caption_custom: expected --model_args class=my_module:MyCaptioner, got class={name!r}"
         )
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type) or not issubclass(found, Captioner):
-        there = [
-            key
-            for key, value in vars(module).items()
+    captioner = getattr(module, class_name, None)
+    if not isinstance(captioner, type) or not issubclass(captioner, Captioner):
+        names = [
+            name
+            for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, Captioner) and value is not Captioner
         ]
         raise SettingsError(
             f"caption_custom: expected a subclass of Captioner, {where} has "
-            f"{class_name}={found!r}; its captioners are {there}"
+            f"{class_name}={captioner!r}; its captioners are {names}"
         )
-    return found
+    return captioner
 
 
 def _load_module(name: str) -> ModuleType:

@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
-from lmms_eval_captions.model_wrappers.base import CaptionRequest, PlainCaptioner
+from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import VIDEO_KEYS, listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.model_args import refuse_unknown
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from lmms_eval_captions.model_wrappers.results import no_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from lmms_eval.api.instance import GenerationResult, Instance
+
+    from lmms_eval_captions.model_wrappers.base import CaptionRequest
 
 _KNOWN_ARGS = ("path", "column", "missing")
 _MISSING = ("error", "skip")
 
 
-class CaptionFile(PlainCaptioner):
+class CaptionFile(CaptionModel):
     """Captions from a file, so that any captioner's output can be judged, or judged again.
 
     ``--model caption_file --model_args path=FILE[,column=NAME][,missing=error|skip]``. No video is
@@ -33,8 +40,8 @@ class CaptionFile(PlainCaptioner):
         path: object = None,
         column: object = None,
         missing: object = "error",
-        batch_size: int | str = 1,
-        device: object = None,  # noqa: ARG002 (lmms-eval passes it to every model)
+        batch_size: object = 1,  # noqa: ARG002 (lmms-eval passes these to every model)
+        device: object = None,  # noqa: ARG002
         max_batch_size: object = None,  # noqa: ARG002
         **unknown: object,
     ) -> None:
@@ -55,7 +62,8 @@ class CaptionFile(PlainCaptioner):
             SettingsError: If an argument is missing or unknown, or ``missing`` neither of the two.
             CaptionError: If the captions cannot be read.
         """
-        super().__init__(known=_KNOWN_ARGS, unknown=unknown, batch_size=batch_size)
+        refuse_unknown(type(self).__name__, known=_KNOWN_ARGS, unknown=unknown)
+        super().__init__()
         if path is None or path == "":
             raise SettingsError("caption_file: expected --model_args path=FILE, got no path")
         if missing not in _MISSING:
@@ -66,30 +74,31 @@ class CaptionFile(PlainCaptioner):
         self._skip_missing = missing == "skip"
         self._captions_of = open_captions(self._path, None if column is None else str(column))
 
-    def check(self, requests: Sequence[CaptionRequest]) -> None:
-        """Count the captions that are missing before any is returned.
+    def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
+        """One caption a request, in the order of the requests, unchanged, or a ``NoCaption``.
 
         Raises:
             CaptionError: If a document names no video, or, unless ``missing=skip``, a video has no
-                caption.
+                caption; before any is returned.
         """
-        missing = [request for request in requests if self._find(request) is None]
+        wanted = [self.read_request(request.args) for request in requests]
+        captions = [self._find(request) for request in wanted]
+        missing = [request for request, text in zip(wanted, captions, strict=True) if text is None]
         if missing:
             self._report(missing, len(requests))
-
-    def caption(self, request: CaptionRequest) -> str:
-        """The caption of the request's video, unchanged."""
-        found = self._find(request)
-        return NoCaption("the caption file has none") if found is None else found
+        return [
+            no_result(NoCaption("the caption file has none")) if text is None else whole(text)
+            for text in captions
+        ]
 
     def _find(self, request: CaptionRequest) -> str | None:
         table = self._captions_of(request.task)
         aspect = request.doc.get("aspect")
-        found = (
+        texts = (
             table.find(video, aspect if isinstance(aspect, str) else None)
             for video in self._videos(request)
         )
-        return next((text for text in found if text is not None), None)
+        return next((text for text in texts if text is not None), None)
 
     @staticmethod
     def _videos(request: CaptionRequest) -> list[str]:
@@ -104,7 +113,7 @@ class CaptionFile(PlainCaptioner):
 
     def _report(self, missing: Sequence[CaptionRequest], n_wanted: int) -> None:
         table = self._captions_of(missing[0].task)
-        videos = (f"{self._videos(one)[0]} ({one.task})" for one in missing)
+        videos = (f"{self._videos(request)[0]} ({request.task})" for request in missing)
         text = (
             f"caption_file: {len(missing)} of {n_wanted} captions are missing, for "
             f"{listed(videos)}. {table.path} has captions "

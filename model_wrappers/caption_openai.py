@@ -28,7 +28,7 @@ from lmms_eval_captions.judges.settings import (
 )
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.video.frames import fit
+from lmms_eval_captions.model_wrappers.video.resizing import fit
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:

@@ -2,92 +2,47 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 from abc import abstractmethod
-from concurrent.futures import Future
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import torch
-from lmms_eval.api.instance import GenerationResult, TokenCounts
 from loguru import logger
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.model_wrappers.base import CaptionModel, refuse_unknown
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers.base import CaptionModel
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
 from lmms_eval_captions.model_wrappers.ordering import (
-    Planned,
+    PlannedCaption,
     make_batches,
     merge_twins,
     size_bytes,
 )
 from lmms_eval_captions.model_wrappers.outcome import Outcome
-from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead, Decoded
-from lmms_eval_captions.model_wrappers.video.frames import (
-    DEFAULT_LIMITS,
-    MAX_PIXELS,
-    Clip,
-    read_frames,
-)
-from lmms_eval_captions.model_wrappers.video.limits import Limits
+from lmms_eval_captions.model_wrappers.ready_batches import make_ready
+from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
+from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
     from pathlib import Path
 
-    from lmms_eval.api.instance import Instance
+    from lmms_eval.api.instance import GenerationResult, Instance
+
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+__all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CaptionJob:
-    """One caption to write: the frames of a clip, and what is asked about them."""
-
-    clip: Clip
-    """``clip.frames`` is (n, height, width, 3), uint8, RGB; jobs on one clip share it."""
-    prompt: str
-    path: Path
-    """The clip's file."""
-    task: str
-    doc_id: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """What a captioner is handed: at most ``batch_size`` jobs with one set of settings."""
-
-    jobs: Sequence[CaptionJob]
-    """At least one."""
-    generation: Generation
-    """``max_new_tokens``, ``do_sample``, ... of the task's YAML or of ``--gen_kwargs``."""
-    prepared: object = None
-    """What ``prepare`` returned for these jobs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """A caption and what it cost; a captioner that does not count tokens returns plain text."""
-
-    text: str
-    n_input_tokens: int | None = None
-    n_output_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ready:
-    """A batch whose clips are decoded, and what of it cannot be captioned."""
-
-    planned: Sequence[Planned]
-    """One a job of the batch."""
-    batch: Batch | None
-    """``None`` where nothing of it can be captioned."""
-    broken: Sequence[tuple[Planned, str]]
 
 
 class Captioner(CaptionModel):
@@ -130,10 +85,12 @@ class Captioner(CaptionModel):
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
         **unknown: object,
     ) -> None:
-        refuse_unknown(type(self).__name__, known=_arguments(type(self)), unknown=unknown)
+        refuse_unknown(
+            type(self).__name__, known=arguments_of(type(self), Captioner), unknown=unknown
+        )
         super().__init__()
-        self.batch_size = _whole("batch_size", batch_size)
-        self.max_pixels = _whole("max_pixels", max_pixels)
+        self.batch_size = at_least_one("batch_size", batch_size)
+        self.max_pixels = at_least_one("max_pixels", max_pixels)
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
@@ -142,7 +99,7 @@ class Captioner(CaptionModel):
         self.decode_threads = (
             max(1, min(_MOST_DECODERS, share))
             if decode_threads is None
-            else _whole("decode_threads", decode_threads)
+            else at_least_one("decode_threads", decode_threads)
         )
         self._device = torch.device(device) if device and self.world_size == 1 else None
         self.outcome = Outcome()
@@ -150,7 +107,7 @@ class Captioner(CaptionModel):
     @property
     def device(self) -> torch.device:
         """Where the model runs: this process's own accelerator, or what ``device=`` says."""
-        return self._device or self.accelerator.device
+        return self._device or super().device
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
         """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
@@ -170,7 +127,7 @@ class Captioner(CaptionModel):
         return None
 
     @abstractmethod
-    def caption(self, batch: Batch) -> Sequence[str | Caption | Future[Caption]]:
+    def caption(self, batch: Batch) -> Sequence[Answer]:
         """One caption a job, in order, unchanged by any stripping; called in the main thread.
 
         A captioner that asks someone else may return futures: the next batches follow at once.
@@ -183,13 +140,12 @@ class Captioner(CaptionModel):
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption a request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
-        results: dict[int, GenerationResult | Future[Caption]] = {}
+        results = Results(outcome)
         planned = merge_twins(self._plan(requests))
-        batches = make_batches(planned, self.batch_size, self.cost)
         ahead = DecodeAhead(
-            batches,
+            make_batches(planned, self.batch_size, self.cost),
             decode=self._decode,
-            prepare=self._ready,
+            prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
@@ -198,28 +154,21 @@ class Captioner(CaptionModel):
         started_s = time.perf_counter()
         for ready in ahead:
             outcome.wait_s += time.perf_counter() - started_s
-            for one, reason in ready.broken:
-                outcome.fail(one.path.name, one.task, one.doc_id, reason, one.positions)
+            for asked, reason in ready.broken:
+                results.fail(asked, reason)
             if ready.batch is not None:
                 computing_s = time.perf_counter()
-                captions = self._caption(ready.planned, ready.batch)
+                self._caption(ready.planned, ready.batch, results)
                 outcome.compute_s += time.perf_counter() - computing_s
-                for one, caption in zip(ready.planned, captions, strict=True):
-                    self._keep(results, one, caption, ready.batch.generation)
             bar.update(len(ready.planned) + len(ready.broken))
             bar.set_postfix_str(outcome.shares(), refresh=False)
             started_s = time.perf_counter()
-        finished = self._finish(planned, results)
+        finished = results.finish(len(requests))
         bar.close()
         outcome.report()
-        # No token in and none out: how a log without verdicts shows that there is no caption.
-        nothing = TokenCounts(input_tokens=0, output_tokens=0)
-        return [
-            finished.get(position) or GenerationResult(outcome.no_caption(position), nothing)
-            for position in range(len(requests))
-        ]
+        return finished
 
-    def _plan(self, requests: Sequence[Instance]) -> list[Planned]:
+    def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.
 
         Raises:
@@ -227,18 +176,18 @@ class Captioner(CaptionModel):
         """
         planned = []
         for position, instance in enumerate(requests):
-            asked = self.read_request(instance.args)
-            generation = Generation.read(asked.generation_kwargs)
-            variant = self.variant(asked.task)
+            request = self.read_request(instance.args)
+            task, doc_id = request.task, request.doc_id
+            generation = Generation.read(request.generation_kwargs)
+            variant = self.variant(task)
             try:
-                path = asked.video_path()
+                path = request.video_path()
             except DataError as error:
-                name = f"document {asked.doc_id} of {asked.task}"
-                self.outcome.fail(name, asked.task, asked.doc_id, str(error), (position,))
+                name = f"document {doc_id} of {task}"
+                self.outcome.fail(name, task, doc_id, str(error), (position,))
                 continue
-            task, doc_id = asked.task, asked.doc_id
             planned.append(
-                Planned(path, asked.prompt, generation, task, doc_id, (position,), variant)
+                PlannedCaption(path, request.prompt, generation, task, doc_id, (position,), variant)
             )
         return planned
 
@@ -248,66 +197,25 @@ class Captioner(CaptionModel):
             path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
         )
 
-    def _ready(self, planned: Sequence[Planned], clips: Decoded) -> _Ready:
-        """Jobs of the clips that could be read, prepared; in a background thread."""
-        jobs: list[tuple[Planned, CaptionJob]] = []
-        broken: list[tuple[Planned, str]] = []
-        for one in planned:
-            clip = clips[one.path]
-            if isinstance(clip, str):
-                broken.append((one, clip))
-            else:
-                jobs.append((one, CaptionJob(clip, one.prompt, one.path, one.task, one.doc_id)))
-        if not jobs:
-            return _Ready((), None, broken)
-        generation = planned[0].generation
+    def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
+        """Caption a batch, in halves where the device's memory does not hold it at once."""
         try:
-            prepared = self.prepare([job for _, job in jobs], generation)
-        except DataError as error:
-            if len(jobs) == 1:
-                return _Ready((), None, [*broken, (jobs[0][0], str(error))])
-            usable, reasons = self._one_by_one(jobs, generation)
-            broken += reasons
-            if not usable:
-                return _Ready((), None, broken)
-            jobs = usable
-            prepared = self.prepare([job for _, job in jobs], generation)
-        batch = Batch([job for _, job in jobs], generation, prepared)
-        return _Ready([one for one, _ in jobs], batch, broken)
-
-    def _one_by_one(
-        self, jobs: Sequence[tuple[Planned, CaptionJob]], generation: Generation
-    ) -> tuple[list[tuple[Planned, CaptionJob]], list[tuple[Planned, str]]]:
-        usable, broken = [], []
-        for one, job in jobs:
-            try:
-                self.prepare([job], generation)
-            except DataError as error:
-                broken.append((one, str(error)))
-            else:
-                usable.append((one, job))
-        return usable, broken
-
-    def _caption(
-        self, planned: Sequence[Planned], batch: Batch
-    ) -> list[str | Caption | Future[Caption] | None]:
-        """Captions of a batch, in halves where the device's memory does not hold it at once."""
-        try:
-            captions: list[str | Caption | Future[Caption] | None] = list(self.caption(batch))
+            answers = list(self.caption(batch))
         except torch.OutOfMemoryError as error:
-            words = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
         else:
-            if len(captions) != len(batch.jobs):
+            if len(answers) != len(batch.jobs):
                 raise SettingsError(
                     f"{type(self).__name__}.caption: expected one caption a job, "
-                    f"{len(batch.jobs)}, got {len(captions)}"
+                    f"{len(batch.jobs)}, got {len(answers)}"
                 )
-            return captions
+            for asked, answer in zip(planned, answers, strict=True):
+                results.keep(asked, answer)
+            return
         torch.cuda.empty_cache()
         if len(batch.jobs) == 1:
-            one = planned[0]
-            self.outcome.fail(one.path.name, one.task, one.doc_id, words, one.positions)
-            return [None]
+            results.fail(planned[0], reason)
+            return
         middle = len(batch.jobs) // 2
         logger.warning(
             "{} captions at once need more memory than there is: trying {}; a smaller "
@@ -315,67 +223,7 @@ class Captioner(CaptionModel):
             len(batch.jobs),
             middle,
         )
-        halves: list[str | Caption | Future[Caption] | None] = []
-        for part in (slice(None, middle), slice(middle, None)):
-            jobs = batch.jobs[part]
+        for half in (slice(None, middle), slice(middle, None)):
+            jobs = batch.jobs[half]
             prepared = self.prepare(jobs, batch.generation)
-            halves += self._caption(planned[part], Batch(jobs, batch.generation, prepared))
-        return halves
-
-    def _keep(
-        self,
-        results: dict[int, GenerationResult | Future[Caption]],
-        one: Planned,
-        caption: str | Caption | Future[Caption] | None,
-        generation: Generation,
-    ) -> None:
-        if caption is None:
-            return
-        kept = caption if isinstance(caption, Future) else _result(caption, generation)
-        results.update(dict.fromkeys(one.positions, kept))
-
-    def _finish(
-        self,
-        planned: Sequence[Planned],
-        results: dict[int, GenerationResult | Future[Caption]],
-    ) -> dict[int, GenerationResult]:
-        """Wait for the captions that are still under way, and count them all."""
-        finished: dict[int, GenerationResult] = {}
-        waiting_s = time.perf_counter()
-        for one in planned:
-            kept = results.get(one.positions[0])
-            if isinstance(kept, Future):
-                try:
-                    kept = _result(kept.result(), one.generation)
-                except CaptionsError as error:
-                    self.outcome.fail(
-                        one.path.name, one.task, one.doc_id, str(error), one.positions
-                    )
-                    continue
-            if kept is not None:
-                self.outcome.n_captions += 1
-                finished.update(dict.fromkeys(one.positions, kept))
-        self.outcome.compute_s += time.perf_counter() - waiting_s
-        return finished
-
-
-def _result(caption: str | Caption, generation: Generation) -> GenerationResult:
-    one = Caption(caption) if isinstance(caption, str) else caption
-    counts = TokenCounts(input_tokens=one.n_input_tokens, output_tokens=one.n_output_tokens)
-    return GenerationResult(generation.cut(whole(one.text)), counts)
-
-
-def _whole(name: str, value: object) -> int:
-    text = str(value)
-    if isinstance(value, bool) or not text.isdecimal() or int(text) < 1:
-        raise SettingsError(f"{name}: expected a whole number of at least 1, got {value!r}")
-    return int(text)
-
-
-def _arguments(model: type) -> set[str]:
-    """Names that a captioner's ``__init__`` takes, its bases' included."""
-    inits = (vars(cls).get("__init__") for cls in model.__mro__ if issubclass(cls, Captioner))
-    parameters = [p for init in inits if init for p in inspect.signature(init).parameters.values()]
-    return {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)} - {
-        "self"
-    }
+            self._caption(planned[half], Batch(jobs, batch.generation, prepared), results)

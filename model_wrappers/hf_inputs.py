@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from transformers import BatchFeature
 
-    from lmms_eval_captions.model_wrappers.captioner import CaptionJob
-    from lmms_eval_captions.model_wrappers.video.frames import Clip
+    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
 class Processor(Protocol):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCaption:
     """One caption to write, and the requests that it answers."""
 
     path: Path
@@ -28,24 +28,26 @@ class Planned:
     """What the captioner does otherwise for this task than for others; see ``Captioner``."""
 
 
-def merge_twins(planned: Iterable[Planned]) -> list[Planned]:
+def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
     """Requests that ask exactly the same become one, unless the answer is drawn at random.
 
     lmms-eval repeats a rank's last request so that all ranks have equally many.
     """
-    twins: dict[object, list[Planned]] = defaultdict(list)
-    for one in planned:
-        drawn = one.positions if one.generation.do_sample else None
-        twins[one.path, one.prompt, one.generation, one.variant, drawn].append(one)
+    twins: dict[object, list[PlannedCaption]] = defaultdict(list)
+    for asked in planned:
+        drawn = asked.positions if asked.generation.do_sample else None
+        twins[asked.path, asked.prompt, asked.generation, asked.variant, drawn].append(asked)
     return [
-        replace(same[0], positions=tuple(position for one in same for position in one.positions))
+        replace(
+            same[0], positions=tuple(position for asked in same for position in asked.positions)
+        )
         for same in twins.values()
     ]
 
 
 def make_batches(
-    planned: Sequence[Planned], batch_size: int, cost: Callable[[Path], float]
-) -> list[list[Planned]]:
+    planned: Sequence[PlannedCaption], batch_size: int, cost: Callable[[Path], float]
+) -> list[list[PlannedCaption]]:
     """Batches of requests with equal settings, in the order in which they are best run.
 
     The prompts of one clip follow each other, so that it is decoded once and dropped; costly clips
@@ -57,15 +59,15 @@ def make_batches(
         batch_size: Most captions a batch, >= 1.
         cost: What a clip costs, in any unit.
     """
-    by_settings: dict[Generation, dict[Path, list[Planned]]] = defaultdict(
+    by_settings: dict[Generation, dict[Path, list[PlannedCaption]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for one in planned:
-        by_settings[one.generation][one.path].append(one)
+    for asked in planned:
+        by_settings[asked.generation][asked.path].append(asked)
     batches = []
     for clips in by_settings.values():
         costly_first = sorted(clips, key=cost, reverse=True)
-        queue = [one for path in costly_first for one in clips[path]]
+        queue = [asked for path in costly_first for asked in clips[path]]
         batches += [queue[at : at + batch_size] for at in range(0, len(queue), batch_size)]
     return batches
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from lmms_eval_captions.judges.endpoint.picture import Picture as Picture
+from lmms_eval_captions.judges.endpoint.picture import Picture as Picture  # noqa: PLC0414 (prompts are made from here)
 
 Message = dict[str, object]
 Content = Mapping[str, list[dict[str, str]]]

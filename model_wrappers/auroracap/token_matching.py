@@ -34,8 +34,8 @@ def match(keys: torch.Tensor, n_merged: int, *, class_token: bool) -> Matching |
     Source:
         AuroraCap (arXiv 2410.03051), section 2.1, steps 1-3, after Bolya et al. (2022).
 
-    >>> found = match(torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]]), 1, class_token=False)
-    >>> found.kept.tolist(), found.merged.tolist(), found.targets.tolist()
+    >>> pairs = match(torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]]), 1, class_token=False)
+    >>> pairs.kept.tolist(), pairs.merged.tolist(), pairs.targets.tolist()
     ([[0]], [[1]], [[0]])
     """
     n_merged = most_merged(keys.shape[1], n_merged, class_token=class_token)

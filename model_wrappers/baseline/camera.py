@@ -49,8 +49,8 @@ def read_camera(frames: NDArray[np.uint8]) -> CameraPath:
         return unknown
     placements = [np.eye(3)]
     steps = []
-    for one, two in itertools.pairwise(frames):
-        step = _step(one, two)
+    for earlier, later in itertools.pairwise(frames):
+        step = _step(earlier, later)
         if step is None:
             # A path with a gap says nothing about where the camera went.
             return unknown
@@ -81,28 +81,30 @@ def _name(
     return "tilts up" if along > 0 else "tilts down"
 
 
-def _step(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> NDArray[np.float64] | None:
+def _step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> NDArray[np.float64] | None:
     """Shape (3, 3): from one frame to the next, or ``None`` where the picture does not tell."""
     import cv2
 
-    marks = cv2.goodFeaturesToTrack(one, 300, 0.02, 6)
+    marks = cv2.goodFeaturesToTrack(earlier, 300, 0.02, 6)
     if marks is None:
-        return np.eye(3) if _is_same(one, two) else None
-    found, status, _ = cv2.calcOpticalFlowPyrLK(one, two, marks, None, winSize=(21, 21), maxLevel=4)
+        return np.eye(3) if _is_same(earlier, later) else None
+    moved, status, _ = cv2.calcOpticalFlowPyrLK(
+        earlier, later, marks, None, winSize=(21, 21), maxLevel=4
+    )
     back, back_status, _ = cv2.calcOpticalFlowPyrLK(
-        two, one, found, None, winSize=(21, 21), maxLevel=4
+        later, earlier, moved, None, winSize=(21, 21), maxLevel=4
     )
     error = np.linalg.norm((marks - back).reshape(-1, 2), axis=1)
     kept = (status.ravel() == 1) & (back_status.ravel() == 1) & (error < 1.0)
-    start, end = marks.reshape(-1, 2)[kept], found.reshape(-1, 2)[kept]
-    if _n_cells(start, one.shape) < _MIN_CELLS:
+    start, end = marks.reshape(-1, 2)[kept], moved.reshape(-1, 2)[kept]
+    if _n_cells(start, earlier.shape) < _MIN_CELLS:
         # Marks in one corner may all lie on one object, so the rest of the picture decides.
-        return np.eye(3) if _is_same(one, two) else None
+        return np.eye(3) if _is_same(earlier, later) else None
     affine, inliers = cv2.estimateAffinePartial2D(start, end, ransacReprojThreshold=1.5)
     if affine is None:
         return None
     together = inliers.ravel() == 1
-    if together.mean() < 0.6 or _n_cells(start[together], one.shape) < _MIN_CELLS:
+    if together.mean() < 0.6 or _n_cells(start[together], earlier.shape) < _MIN_CELLS:
         return None
     return np.vstack([affine, [0.0, 0.0, 1.0]])
 
@@ -114,8 +116,8 @@ def _n_cells(points: NDArray[np.float32], shape: tuple[int, ...]) -> int:
     return len(set(zip(columns.tolist(), rows.tolist(), strict=True)))
 
 
-def _is_same(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> bool:
+def _is_same(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> bool:
     """Whether most of the picture stays where it is, a change of lighting set aside."""
-    before, after = one.astype(np.float64), two.astype(np.float64)
+    before, after = earlier.astype(np.float64), later.astype(np.float64)
     gain = float(np.median(after) / max(np.median(before), 1.0))
     return bool(np.mean(np.abs(after - gain * before) > 14) < 0.25)

@@ -176,11 +176,11 @@ def _letters(parts: Sequence[Part]) -> list[Part]:
     return best
 
 
-def _on_one_line(one: Part, two: Part) -> bool:
-    high, other = one.box[3], two.box[3]
-    middles = (one.box[1] + high / 2, two.box[1] + other / 2)
-    same_line = abs(middles[0] - middles[1]) < 0.3 * high and 0.7 < other / high < 1.4
-    return one.color == two.color and same_line
+def _on_one_line(first: Part, other: Part) -> bool:
+    high, other_high = first.box[3], other.box[3]
+    middles = (first.box[1] + high / 2, other.box[1] + other_high / 2)
+    same_line = abs(middles[0] - middles[1]) < 0.3 * high and 0.7 < other_high / high < 1.4
+    return first.color == other.color and same_line
 
 
 def _count_marks(stands_out: NDArray[np.bool_]) -> int:

@@ -98,7 +98,7 @@ def read_scene(frames: NDArray[np.uint8], duration_s: float) -> Observations:
         raise ValueError(f"read_scene: expected frames of shape (n, h, w, 3), got {frames.shape}")
     small = _shrink(frames)
     starts = [0, *find_cuts(small), len(small)]
-    shots = [small[one:two] for one, two in itertools.pairwise(starts)]
+    shots = [small[start:end] for start, end in itertools.pairwise(starts)]
     return Observations(tuple(_read_shot(shot) for shot in shots), duration_s, len(frames))
 
 
@@ -112,21 +112,21 @@ def find_cuts(frames: NDArray[np.uint8]) -> list[int]:
     if len(frames) < 2:
         return []
     pairs = list(itertools.pairwise(frames))
-    steps = np.array([_color_step(one, two) for one, two in pairs])
+    steps = np.array([_color_step(earlier, later) for earlier, later in pairs])
     threshold = max(0.35, 2.5 * float(np.median(steps)) + 0.1)
-    is_new = np.array([_unlikeness(one, two) > 0.25 for one, two in pairs])
+    is_new = np.array([_unlikeness(earlier, later) > 0.25 for earlier, later in pairs])
     return [int(index) + 1 for index in np.flatnonzero((steps > threshold) & is_new)]
 
 
-def _color_step(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> float:
+def _color_step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
     """Hellinger distance of two frames' colour histograms, in [0, 1]."""
-    overlap = float(np.sum(np.sqrt(_histogram(one) * _histogram(two))))
+    overlap = float(np.sum(np.sqrt(_histogram(earlier) * _histogram(later))))
     return float(np.sqrt(max(0.0, 1.0 - overlap)))
 
 
-def _unlikeness(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> float:
+def _unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
     """What remains of the second picture beside the first one dimmed or lit, in [0, 1]."""
-    before, after = one.astype(np.float64), two.astype(np.float64)
+    before, after = earlier.astype(np.float64), later.astype(np.float64)
     gain = float(np.sum(before * after) / max(np.sum(before * before), 1.0))
     remainder, whole = np.sum((after - gain * before) ** 2), np.sum(after * after)
     return float(np.sqrt(remainder / max(whole, 1.0)))

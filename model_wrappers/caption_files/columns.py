@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.caption_files.rows import Row
+    from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
 
 VIDEO_KEYS = ("video_id", "video", "video_dir", "video_name", "vname")
 """Columns that may name the video, of a file's row or of a task's document; the first wins."""
@@ -21,12 +22,6 @@ CAPTION_KEYS = ("caption", "model_generation", "prediction")
 
 ASPECTS = ("camera", "short", "background", "main_object", "detailed")
 """Aspects that may have a column of their own, ``<aspect>_caption``."""
-
-VIDEO_EXTENSIONS = frozenset(
-    f".{extension}"
-    for extension in "mp4 mkv webm avi mov m4v mpg mpeg wmv flv gif ts 3gp ogv".split()  # noqa: SIM905 (a list of words)
-)
-"""Endings that are no part of a video's id, in lower case."""
 
 ANY = ""
 """Stands in for the aspect of a caption that is of none in particular."""
@@ -47,9 +42,7 @@ def stem(video: str) -> str:
     >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
     """
-    name = base_name(video)
-    head, dot, ending = name.rpartition(".")
-    return head if head and f"{dot}{ending}".lower() in VIDEO_EXTENSIONS else name
+    return without_ending(base_name(video))
 
 
 def video_names(doc: Mapping[str, object]) -> list[str]:
@@ -60,9 +53,9 @@ def video_names(doc: Mapping[str, object]) -> list[str]:
 
 def listed(values: Iterable[str], most: int = 5) -> str:
     """Names fit for a message: the first few, quoted."""
-    known = list(values)
-    return ", ".join(f"{name!r:.80}" for name in known[:most]) + (
-        " and more" if len(known) > most else ""
+    names = list(values)
+    return ", ".join(f"{name!r:.80}" for name in names[:most]) + (
+        " and more" if len(names) > most else ""
     )
 
 
@@ -78,7 +71,7 @@ def video_of(fields: Mapping[str, object]) -> str | None:
     return names[0] if names else None
 
 
-def captions_of(row: Row, path: Path, column: str | None) -> dict[str, str]:
+def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, str]:
     """The captions in a row, by aspect, ``ANY`` for a general one; null counts as not there.
 
     Args:

@@ -20,7 +20,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     stem,
     video_of,
 )
-from lmms_eval_captions.model_wrappers.caption_files.rows import Row, read_rows
+from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class CaptionTable:
 
     def __init__(
         self,
-        rows: Iterable[Row],
+        rows: Iterable[CaptionRow],
         *,
         path: Path,
         column: str | None = None,
@@ -83,12 +83,12 @@ class CaptionTable:
         """
         exact = {video: None} if video in self._captions else {}
         for names in (exact, self._by_base.get(base_name(video)), self._by_stem.get(stem(video))):
-            found = {name: self._pick(name, aspect) for name in names or ()}
-            texts = {text for text in found.values() if text is not None}
+            namesakes = {name: self._pick(name, aspect) for name in names or ()}
+            texts = {text for text in namesakes.values() if text is not None}
             if len(texts) > 1:
                 raise CaptionError(
-                    f"{self.path}: {video!r} may be any of {listed(found)}, whose captions differ; "
-                    "name the videos in the file as the benchmark does"
+                    f"{self.path}: {video!r} may be any of {listed(namesakes)}, whose captions "
+                    "differ; name the videos in the file as the benchmark does"
                 )
             if texts:
                 return texts.pop()
@@ -101,7 +101,7 @@ class CaptionTable:
                 return captions[role]
         return None
 
-    def _fill(self, rows: Sequence[Row], column: str | None, *, may_be_empty: bool) -> None:
+    def _fill(self, rows: Sequence[CaptionRow], column: str | None, *, may_be_empty: bool) -> None:
         columns = list(dict.fromkeys(key for row in rows for key in row.fields))
         if column is not None and column not in columns and not may_be_empty:
             raise CaptionError(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CaptionRow:
     """One row of a caption file."""
 
     place: str
@@ -32,7 +32,7 @@ class Row:
     """Column name to value, as the file has it."""
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[CaptionRow]:
     """All rows of a caption file, in the file's order.
 
     Args:
@@ -55,7 +55,7 @@ def read_rows(path: Path) -> list[Row]:
             f"caption file {str(path)!r}: expected a name ending in {', '.join(_READERS)} (or one "
             "of these and .gz); rename it after its format, or convert it"
         )
-    rows: list[Row] = []
+    rows: list[CaptionRow] = []
     try:
         rows.extend(reader(path))
     except (OSError, ValueError) as error:
@@ -66,7 +66,7 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _jsonl_rows(path: Path) -> Iterator[Row]:
+def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:
     for number, raw in numbered_lines(path):
         place = f"line {number}"
         try:
@@ -76,10 +76,10 @@ def _jsonl_rows(path: Path) -> Iterator[Row]:
                 f"{path}, {place}: expected one JSON object a line, got {_excerpt(raw[:100])} "
                 f"({error}); correct or remove the line"
             ) from error
-        yield Row(place, _as_fields(value, path, place))
+        yield CaptionRow(place, _as_fields(value, path, place))
 
 
-def _json_rows(path: Path) -> Iterator[Row]:
+def _json_rows(path: Path) -> Iterator[CaptionRow]:
     raw = read_whole(path)
     repeated: list[str] = []
     try:
@@ -96,13 +96,13 @@ def _json_rows(path: Path) -> Iterator[Row]:
         )
     if isinstance(value, list):
         for number, entry in enumerate(value, start=1):
-            yield Row(f"entry {number}", _as_fields(entry, path, f"entry {number}"))
+            yield CaptionRow(f"entry {number}", _as_fields(entry, path, f"entry {number}"))
     elif isinstance(value, dict):
         for video, entry in value.items():
             place = f"entry {_excerpt(video)}"
             # An entry that is no object is the video's caption, or null where there is none.
             named = {"caption": entry} if entry is None or isinstance(entry, str) else entry
-            yield Row(place, {**_as_fields(named, path, place), "video_id": video})
+            yield CaptionRow(place, {**_as_fields(named, path, place), "video_id": video})
     else:
         raise CaptionError(
             f"{path}: expected a list of rows or an object from video to caption, got "
@@ -110,7 +110,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
         )
 
 
-def _csv_rows(path: Path) -> Iterator[Row]:
+def _csv_rows(path: Path) -> Iterator[CaptionRow]:
     try:
         with open_bounded(path, CSV_LINE_ENDS) as stream, CsvTable(stream) as table:
             for fields, further in table:
@@ -120,7 +120,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                         f"{path}, {place}: more cells than the {len(table.columns)} columns of the "
                         "header; quote captions that hold commas"
                     )
-                yield Row(place, fields)
+                yield CaptionRow(place, fields)
     except ValueError as error:
         raise CaptionError(
             f"{path}, {error}; expected comma-separated UTF-8 text with a header: correct it, or "
@@ -141,7 +141,7 @@ def _excerpt(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-_READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
+_READERS: Mapping[str, Callable[[Path], Iterator[CaptionRow]]] = {
     ".jsonl": _jsonl_rows,
     ".json": _json_rows,
     ".csv": _csv_rows,

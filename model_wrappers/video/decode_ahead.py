@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.ordering import Planned
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PAUSE_S: Final = 0.02
@@ -41,10 +41,10 @@ class DecodeAhead(Generic[R]):
 
     def __init__(
         self,
-        batches: Sequence[Sequence[Planned]],
+        batches: Sequence[Sequence[PlannedCaption]],
         *,
         decode: Callable[[Path], Clip],
-        prepare: Callable[[Sequence[Planned], Decoded], R],
+        prepare: Callable[[Sequence[PlannedCaption], Decoded], R],
         n_threads: int,
         n_ahead: int = 2,
     ) -> None:
@@ -59,7 +59,7 @@ class DecodeAhead(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         decoders = ThreadPoolExecutor(self._n_threads, thread_name_prefix="decode")
         preparer = ThreadPoolExecutor(1, thread_name_prefix="prepare")
-        ready: deque[tuple[Sequence[Planned], Future[R]]] = deque()
+        ready: deque[tuple[Sequence[PlannedCaption], Future[R]]] = deque()
         left = iter(self._batches)
 
         def start_next() -> None:
@@ -91,7 +91,7 @@ class DecodeAhead(Generic[R]):
             preparer.shutdown(wait=True, cancel_futures=True)
 
     def _start(
-        self, batch: Sequence[Planned], decoders: ThreadPoolExecutor
+        self, batch: Sequence[PlannedCaption], decoders: ThreadPoolExecutor
     ) -> dict[Path, Future[Clip | str]]:
         """Queue the batch's clips that are not there yet."""
         paths = list(dict.fromkeys(planned.path for planned in batch))
@@ -101,7 +101,7 @@ class DecodeAhead(Generic[R]):
         self._users.update(paths)
         return {path: self._clips[path] for path in paths}
 
-    def _drop(self, batch: Sequence[Planned]) -> None:
+    def _drop(self, batch: Sequence[PlannedCaption]) -> None:
         """Let go of the batch's clips that no batch in the making uses."""
         for path in {planned.path for planned in batch}:
             self._users[path] -= 1
@@ -116,5 +116,5 @@ class DecodeAhead(Generic[R]):
         except Exception as error:  # noqa: BLE001 - a clip must not cost the others their captions
             return f"expected a readable video, reading it failed: {error!r}"
 
-    def _make(self, batch: Sequence[Planned], clips: dict[Path, Future[Clip | str]]) -> R:
+    def _make(self, batch: Sequence[PlannedCaption], clips: dict[Path, Future[Clip | str]]) -> R:
         return self._prepare(batch, {path: future.result() for path, future in clips.items()})

@@ -14,14 +14,13 @@ from loguru import logger
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.containers import check_file
-from lmms_eval_captions.model_wrappers.video.frames import read_frames
-from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 Sampling = Literal["first_middle_last", "thirds"]
+"""The frames of a strip, by name."""
 
 PANEL: Final = 512
 """Width and height of one frame with its label, in pixels."""
@@ -32,7 +31,6 @@ _PIECE: Final = 2**20
 _VERSION: Final = 2
 """Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
 where one comes out otherwise, its stored verdicts no longer count."""
-_SAMPLINGS: Final = {"first_middle_last": FirstMiddleLast(), "thirds": Thirds()}
 
 
 def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_last") -> Picture:
@@ -98,9 +96,14 @@ def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
 
 def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
     """Three frames in order of time; a video of fewer shows one of them again."""
-    frames = read_frames(video, _SAMPLINGS[sampling]).frames
+    # Not at the top: hooks import this module long before a video is read, and these need numpy.
+    from lmms_eval_captions.model_wrappers.video.frames import read_frames
+    from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
+
+    is_thirds = sampling == "thirds"
+    frames = read_frames(video, Thirds() if is_thirds else FirstMiddleLast()).frames
     last = len(frames) - 1
-    middle = last // 2 if sampling == "first_middle_last" else min(1, last)
+    middle = min(1, last) if is_thirds else last // 2
     return [frames[0], frames[middle], frames[last]]
 
 

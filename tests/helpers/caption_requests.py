@@ -18,7 +18,7 @@ def caption_all(
     settings: Mapping[str, object] = GREEDY,
 ) -> list[str]:
     """Captions of all clips for every task, task by task, as lmms-eval asks."""
-    return [one.text for one in results_of(model, paths, prompts, settings)]
+    return [result.text for result in results_of(model, paths, prompts, settings)]
 
 
 def results_of(

@@ -74,10 +74,10 @@ def test_batched_is_unbatched(
     """Greedy captions and token counts do not depend on what stands beside them in a batch."""
     alone = results_of(make(checkpoint, batch_size=1, **settings), clips, PROMPTS)
     together = results_of(make(checkpoint, batch_size=4, **settings), clips, PROMPTS)
-    assert [(one.text, one.token_counts) for one in alone] == [
-        (one.text, one.token_counts) for one in together
+    assert [(result.text, result.token_counts) for result in alone] == [
+        (result.text, result.token_counts) for result in together
     ]
-    assert len({one.text for one in alone}) >= 8, "captions follow clip and prompt"
+    assert len({result.text for result in alone}) >= 8, "captions follow clip and prompt"
 
 
 def test_input_tokens_follow_the_kept_ratio(checkpoint: Path, clips: list[Path]) -> None:
@@ -132,8 +132,8 @@ def test_each_aspect_is_captioned_at_the_paper_s_ratio(
             {f"vdc_{aspect}": "Describe the same."},
         )
     ]
-    assert [(one.text, one.token_counts) for one in together] == [
-        (one.text, one.token_counts) for one in alone
+    assert [(result.text, result.token_counts) for result in together] == [
+        (result.text, result.token_counts) for result in alone
     ]
     camera, detailed = together[0], together[-3]
     # Three frames of 16 patches, of which 3 layers merge 1 or 3 each.
@@ -202,8 +202,8 @@ def test_the_real_clip(checkpoint: Path, shared_data: Path) -> None:
     clip = shared_data / "media" / "video1.mp4"
     alone = results_of(make(checkpoint, max_num_frames=8), [clip], PROMPTS)
     together = results_of(make(checkpoint, max_num_frames=8, batch_size=2), [clip], PROMPTS)
-    assert [one.text for one in alone] == [one.text for one in together]
-    assert all(one.text and one.token_counts.output_tokens > 0 for one in alone)
+    assert [result.text for result in alone] == [result.text for result in together]
+    assert all(result.text and result.token_counts.output_tokens > 0 for result in alone)
 
 
 def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path]) -> None:

@@ -54,10 +54,10 @@ def test_a_captioner_has_a_name_by_entry_point(example: Path) -> None:
     """The manifest that the README prints resolves to the class."""
     assert "ModelManifest(" in README.read_text()
     registry = ModelRegistryV2()
-    found = load_class(f"{example}:MyCaptioner")
-    name = f"{found.__module__}.{found.__name__}"
+    captioner = load_class(f"{example}:MyCaptioner")
+    name = f"{captioner.__module__}.{captioner.__name__}"
     registry.register_manifest(ModelManifest("my_captioner", simple_class_path=name))
-    assert registry.get_model_class("my_captioner") is found
+    assert registry.get_model_class("my_captioner") is captioner
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 import torch
-from lmms_eval.api.instance import Instance
+from lmms_eval.api.instance import Instance, TokenCounts
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
@@ -17,6 +17,7 @@ from lmms_eval_captions.model_wrappers.caption_file import CaptionFile, CaptionF
 if TYPE_CHECKING:
     from pathlib import Path
 
+_REASON = "the caption file has none"
 DOCS = [
     {"video_id": "a", "aspect": "camera"},
     {"video_id": "b", "aspect": "camera"},
@@ -75,15 +76,20 @@ def test_missing_captions_stop_the_run_before_any_is_returned(tmp_path: Path) ->
     assert "missing=skip" in str(caught.value)
 
 
-def test_missing_captions_can_be_scored_as_empty(tmp_path: Path) -> None:
-    """``missing=skip`` gives empty captions and one warning."""
+def test_missing_captions_can_be_left_out(tmp_path: Path) -> None:
+    """``missing=skip`` gives no caption, with the reason, and one warning."""
     heard: list[str] = []
     sink = logger.add(heard.append, level="WARNING", format="{message}")
     try:
         captioner = model(write(tmp_path / "c.jsonl", {"a": "A"}), missing="skip")
-        assert captioner.generate_until([request(1), request(0), request(2)]) == ["", "A", ""]
+        first, present, last = captioner.generate_until([request(1), request(0), request(2)])
     finally:
         logger.remove(sink)
+    assert present == "A"
+    # A log without verdicts tells a missing caption from an empty one by its tokens.
+    nothing = TokenCounts(input_tokens=0, output_tokens=0)
+    for missing in (first, last):
+        assert (missing.text.reason, missing.token_counts) == (_REASON, nothing)
     assert len(heard) == 1
     assert "2 of 3 captions are missing" in heard[0]
 

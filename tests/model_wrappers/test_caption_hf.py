@@ -57,11 +57,11 @@ def test_batched_is_unbatched(checkpoint: Path, clips: list[Path]) -> None:
     """Greedy captions and token counts do not depend on what stands beside them in a batch."""
     alone = results_of(make(checkpoint, batch_size=1), clips, PROMPTS)
     together = results_of(make(checkpoint, batch_size=4), clips, PROMPTS)
-    assert [(one.text, one.token_counts) for one in alone] == [
-        (one.text, one.token_counts) for one in together
+    assert [(result.text, result.token_counts) for result in alone] == [
+        (result.text, result.token_counts) for result in together
     ]
-    assert all(len(one.text) == one.token_counts.output_tokens == 16 for one in alone)
-    assert len({one.text for one in alone}) >= 8, "captions follow clip and prompt"
+    assert all(len(result.text) == result.token_counts.output_tokens == 16 for result in alone)
+    assert len({result.text for result in alone}) >= 8, "captions follow clip and prompt"
 
 
 def test_the_chat_form_gives_the_same(checkpoint: Path, clips: list[Path]) -> None:
@@ -160,12 +160,12 @@ def test_one_process_is_two_processes(qwen: Path, tmp_path: Path) -> None:
         samples = {aspect: run.samples(f"vdc_{aspect}") for aspect in ASPECTS}
         return {
             aspect: [
-                json.dumps(one["filtered_resps"])
-                for one in sorted(rows, key=lambda row: row["doc_id"])
+                json.dumps(row["filtered_resps"])
+                for row in sorted(rows, key=lambda row: row["doc_id"])
             ]
             for aspect, rows in samples.items()
         }
 
-    one = captions("one", 1)
-    assert all(len(set(rows)) > 1 for rows in one.values())
-    assert captions("two", 2) == one
+    by_one_process = captions("one", 1)
+    assert all(len(set(rows)) > 1 for rows in by_one_process.values())
+    assert captions("two", 2) == by_one_process

@@ -63,8 +63,8 @@ def make(
         return made[-1]
 
     yield build
-    for one in made:
-        one.clean()
+    for model in made:
+        model.clean()
 
 
 def _images(body: dict[str, Any]) -> list[np.ndarray]:
@@ -85,8 +85,8 @@ def test_frames_are_sent_as_images(
     """The endpoint sees the frames in order, then the prompt, and the task's settings."""
     model = make(cls)
     results = results_of(model, clips[:1], PROMPTS)
-    assert [one.text for one in results] == [reply(prompt) for prompt in PROMPTS.values()]
-    assert all(one.token_counts.output_tokens > 0 for one in results)
+    assert [result.text for result in results] == [reply(prompt) for prompt in PROMPTS.values()]
+    assert all(result.token_counts.output_tokens > 0 for result in results)
     body = next(body for body in endpoint.bodies if _parts(body)[-1]["text"] == "Describe.")
     images = _images(body)
     assert [image.shape for image in images] == [(48, 64, 3)] * 3

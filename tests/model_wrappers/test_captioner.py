@@ -6,13 +6,10 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from lmms_eval.api.instance import unwrap_generation_output
 from lmms_eval.caching.response_cache import ResponseCache
 
@@ -22,7 +19,6 @@ from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsEr
 from lmms_eval_captions.model_wrappers import captioner as module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.ordering import Planned, make_batches, merge_twins
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
@@ -212,7 +208,7 @@ def test_token_counts_are_passed_on(clips: list[Path]) -> None:
             return [Caption("a", 1, 2), later]
 
     first, second = results_of(Counting(batch_size=2), clips[:2])
-    counts = [(one.text, one.token_counts.to_dict()) for one in (second, first)]
+    counts = [(result.text, result.token_counts.to_dict()) for result in (second, first)]
     assert counts == [
         ("a", {"input_tokens": 1, "output_tokens": 2}),
         ("b", {"input_tokens": 3, "output_tokens": 4}),
@@ -232,7 +228,7 @@ def test_use_cache_keeps_captions(clips: list[Path], tmp_path: Path) -> None:
         cache = ResponseCache(str(tmp_path / "cache.db"), str(tmp_path / "cache.jsonl"))
         results = cache.execute(model, "generate_until", requests)
         cache.close()
-        seen.append([unwrap_generation_output(one)[0] for one in results])
+        seen.append([unwrap_generation_output(result)[0] for result in results])
     assert seen[0] == seen[1] == ["clip0: Describe.", "clip1: Describe.", ""]
     assert model.batches == []
 
@@ -283,36 +279,6 @@ def test_the_time_that_the_model_waits_is_told(clips: list[Path], logged: list[s
     assert any("6 captions in" in line and "waiting for frames" in line for line in logged)
 
 
-planned = st.builds(
-    Planned,
-    path=st.sampled_from("abcd"),
-    prompt=st.sampled_from("pq"),
-    generation=st.sampled_from([Generation(), Generation(max_new_tokens=5)]),
-    task=st.just("t"),
-    doc_id=st.integers(0, 9),
-    positions=st.just((0,)),
-)
-
-
-@given(st.lists(planned, max_size=30), st.integers(1, 5))
-def test_batches_hold_every_request_once(some: list[Planned], batch_size: int) -> None:
-    """No request is lost or doubled, settings are not mixed, and a clip's prompts are together."""
-    numbered = [
-        Planned(one.path, one.prompt, one.generation, one.task, one.doc_id, (position,))
-        for position, one in enumerate(some)
-    ]
-    merged = merge_twins(numbered)
-    assert len({(one.path, one.prompt, one.generation) for one in merged}) == len(merged)
-    batches = make_batches(merged, batch_size, cost=ord)
-    positions = [p for batch in batches for one in batch for p in one.positions]
-    assert sorted(positions) == list(range(len(some)))
-    assert all(len({one.generation for one in batch}) == 1 for batch in batches)
-    assert all(1 <= len(batch) <= batch_size for batch in batches)
-    runs = [(one.generation, one.path) for batch in batches for one in batch]
-    changes = sum(before != after for before, after in pairwise(runs))
-    assert changes == max(0, len(set(runs)) - 1)
-
-
 def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
     """Tasks that a captioner treats differently get a caption each, though they ask the same."""
 
@@ -323,35 +289,3 @@ def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
     model = Moody()
     caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
     assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
-
-
-def test_random_captions_are_drawn_for_each_request() -> None:
-    """Equal requests share a caption only where it is not drawn at random."""
-    drawn = Generation(do_sample=True, temperature=0.7)
-    same = [Planned("a", "p", drawn, "t", 0, (n,)) for n in range(3)]  # type: ignore[arg-type]
-    assert len(merge_twins(same)) == 3
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "wanted"),
-    [
-        pytest.param({}, Generation(), id="nothing said"),
-        pytest.param({"temperature": 0.5}, Generation(do_sample=True, temperature=0.5), id="warm"),
-        pytest.param({"temperature": 0.5, "do_sample": False}, Generation(), id="greedy wins"),
-        pytest.param({"do_sample": True}, Generation(do_sample=True, temperature=1.0), id="drawn"),
-        pytest.param({"max_gen_toks": 7}, Generation(max_new_tokens=7), id="the other name"),
-        pytest.param({"until": "x"}, Generation(until=("x",)), id="one stop"),
-        pytest.param({"until": ["", "x"]}, Generation(until=("x",)), id="an empty stop is none"),
-        pytest.param({"top_p": 0.9, "top_k": 5}, Generation(), id="greedy draws from one"),
-    ],
-)
-def test_generation_settings(kwargs: dict[str, object], wanted: Generation) -> None:
-    """Settings of a YAML are read as lmms-eval's own wrappers read them."""
-    assert Generation.read(kwargs) == wanted
-
-
-@pytest.mark.parametrize("kwargs", [{"temperature": "hot"}, {"until": 3}, {"num_beams": True}])
-def test_generation_settings_of_the_wrong_kind(kwargs: dict[str, object]) -> None:
-    """A value of the wrong kind is named."""
-    with pytest.raises(SettingsError, match=next(iter(kwargs))):
-        Generation.read(kwargs)

@@ -88,8 +88,8 @@ def make(
         return made[-1]
 
     yield build
-    for one in made:
-        one.clean()
+    for model in made:
+        model.clean()
 
 
 def _said(model: CaptionOpenai, clips: list[Path], logged: list[str]) -> str:

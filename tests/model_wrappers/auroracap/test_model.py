@@ -159,5 +159,5 @@ def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: boo
 def test_captions_follow_the_kept_ratio(model: AuroraCap) -> None:
     """What is merged away is not read."""
     inputs = [model.embed("What?", model.see(clip(), kept_ratio=ratio)) for ratio in (1.0, 0.1)]
-    one, other = model.generate(inputs, **GREEDY, min_new_tokens=24).tolist()
-    assert one != other
+    first, other = model.generate(inputs, **GREEDY, min_new_tokens=24).tolist()
+    assert first != other

@@ -17,8 +17,8 @@ def groups_of(
     n_tokens = keys.shape[1]
     identity = torch.eye(n_tokens).expand(keys.shape[0], -1, -1)
     sizes = torch.ones(keys.shape[:2])
-    found = match(keys, n_merged, class_token=class_token)
-    return (identity, sizes) if found is None else merge(identity, sizes, found)
+    pairs = match(keys, n_merged, class_token=class_token)
+    return (identity, sizes) if pairs is None else merge(identity, sizes, pairs)
 
 
 @st.composite
@@ -95,10 +95,10 @@ def test_the_third_token_merges_into_the_second(
 ) -> None:
     """The average is weighted by the patches that each token stands for (worked by hand)."""
     keys = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [-1.0, 0.0]]])
-    found = match(keys, 1, class_token=False)
-    assert found is not None
+    pairs = match(keys, 1, class_token=False)
+    assert pairs is not None
     merged, merged_sizes = merge(
-        torch.tensor([tokens])[..., None] * 1.0, torch.tensor([sizes]) * 1.0, found
+        torch.tensor([tokens])[..., None] * 1.0, torch.tensor([sizes]) * 1.0, pairs
     )
     assert merged[0, :, 0].tolist() == expected
     assert merged_sizes[0].tolist() == expected_sizes
@@ -107,10 +107,10 @@ def test_the_third_token_merges_into_the_second(
 def test_several_tokens_merge_into_one() -> None:
     """Tokens of A with one nearest token of B all go into it."""
     keys = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [1.0, -0.1]]])
-    found = match(keys, 2, class_token=False)
-    assert found is not None
+    pairs = match(keys, 2, class_token=False)
+    assert pairs is not None
     tokens = torch.tensor([[[3.0], [6.0], [1.0], [7.0], [100.0]]])
-    merged, sizes = merge(tokens, torch.ones(1, 5), found)
+    merged, sizes = merge(tokens, torch.ones(1, 5), pairs)
     assert merged[0, :, 0].tolist() == [100.0, pytest.approx(10 / 3), 7.0]
     assert sizes[0].tolist() == [1.0, 3.0, 1.0]
 
@@ -119,10 +119,10 @@ def test_several_tokens_merge_into_one() -> None:
 def test_half_precision_counts_patches_exactly(dtype: torch.dtype) -> None:
     """Sizes stay whole numbers where bfloat16 could not count them."""
     keys = torch.ones(1, 3, 4)
-    found = match(keys, 1, class_token=False)
-    assert found is not None
+    pairs = match(keys, 1, class_token=False)
+    assert pairs is not None
     merged, sizes = merge(
-        torch.ones(1, 3, 4, dtype=dtype), torch.tensor([[256.0, 1.0, 1.0]]), found
+        torch.ones(1, 3, 4, dtype=dtype), torch.tensor([[256.0, 1.0, 1.0]]), pairs
     )
     assert sizes[0].tolist() == [1.0, 257.0]
     assert merged.dtype == dtype

@@ -72,7 +72,7 @@ def test_ratio_one_is_the_plain_tower_bit_for_bit(
         merged = look(tower, picture().to(dtype))
     tower.float()
     assert len(plain) == N_LAYERS + 1
-    assert all(torch.equal(one, other) for one, other in zip(plain, merged, strict=True))
+    assert all(torch.equal(first, other) for first, other in zip(plain, merged, strict=True))
     assert all((sizes == 1).all() for sizes in merging.sizes)
 
 
@@ -153,7 +153,9 @@ def test_merged_duplicates_weigh_as_much_as_apart(kind: str, attention: str) -> 
 
 def distance(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
     """The largest difference of any two numbers in like places."""
-    return max(float((one - two).abs().max()) for one, two in zip(some, others, strict=True))
+    return max(
+        float((first - other).abs().max()) for first, other in zip(some, others, strict=True)
+    )
 
 
 @attentions

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.model_wrappers.caption_files.columns import VIDEO_EXTENSIONS, stem
+from lmms_eval_captions.model_wrappers.caption_files.columns import stem
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
-from lmms_eval_captions.model_wrappers.caption_files.rows import Row, read_rows
+from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, read_rows
+from lmms_eval_captions.model_wrappers.video.endings import VIDEO_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,7 @@ def csv_text(*rows: dict[str, str]) -> str:
 
 def table(*rows: Mapping[str, object], column: str | None = None) -> CaptionTable:
     """A table of rows that never were in a file."""
-    numbered = [Row(f"line {number}", row) for number, row in enumerate(rows, start=1)]
+    numbered = [CaptionRow(f"line {number}", row) for number, row in enumerate(rows, start=1)]
     return CaptionTable(numbered, path=Path("captions.jsonl"), column=column)
 
 
@@ -113,7 +114,7 @@ IDS = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), min_size=1
     lambda name: stem(name) == name
 )
 FOLDERS = st.sampled_from(["", "a/", "a/b.c/", "C:\\x\\"])
-ENDINGS = st.sampled_from(["", *sorted(VIDEO_EXTENSIONS), ".MP4"])
+ENDINGS = st.sampled_from(["", *sorted(VIDEO_ENDINGS), ".MP4"])
 
 
 @given(IDS, FOLDERS, ENDINGS, FOLDERS, ENDINGS)

@@ -311,7 +311,7 @@ def test_a_decoder_imports_no_more_than_it_needs() -> None:
     """It starts fast: neither torch nor lmms-eval, and decord and OpenCV only when needed."""
     code = (
         "import sys\n"
-        "from lmms_eval_captions.model_wrappers import decode_worker\n"
+        "from lmms_eval_captions.model_wrappers.video import decode_worker\n"
         "heavy = {'decord', 'cv2', 'torch', 'lmms_eval', 'transformers'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

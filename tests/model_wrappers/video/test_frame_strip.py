@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,11 @@ import pytest
 from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.prompt import Picture
-from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip, frame_strip, read_image
+from lmms_eval_captions.model_wrappers.video import frame_strip as frame_strip_module
+from lmms_eval_captions.model_wrappers.video import frames
+from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
+from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, draw_strip, frame_strip
+from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
 
 _BAR = 462
 """First row of the label's bar."""
@@ -58,14 +60,48 @@ def test_the_released_codes_frames_can_be_had(tmp_path: Path) -> None:
     assert _levels(picture.data) == pytest.approx([0, 73, 147], abs=8)
 
 
+@pytest.mark.parametrize("sampling", ["first_middle_last", "thirds"])
+def test_the_frames_of_a_strip_never_move(
+    sampling: Sampling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored verdicts depend on them: of a clip of any length, those that were always drawn.
+
+    And the captioners' ``FirstMiddleLast`` looks at the same.
+    """
+
+    def numbered(_: Path, chosen: FirstMiddleLast | Thirds) -> Clip:
+        times_s = np.arange(n_total) / 25
+        return make_clip(np.asarray(chosen.indices(times_s)), times_s, fps=25, n_total=n_total)
+
+    drawn: list[list[int]] = []
+    monkeypatch.setattr(frames, "read_frames", numbered)
+    monkeypatch.setattr(frame_strip_module, "draw_strip", lambda shown: drawn.append(shown) or b"")
+    for n_total in range(1, 1201):
+        video = tmp_path / f"{n_total}.mp4"
+        video.write_text(str(n_total))
+        frame_strip(video, cache=tmp_path / "cache", sampling=sampling)
+        last = n_total - 1
+        wanted = {
+            "first_middle_last": [0, 0 if n_total == 2 else round(last / 2), last],
+            "thirds": [0, round(last / 3), round(2 * last / 3)],
+        }[sampling]
+        if sampling == "thirds" and n_total < 4:
+            wanted = [0, *([1, 1] if n_total == 3 else [0, 0])]
+        assert drawn[-1] == wanted, n_total
+        if sampling == "first_middle_last":
+            assert FirstMiddleLast().indices(np.arange(n_total)) == sorted(
+                {0, round(last / 2), last}
+            )
+
+
 @pytest.mark.parametrize(("n_frames", "levels"), [(1, [0, 0, 0]), (2, [0, 0, 220])])
 @pytest.mark.parametrize("sampling", ["first_middle_last", "thirds"])
 def test_a_very_short_clip_shows_a_frame_again(
-    n_frames: int, levels: list[int], sampling: str, tmp_path: Path
+    n_frames: int, levels: list[int], sampling: Sampling, tmp_path: Path
 ) -> None:
     """Three panels are three panels."""
     video = _video(tmp_path / "clip.avi", n_frames)
-    picture = frame_strip(video, cache=tmp_path / "cache", sampling=sampling)  # type: ignore[arg-type]
+    picture = frame_strip(video, cache=tmp_path / "cache", sampling=sampling)
     assert _pixels(picture.data).shape == (512, 1536, 3)
     if sampling == "first_middle_last":
         assert _levels(picture.data) == pytest.approx(levels, abs=8)
@@ -80,8 +116,8 @@ def test_every_panel_has_its_own_label() -> None:
         assert bar.max() > 250
         assert (bar[:, :200] < 60).sum() > 500
         assert bar[:, 200:].min() > 200
-    for one, two in ((0, 1), (1, 2), (0, 2)):
-        different = np.abs(bars[one] - bars[two]).max(axis=(0, 2)) > 100
+    for first, second in ((0, 1), (1, 2), (0, 2)):
+        different = np.abs(bars[first] - bars[second]).max(axis=(0, 2)) > 100
         columns = np.flatnonzero(different)
         assert columns.size
         assert columns.min() > 100, "the word is the same, the number is not"
@@ -116,21 +152,9 @@ def test_a_missing_or_broken_video_is_an_error(tmp_path: Path) -> None:
         frame_strip(broken, cache=tmp_path)
 
 
-def test_an_image_goes_to_the_judge_as_it_is(tmp_path: Path) -> None:
-    """Captions of images are judged on the file itself."""
-    path = tmp_path / "dog.PNG"
-    Image.new("RGB", (4, 4)).save(path)
-    picture = read_image(path)
-    assert (picture.data, picture.media_type) == (path.read_bytes(), "image/png")
-    for name, words in (("dog.tiff", "ends in"), ("cat.jpg", "cannot be read")):
-        with pytest.raises(DataError, match=words):
-            read_image(tmp_path / name)
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-@pytest.mark.parametrize("read", [lambda path: frame_strip(path, cache=path.parent), read_image])
-def test_a_named_pipe_is_refused_at_once(tmp_path: Path, read: Callable[[Path], Picture]) -> None:
+def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
     """Nobody will ever write to it: it is not opened."""
-    os.mkfifo(tmp_path / "pipe.jpg")
-    with pytest.raises(DataError, match=r"pipe\.jpg.*named pipe"):
-        read(tmp_path / "pipe.jpg")
+    os.mkfifo(tmp_path / "pipe.mp4")
+    with pytest.raises(DataError, match=r"pipe\.mp4.*named pipe"):
+        frame_strip(tmp_path / "pipe.mp4", cache=tmp_path)

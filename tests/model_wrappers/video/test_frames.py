@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import readers
-from lmms_eval_captions.model_wrappers.video.frames import frame_indices, read_frames
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
+from lmms_eval_captions.model_wrappers.video.sampling import spread
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "media" / "video1.mp4"
 needs_real = pytest.mark.skipif(not REAL.is_file(), reason=f"the real clip is not at {REAL}")
@@ -159,7 +160,7 @@ def test_fewer_than_one_frame_is_refused(tmp_path: Path) -> None:
 @given(st.integers(1, 500), st.integers(1, 64))
 def test_indices_are_distinct_ordered_and_inside(n_total: int, n_frames: int) -> None:
     """Positions rise strictly, start at the first frame and, from two on, end at the last."""
-    indices = frame_indices(n_total, n_frames)
+    indices = spread(n_total, n_frames)
     assert len(indices) == min(n_total, n_frames)
     assert indices == sorted(set(indices))
     assert indices[0] == 0

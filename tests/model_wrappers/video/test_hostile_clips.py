@@ -13,9 +13,11 @@ import hostile_clips
 from caption_requests import caption_all
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.video import frames_av, readers
-from lmms_eval_captions.model_wrappers.video.frames import MAX_PIXELS, UnreadableError, read_frames
+from lmms_eval_captions.model_wrappers.video import frames_by_seeking, frames_from_start, readers
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.readers import read_with
+from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError
+from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Fps, Uniform
 
 if TYPE_CHECKING:
@@ -134,8 +136,8 @@ def test_seeking_gives_what_reading_from_the_start_gives(
         tmp_path / "long.mp4", 100, size=(96, 64), codec=codec, key_every=17, b_frames=2
     )
     sampling = Uniform(n_frames)
-    sought = frames_av.read_by_seeking(path, sampling, max_pixels=None, n_threads=1)
-    read = frames_av.read_from_start(path, sampling, max_pixels=None)
+    sought = frames_by_seeking.read(path, sampling, max_pixels=None, n_threads=1)
+    read = frames_from_start.read(path, sampling, max_pixels=None)
     assert np.array_equal(sought.frames, read.frames)
     assert sought.timestamps_s == pytest.approx(read.timestamps_s)
     assert (sought.n_total, sought.fps) == (read.n_total, read.fps)
@@ -150,7 +152,7 @@ def test_other_codecs_are_read_from_the_start(tmp_path: Path, codec: str, kind: 
         pytest.skip(f"this build of PyAV has no encoder {codec}")
     path = hostile_clips.write_clip(tmp_path / "clip", 9, container_format=kind, codec=codec)
     with pytest.raises(UnreadableError, match="are not looked into"):
-        frames_av.read_by_seeking(path, Uniform(3), max_pixels=None, n_threads=1)
+        frames_by_seeking.read(path, Uniform(3), max_pixels=None, n_threads=1)
     assert read_frames(path, 3).n_total == 9
 
 
@@ -167,7 +169,7 @@ def test_a_damaged_clip_is_not_sought_however_many_threads(tmp_path: Path, n_thr
     raw[at + n_bytes // 2 : at + n_bytes] = bytes(n_bytes - n_bytes // 2)
     path.write_bytes(raw)
     with pytest.raises(UnreadableError, match="damaged"):
-        frames_av.read_by_seeking(path, Uniform(12), max_pixels=None, n_threads=n_threads)
+        frames_by_seeking.read(path, Uniform(12), max_pixels=None, n_threads=n_threads)
 
 
 @pytest.mark.parametrize("kind", ["avi", "nut"])
@@ -184,7 +186,7 @@ def test_half_a_frame_is_the_same_whatever_else_is_chosen(tmp_path: Path, kind: 
     at, n_bytes = hostile_clips.packets(path)[-1]
     path.write_bytes(path.read_bytes()[: at + n_bytes // 2])
     last = [
-        frames_av.read_from_start(path, Uniform(n_frames), max_pixels=None).frames[-1]
+        frames_from_start.read(path, Uniform(n_frames), max_pixels=None).frames[-1]
         for n_frames in (2, 6, 12)
     ]
     assert np.array_equal(last[0], last[1])
@@ -197,7 +199,7 @@ def test_a_frame_is_freed_once_it_is_a_picture(tmp_path: Path) -> None:
     gc.collect()
     gc.disable()
     try:
-        frames_av.read_from_start(path, Uniform(6), max_pixels=None)
+        frames_from_start.read(path, Uniform(6), max_pixels=None)
         assert not [one for one in gc.get_objects() if type(one) is av.VideoFrame]
     finally:
         gc.enable()
@@ -206,8 +208,8 @@ def test_a_frame_is_freed_once_it_is_a_picture(tmp_path: Path) -> None:
 def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) -> None:
     """The same holds for a clip of a real encoder."""
     path = shared_data / "media" / "video1.mp4"
-    sought = frames_av.read_by_seeking(path, Uniform(9), max_pixels=None, n_threads=1)
-    read = frames_av.read_from_start(path, Uniform(9), max_pixels=None)
+    sought = frames_by_seeking.read(path, Uniform(9), max_pixels=None, n_threads=1)
+    read = frames_from_start.read(path, Uniform(9), max_pixels=None)
     assert np.array_equal(sought.frames, read.frames)
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 import clip_recipes
 import clips
-from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.clip import Clip
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,

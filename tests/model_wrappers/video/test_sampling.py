@@ -13,6 +13,7 @@ from lmms_eval_captions.model_wrappers.video.sampling import (
     FirstMiddleLast,
     Fps,
     Sampling,
+    Thirds,
     Uniform,
     sampling_of,
 )
@@ -33,9 +34,14 @@ UNEVEN = np.asarray([0.0, 0.1, 0.2, 0.3, 4.0, 4.1, 8.0])
         pytest.param(Fps(1.0), UNEVEN, [0, 3, 4, 5, 6], id="variable rate goes by time"),
         pytest.param(Fps(0.1), EVEN, [0], id="slower than the clip is long"),
         pytest.param(Fps(2.0), EVEN[:1], [0], id="one frame"),
-        pytest.param(FirstMiddleLast(), EVEN, [0, 49, 99], id="first, middle, last"),
+        pytest.param(FirstMiddleLast(), EVEN, [0, 50, 99], id="of two middles the even one"),
+        pytest.param(FirstMiddleLast(), EVEN[:98], [0, 48, 97], id="even, not the later one"),
+        pytest.param(FirstMiddleLast(), EVEN[:99], [0, 49, 98], id="first, middle, last"),
         pytest.param(FirstMiddleLast(), EVEN[:2], [0, 1], id="two frames have no middle"),
         pytest.param(FirstMiddleLast(), EVEN[:1], [0], id="one frame is all three"),
+        pytest.param(Thirds(), EVEN[:31], [0, 10, 20], id="thirds"),
+        pytest.param(Thirds(), EVEN[:2], [0], id="two frames have one third"),
+        pytest.param(Thirds(), EVEN[:1], [0], id="one frame is the first third"),
         pytest.param(Explicit((3, 3, 1, -1, 700)), EVEN, [1, 3, 99], id="explicit"),
     ],
 )
@@ -51,7 +57,7 @@ def test_the_frames_are_those_worked_out_by_hand(
     st.one_of(
         st.builds(Uniform, st.integers(1, 40)),
         st.builds(Fps, st.floats(0.01, 100), st.integers(1, 40)),
-        st.just(FirstMiddleLast()),
+        st.sampled_from([FirstMiddleLast(), Thirds()]),
         st.builds(Explicit, st.tuples(st.integers(-99, 99), st.integers(-99, 99))),
     ),
 )

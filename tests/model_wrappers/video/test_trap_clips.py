@@ -23,8 +23,9 @@ from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, Capt
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.video import readers
+from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frame_strip import frame_strip
-from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
 from tiny_models import FAMILIES
@@ -158,7 +159,7 @@ def test_every_captioner_goes_on(
     paths |= {tmp_path / "b" / name: is_readable for name, is_readable in odd.items()}
     model = cls(**given)
     results = results_of(model, list(paths), settings={"max_new_tokens": 2, "until": []})
-    captions = [one if isinstance(one, str) else one.text for one in results]
+    captions = [result if isinstance(result, str) else result.text for result in results]
     for (path, is_readable), caption in zip(paths.items(), captions, strict=True):
         if isinstance(caption, NoCaption):
             assert path.name in caption.reason or repr(path.name)[1:-1] in caption.reason

@@ -1,0 +1,86 @@
+"""Batches from decoded clips, prepared; what of them cannot be captioned is left out by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+    from lmms_eval_captions.model_wrappers.video.decode_ahead import Decoded
+
+    Prepare = Callable[[Sequence[CaptionJob], Generation], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadyBatch:
+    """A batch whose clips are decoded, and what of it cannot be captioned."""
+
+    planned: Sequence[PlannedCaption]
+    """One a job of the batch."""
+    batch: Batch | None
+    """``None`` where nothing of it can be captioned."""
+    broken: Sequence[tuple[PlannedCaption, str]]
+    """What cannot, and why."""
+
+
+def make_ready(planned: Sequence[PlannedCaption], clips: Decoded, prepare: Prepare) -> ReadyBatch:
+    """A batch of the clips that could be read, prepared.
+
+    Args:
+        planned: Captions of equal settings, at least one.
+        clips: Their clips, or why one cannot be read.
+        prepare: The captioner's own. Where it raises a ``DataError``, jobs are tried one by one,
+            and the culprits are left out.
+    """
+    jobs: list[tuple[PlannedCaption, CaptionJob]] = []
+    broken: list[tuple[PlannedCaption, str]] = []
+    for asked in planned:
+        clip = clips[asked.path]
+        if isinstance(clip, str):
+            broken.append((asked, clip))
+        else:
+            job = CaptionJob(clip, asked.prompt, asked.path, asked.task, asked.doc_id)
+            jobs.append((asked, job))
+    generation = planned[0].generation
+    try:
+        return _ready(jobs, broken, generation, prepare)
+    except DataError as error:
+        if len(jobs) == 1:
+            return ReadyBatch((), None, [*broken, (jobs[0][0], str(error))])
+    usable, unusable = _one_by_one(jobs, generation, prepare)
+    return _ready(usable, [*broken, *unusable], generation, prepare)
+
+
+def _ready(
+    jobs: Sequence[tuple[PlannedCaption, CaptionJob]],
+    broken: Sequence[tuple[PlannedCaption, str]],
+    generation: Generation,
+    prepare: Prepare,
+) -> ReadyBatch:
+    if not jobs:
+        return ReadyBatch((), None, broken)
+    chosen = [job for _, job in jobs]
+    batch = Batch(chosen, generation, prepare(chosen, generation))
+    return ReadyBatch([asked for asked, _ in jobs], batch, broken)
+
+
+def _one_by_one(
+    jobs: Sequence[tuple[PlannedCaption, CaptionJob]], generation: Generation, prepare: Prepare
+) -> tuple[list[tuple[PlannedCaption, CaptionJob]], list[tuple[PlannedCaption, str]]]:
+    """The jobs that can be prepared, and why the others cannot."""
+    usable, unusable = [], []
+    for asked, job in jobs:
+        try:
+            prepare([job], generation)
+        except DataError as error:
+            unusable.append((asked, str(error)))
+        else:
+            usable.append((asked, job))
+    return usable, unusable

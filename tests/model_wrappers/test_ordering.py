@@ -1,0 +1,64 @@
+"""The order in which captions are written."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.ordering import (
+    PlannedCaption,
+    make_batches,
+    merge_twins,
+    size_bytes,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+planned = st.builds(
+    PlannedCaption,
+    path=st.sampled_from("abcd"),
+    prompt=st.sampled_from("pq"),
+    generation=st.sampled_from([Generation(), Generation(max_new_tokens=5)]),
+    task=st.just("t"),
+    doc_id=st.integers(0, 9),
+    positions=st.just((0,)),
+)
+
+
+@given(st.lists(planned, max_size=30), st.integers(1, 5))
+def test_batches_hold_every_request_once(some: list[PlannedCaption], batch_size: int) -> None:
+    """No request is lost or doubled, settings are not mixed, and a clip's prompts are together."""
+    numbered = [
+        PlannedCaption(
+            asked.path, asked.prompt, asked.generation, asked.task, asked.doc_id, (position,)
+        )
+        for position, asked in enumerate(some)
+    ]
+    merged = merge_twins(numbered)
+    assert len({(asked.path, asked.prompt, asked.generation) for asked in merged}) == len(merged)
+    batches = make_batches(merged, batch_size, cost=ord)
+    positions = [p for batch in batches for asked in batch for p in asked.positions]
+    assert sorted(positions) == list(range(len(some)))
+    assert all(len({asked.generation for asked in batch}) == 1 for batch in batches)
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+    runs = [(asked.generation, asked.path) for batch in batches for asked in batch]
+    changes = sum(before != after for before, after in pairwise(runs))
+    assert changes == max(0, len(set(runs)) - 1)
+
+
+def test_random_captions_are_drawn_for_each_request() -> None:
+    """Equal requests share a caption only where it is not drawn at random."""
+    drawn = Generation(do_sample=True, temperature=0.7)
+    same = [PlannedCaption("a", "p", drawn, "t", 0, (n,)) for n in range(3)]  # type: ignore[arg-type]
+    assert len(merge_twins(same)) == 3
+
+
+def test_a_clip_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
+    """The size of a file is its cost, and a missing file is no error here."""
+    (tmp_path / "clip.mp4").write_bytes(b"12345")
+    assert [size_bytes(tmp_path / name) for name in ("clip.mp4", "gone.mp4")] == [5, 0]
