@@ -12,7 +12,7 @@ Variant = Literal["b", "c"]
 def kendall_tau(
     scores: Sequence[float], ratings: Sequence[Sequence[float]], *, variant: Variant
 ) -> float:
-    """Kendall's tau of one score an item with the ratings of several annotators.
+    """Kendall's tau of one score per item with the ratings of several annotators.
 
     Args:
         scores: Shape (n_items,), what a metric says of each item.
@@ -37,7 +37,7 @@ def kendall_tau(
 
     if len(scores) != len(ratings):
         raise ValueError(
-            f"kendall_tau: expected a rated item a score, got {len(ratings)} and {len(scores)}"
+            f"kendall_tau: expected one score per rated item, got {len(ratings)} and {len(scores)}"
         )
     pairs = [(score, one) for score, row in zip(scores, ratings, strict=True) for one in row]
     if len({score for score, _ in pairs}) < 2 or len({rating for _, rating in pairs}) < 2:

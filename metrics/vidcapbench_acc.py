@@ -12,7 +12,7 @@ def vidcapbench_acc(verdicts: Iterable[Correctness | None]) -> float:
     """Share of question-answer pairs that captions answer fully and rightly.
 
     Args:
-        verdicts: One a pair, over all videos; ``None`` is unscored.
+        verdicts: One per pair, over all videos; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored pairs leave the denominator; ``nan``

@@ -1,1 +1,1 @@
-"""One protocol a benchmark: which requests a question takes, and how replies are read."""
+"""One protocol per benchmark: which requests a question takes, and how replies are read."""

@@ -1,7 +1,7 @@
 """The prompts of a run: the packaged ones, some of them replaced by files of the user's.
 
 ``LMMS_CAPTIONS_PROMPTS`` names a folder of files that are called as ours are and hold what ours
-hold: the same keys, the same slots. Each is read once a process.
+hold: the same keys, the same slots. Each is read once per process.
 """
 
 from __future__ import annotations

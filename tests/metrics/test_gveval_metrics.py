@@ -93,7 +93,7 @@ def test_averages_are_those_of_the_papers_figures(scores: tuple[float, ...], avg
         pytest.param([1, 2, 3, 4], [[1], [1], [2], [2]], "b", 4 / 24**0.5, id="ties-b"),
         # 2 (C - D) / (n^2 (m - 1) / m) = 8 / (16 / 2).
         pytest.param([1, 2, 3, 4], [[1], [1], [2], [2]], "c", 1.0, id="ties-c"),
-        # Two annotators: (1,1) (1,2) (2,2) (2,1): C 1, D 1... 1-1, 2-2, and two ties a side.
+        # Two annotators: (1,1) (1,2) (2,2) (2,1): C 1, D 1... 1-1, 2-2, and two ties per side.
         pytest.param([1, 2], [[1, 2], [2, 1]], "b", 0.0, id="annotators-who-disagree"),
         pytest.param([1, 1], [[1], [2]], "b", nan, id="all-scores-equal"),
         pytest.param([1, 2], [[3], [3]], "c", nan, id="all-ratings-equal"),

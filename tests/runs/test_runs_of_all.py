@@ -10,6 +10,7 @@ import pytest
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from recorded_runs import RECORDING, differences
 from runs import Run, environment, run_lmms_eval
 
 pytestmark = pytest.mark.cli
@@ -72,3 +73,22 @@ def test_one_run_of_all_gives_the_numbers_of_five(tmp_path: Path) -> None:
         "vidcapbench_ae.json",
         "vidcapbench.json",
     }
+
+
+def test_the_demo_has_the_numbers_of_the_version_before(tmp_path: Path) -> None:
+    """All numbers of the sample, from pixels to scores, are those of 26bec16 to the digit."""
+    env = environment(
+        tmp_path / "cache",
+        LMMS_CAPTIONS_JUDGE="lexical",
+        LMMS_CAPTIONS_T5=str(RECORDING / "t5"),
+    )
+    line = ("--model", "caption_baseline", "--tasks", "video_captions")
+    run = run_lmms_eval(tmp_path / "demo", *line, env=env)
+    breakdowns = {
+        path.stem.partition("_breakdown_")[2]: json.loads(path.read_text())
+        for path in run.output.glob("**/*_breakdown_*.json")
+    }
+    recorded = json.loads((RECORDING / "demo.json").read_text())
+    now = {"results": run.document["results"], "breakdowns": breakdowns}
+    assert not list(differences(recorded, now)), run.log
+    assert main(["check", str(run.output)]) == 0

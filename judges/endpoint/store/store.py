@@ -1,12 +1,12 @@
-"""Replies on disk: append-only segments, one a process, that survive a kill at any moment.
+"""Replies on disk: append-only segments, one per process, that survive a kill at any moment.
 
 Every process appends to a segment of its own and reads all of them, so several processes, on one
 machine or on a shared file system, use one store without locks. Each line has a checksum
-(:mod:`store_line`), which is looked at when a segment is read and again when a reply is: a line
+(:mod:`.line`), which is looked at when a segment is read and again when a reply is: a line
 that was cut short, altered or moved is passed over, and what it held is asked again.
 
 A reply is in the operating system's hands before it counts, so a kill loses nothing. It is on the
-disk itself when :meth:`ReplyStore.flushing` has been called, which the shelf has done every two
+disk itself when what :meth:`ReplyStore.flushing` gives has been called, as is done every two
 seconds: a power cut, or a crash of the whole machine, loses what was answered since.
 """
 

@@ -1,4 +1,4 @@
-"""All stored replies of an engine: one store a model, and what happens when a disk is full."""
+"""All stored replies of an engine: one store per model, and what happens when a disk is full."""
 
 from __future__ import annotations
 
