@@ -37,7 +37,7 @@ class Results:
         )
 
     def finish(self, n_requests: int) -> list[GenerationResult]:
-        """Wait for the captions that are under way: one a request, or a ``NoCaption``."""
+        """Wait for the captions that are under way: one per request, or a ``NoCaption``."""
         finished: dict[int, GenerationResult] = {}
         started_s = time.perf_counter()
         for planned, answer in self._answers:
