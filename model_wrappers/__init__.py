@@ -1,1 +1,1 @@
-"""Captioners: lmms-eval models that write, or look up, one caption a video."""
+"""Captioners: lmms-eval models that write, or look up, one caption per video."""

@@ -110,7 +110,7 @@ class CaptionAuroraCap(Captioner):
         }
 
     def caption(self, batch: Batch) -> list[Caption]:
-        """One caption a job."""
+        """One caption per job."""
         pixels = batch.prepared
         if not isinstance(pixels, dict):
             raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")

@@ -75,7 +75,7 @@ class CaptionFile(CaptionModel):
         self._captions_of = open_captions(self._path, None if column is None else str(column))
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
-        """One caption a request, in the order of the requests, unchanged, or a ``NoCaption``.
+        """One caption per request, in the order of the requests, unchanged, or a ``NoCaption``.
 
         Raises:
             CaptionError: If a document names no video, or, unless ``missing=skip``, a video has no

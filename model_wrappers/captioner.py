@@ -56,11 +56,11 @@ class Captioner(CaptionModel):
     ``is_simple = False`` in a sub-subclass makes it a chat model without further change.
 
     Args:
-        batch_size: Most jobs a batch, >= 1 (``--batch_size``).
+        batch_size: Most jobs of a batch, >= 1 (``--batch_size``).
         device: Where the model runs; under ``accelerate launch`` each process has its own.
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
-        max_pixels: Frames of more pixels are shrunk to that many, in shape.
+        max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
@@ -128,7 +128,7 @@ class Captioner(CaptionModel):
 
     @abstractmethod
     def caption(self, batch: Batch) -> Sequence[Answer]:
-        """One caption a job, in order, unchanged by any stripping; called in the main thread.
+        """One caption per job, in order, unchanged by any stripping; called in the main thread.
 
         A captioner that asks someone else may return futures: the next batches follow at once.
         """
@@ -138,7 +138,7 @@ class Captioner(CaptionModel):
         return size_bytes(path)
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
-        """One caption a request, in the order of the requests, or a ``NoCaption``."""
+        """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
         results = Results(outcome)
         planned = merge_twins(self._plan(requests))
@@ -192,7 +192,7 @@ class Captioner(CaptionModel):
         return planned
 
     def _decode(self, path: Path) -> Clip:
-        # One thread a decoder: there are several at once, and the model wants cores too.
+        # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
             path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
         )

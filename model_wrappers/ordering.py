@@ -56,7 +56,7 @@ def make_batches(
 
     Args:
         planned: The captions to write.
-        batch_size: Most captions a batch, >= 1.
+        batch_size: Most captions of a batch, >= 1.
         cost: What a clip costs, in any unit.
     """
     by_settings: dict[Generation, dict[Path, list[PlannedCaption]]] = defaultdict(

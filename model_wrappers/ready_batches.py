@@ -23,7 +23,7 @@ class ReadyBatch:
     """A batch whose clips are decoded, and what of it cannot be captioned."""
 
     planned: Sequence[PlannedCaption]
-    """One a job of the batch."""
+    """One per job of the batch."""
     batch: Batch | None
     """``None`` where nothing of it can be captioned."""
     broken: Sequence[tuple[PlannedCaption, str]]

@@ -37,7 +37,7 @@ class Results:
         )
 
     def finish(self, n_requests: int) -> list[GenerationResult]:
-        """Wait for the captions that are under way: one a request, or a ``NoCaption``."""
+        """Wait for the captions that are under way: one per request, or a ``NoCaption``."""
         finished: dict[int, GenerationResult] = {}
         started_s = time.perf_counter()
         for planned, answer in self._answers:
@@ -64,6 +64,10 @@ def no_result(no_caption: NoCaption) -> GenerationResult:
 
 
 def _result(answer: str | Caption, planned: PlannedCaption) -> GenerationResult:
+    """A caption, with its tokens where the captioner counts them."""
     caption = Caption(answer) if isinstance(answer, str) else answer
+    text = planned.generation.cut(whole(caption.text))
+    if caption.n_input_tokens is None and caption.n_output_tokens is None:
+        return GenerationResult(text)
     counts = TokenCounts(input_tokens=caption.n_input_tokens, output_tokens=caption.n_output_tokens)
-    return GenerationResult(planned.generation.cut(whole(caption.text)), counts)
+    return GenerationResult(text, counts)

@@ -79,7 +79,7 @@ def follow(layouts: Sequence[Layout], diagonal: float) -> list[dict[int, Part]]:
     """Each object's part in every frame that shows it, keyed by the frame's position.
 
     Args:
-        layouts: One a frame, in order of time.
+        layouts: One per frame, in order of time.
         diagonal: Of the frame, in pixels.
 
     Returns:

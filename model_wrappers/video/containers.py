@@ -47,7 +47,7 @@ _OPTIONS: Final = {
 }
 
 
-def check_file(path: Path, expected: str = "a video file") -> int:
+def check_file(path: Path) -> int:
     """The size in bytes of a regular file, which alone can be opened without waiting for ever.
 
     Raises:
@@ -58,15 +58,15 @@ def check_file(path: Path, expected: str = "a video file") -> int:
     except (OSError, ValueError) as error:  # ValueError: a zero byte within the name.
         what = "a link to nothing" if path.is_symlink() else "none"
         raise DataError(
-            f"expected {expected}, found {what} at {str(path)!r} ({_words(error)}); "
+            f"expected a video file, found {what} at {str(path)!r} ({_words(error)}); "
             "check the data folder"
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise DataError(
-            f"expected {expected}, {path} is {_kind(status.st_mode)}; check the data folder"
+            f"expected a video file, {path} is {_kind(status.st_mode)}; check the data folder"
         )
     if not status.st_size:
-        raise DataError(f"expected {expected}, {path} is empty; fetch it again")
+        raise DataError(f"expected a video file, {path} is empty; fetch it again")
     return status.st_size
 
 

@@ -134,7 +134,7 @@ class Decoder:
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
     """What a decoder is told: where things are, never keys, tokens or proxies with passwords."""
     kept = {name: value for name, value in own.items() if name in _TOLD}
-    # One thread a library: several decoders run beside each other.
+    # One thread per library: several decoders run beside each other.
     return {**kept, "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"}
 
 

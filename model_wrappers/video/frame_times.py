@@ -29,7 +29,7 @@ def shown_at(
     between stand a step apart, or closer where the next good stamp comes sooner.
 
     Args:
-        stamps: One a frame, in the order in which they are shown.
+        stamps: One per frame, in the order in which they are shown.
         unit_s: Seconds of one unit of the stamps.
         step_s: Seconds from frame to frame by the stream's rate.
         may_jump: Whether the container's clock may start anew in mid-stream, as in MPEG-TS.

@@ -44,7 +44,7 @@ def read_frames(
     Args:
         path: Video file.
         frames: The sampling; a number stands for so many evenly spaced frames (``Uniform``).
-        max_pixels: Larger frames are shrunk to this area, in shape; ``None`` keeps them.
+        max_pixels: Larger frames are shrunk to this area, keeping their shape; ``None`` keeps them.
         n_threads: Threads of one decoder, 0 for as many as it likes.
         limits: Longest time and most memory for this clip.
 

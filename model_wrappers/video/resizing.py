@@ -1,4 +1,4 @@
-"""Frames shrunk to an area, in shape."""
+"""Frames shrunk to an area, keeping their shape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PIXELS: Final = 1920 * 1088
 
 
 def fit(frame: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
-    """A frame, shrunk in shape to at most ``max_pixels``."""
+    """A frame, shrunk to at most ``max_pixels``, keeping its shape."""
     height, width = frame.shape[:2]
     if max_pixels is None or height * width <= max_pixels:
         return frame
@@ -25,7 +25,7 @@ def fit(frame: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
 
 
 def shrunk(width: int, height: int, max_pixels: int) -> tuple[int, int]:
-    """Width and height, shrunk in shape to at most ``max_pixels``.
+    """Width and height, shrunk to at most ``max_pixels``, keeping their ratio.
 
     >>> shrunk(7680, 4320, 1920 * 1080)
     (1920, 1080)

@@ -81,7 +81,7 @@ def _with_docs(model: CaptionBaseline, videos: list[Path], tasks: tuple[str, ...
 def test_captions_follow_the_requests(
     model_class: type[CaptionBaseline], videos: list[Path]
 ) -> None:
-    """One caption a request, in order, about the clip of the request."""
+    """One caption per request, in order, about the clip of the request."""
     model = model_class(n_frames=8)
     _with_docs(model, videos[:2], ("detailed", "camera"))
     requests = _requests(videos[:2], ("detailed", "camera"), chat=not model.is_simple)

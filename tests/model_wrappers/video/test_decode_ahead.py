@@ -16,7 +16,7 @@ from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 
 
 def _batches(*names: str) -> list[list[PlannedCaption]]:
-    """A batch a word, a clip a letter."""
+    """One batch per word, one clip per letter."""
     return [
         [PlannedCaption(Path(letter), "", Generation(), "task", 0, (0,)) for letter in name]
         for name in names
