@@ -9,9 +9,8 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
-from lmms_eval_captions.model_wrappers.caption_files import columns
 
-ASPECTS: Final = columns.ASPECTS
+ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 _FIELDS: Final = ("question", "answer", "category")
 
 Pair = dict[str, str]
