@@ -39,7 +39,8 @@ def _check(run: RecordedRun, cache: Path, url: str, bench: pytest.MonkeyPatch) -
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
     now = judge(run, cache.parent / "output")
     recorded = json.loads((RECORDING / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
-    assert not list(differences(recorded, now))
+    changes = list(differences(recorded, now))
+    assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
