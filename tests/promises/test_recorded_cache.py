@@ -50,7 +50,8 @@ def test_a_cache_of_the_version_before_serves_a_full_rerun(
     """Nothing is asked, and every verdict, reason, number and signature is what it was."""
     cache = tmp_path / "cache"
     shutil.copytree(RECORDING / "cache", cache)
-    with SilentJudge() as server:
+    server = SilentJudge()
+    with server:
         _check(run, cache, server.url, bench)
     assert not server.calls
 
