@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from loguru import logger
 
+from lmms_eval_captions.judges.atomic_write import write_atomically
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.archives import (
     BrokenArchiveError,
@@ -148,10 +149,8 @@ def _is_complete(source: Source, folder: Path) -> bool:
 
 
 def _write_complete(source: Source, folder: Path, archives: Sequence[str]) -> None:
-    partial = folder / f"{_COMPLETE}.partial"
     content = {"repo": source.hub_repo, "revision": source.revision, "archives": list(archives)}
-    partial.write_text(json.dumps(content), encoding="utf-8")
-    partial.replace(folder / _COMPLETE)
+    write_atomically(folder / _COMPLETE, json.dumps(content).encode("ascii"))
 
 
 def _origin(source: Source, archive: str) -> dict[str, str]:

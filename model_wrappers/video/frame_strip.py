@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from loguru import logger
 
+from lmms_eval_captions.judges.atomic_write import write_atomically
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.containers import check_file
@@ -58,7 +57,10 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
         data = path.read_bytes()
     except OSError:
         data = draw_strip(_three_frames(video, sampling))
-        _keep(path, data)
+        try:
+            write_atomically(path, data)
+        except OSError as error:
+            logger.warning("the frames cannot be kept in {}: {}", path.parent, error)
     return Picture(data, "image/jpeg")
 
 
@@ -105,14 +107,3 @@ def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
     last = len(frames) - 1
     middle = min(1, last) if is_thirds else last // 2
     return [frames[0], frames[middle], frames[last]]
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Write a strip, whole or not at all."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        logger.warning("the frames cannot be kept in {}: {}", path.parent, error)

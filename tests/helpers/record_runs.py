@@ -28,7 +28,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from batch_server import BatchServer
-from judge_server import AS_ASKED, Behaviour, JudgeServer, Say, last_text, scripted_reply
+from judge_server import AS_ASKED, JudgeServer, Say, last_text, scripted_reply
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from recorded_runs import COLLECTED, RECORDING, RUNS, RecordedRun, judge
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _record(run: RecordedRun, cache: Path, scratch: Path) -> None:
     """Judge a run by the scripted judge, then from the stored replies, which is what is kept."""
-    batches, server = BatchServer(), JudgeServer(Behaviour(**dict(run.served)))
+    batches, server = BatchServer(), JudgeServer(run.served)
     names = cycle(run.names or (AS_ASKED,))
     batches.script = server.script = lambda payload: _say(payload, next(names))
     asked = batches if run.mode == "batch" else server
@@ -185,9 +185,9 @@ def _write_inputs(sample: Path) -> None:
 def _tokenizer() -> Tokenizer:
     """A stand-in of T5's, whose tokens are words."""
     tokenizer = Tokenizer(WordLevel({"<unk>": 0, "</s>": 1}, unk_token="<unk>"))  # noqa: S106
-    tokenizer.pre_tokenizer = Whitespace()  # type: ignore[assignment]  # a property in the library
+    tokenizer.pre_tokenizer = Whitespace()
     end = TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    tokenizer.post_processor = end  # type: ignore[assignment]  # as above
+    tokenizer.post_processor = end
     return tokenizer
 
 

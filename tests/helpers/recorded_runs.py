@@ -13,13 +13,14 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval.utils import load_yaml_config
 
 import lmms_eval_captions.lmms_eval_tasks
+from judge_server import Behaviour
 
 RECORDING: Final = Path(__file__).resolve().parents[1] / "promises" / "recorded_cache"
 _TASKS: Final = Path(next(iter(lmms_eval_captions.lmms_eval_tasks.__path__)))
@@ -49,8 +50,8 @@ class RecordedRun:
     judge: str
     tasks: tuple[str, ...] = _FEW
     environment: tuple[tuple[str, str], ...] = ()
-    served: tuple[tuple[str, object], ...] = ()
-    """How the server that was recorded behaved: fields of ``judge_server.Behaviour``."""
+    served: Behaviour = field(default_factory=Behaviour)
+    """How the server that was recorded behaved."""
     names: tuple[str, ...] = ()
     """Names of models that it answered as, in turn; the one that was asked for where there is none.
     """
@@ -80,7 +81,7 @@ class RecordedRun:
 
 
 RUNS: Final = (
-    RecordedRun("all_tasks", "a-judge", tasks=_ALL, served=(("logprobs", "whole"),), n_videos=3),
+    RecordedRun("all_tasks", "a-judge", tasks=_ALL, served=Behaviour(logprobs="whole"), n_videos=3),
     RecordedRun("too_much_unscored", "a-judge", environment=(("LMMS_CAPTIONS_MAX_UNSCORED", "0"),)),
     RecordedRun(
         "other_settings",
@@ -92,12 +93,12 @@ RUNS: Final = (
             ("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", "vript"),
             ("LMMS_CAPTIONS_PROMPTS", "RECORDING/prompts"),
         ),
-        served=(("logprobs", "digits"),),
+        served=Behaviour(logprobs="digits"),
     ),
     RecordedRun(
         "refused_parameters",
         "org/reasoning-judge",
-        served=(("refuses_parameters", True), ("refuses_seed", True), ("logprobs", "refuse")),
+        served=Behaviour(refuses_parameters=True, refuses_seed=True, logprobs="refuse"),
     ),
     RecordedRun(
         "alias",
@@ -231,12 +232,12 @@ def _written(items: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_tasks(names: Sequence[str], field: str) -> Iterator[tuple[str, Task]]:
+def _read_tasks(names: Sequence[str], kind: str) -> Iterator[tuple[str, Task]]:
     """Tasks or groups by name, in the order of the names."""
     paths = {path.stem: path for path in _TASKS.glob("*/*.yaml")}
     for name in names:
         config = load_yaml_config(str(paths[name]))
-        assert config[field] == name
+        assert config[kind] == name
         yield name, Task(config)
 
 

@@ -13,7 +13,9 @@ ROWS = [("task", "judge", "calls"), ("vdc_camera", "", "19,112"), ("all", "j", "
     ("n_left", "lines"),
     [
         pytest.param(
-            None, ["task        judge  calls", "vdc_camera         19,112", "all         j"], id="all"
+            None,
+            ["task        judge  calls", "vdc_camera         19,112", "all         j"],
+            id="all",
         ),
         pytest.param(
             2,

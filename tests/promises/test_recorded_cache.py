@@ -39,7 +39,8 @@ def _check(run: RecordedRun, cache: Path, url: str, bench: pytest.MonkeyPatch) -
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
     now = judge(run, cache.parent / "output")
     recorded = json.loads((RECORDING / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
-    assert not list(differences(recorded, now))
+    changes = list(differences(recorded, now))
+    assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
@@ -49,7 +50,8 @@ def test_a_cache_of_the_version_before_serves_a_full_rerun(
     """Nothing is asked, and every verdict, reason, number and signature is what it was."""
     cache = tmp_path / "cache"
     shutil.copytree(RECORDING / "cache", cache)
-    with SilentJudge() as server:
+    server = SilentJudge()
+    with server:
         _check(run, cache, server.url, bench)
     assert not server.calls
 

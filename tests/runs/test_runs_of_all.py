@@ -90,5 +90,6 @@ def test_the_demo_has_the_numbers_of_the_version_before(tmp_path: Path) -> None:
     }
     recorded = json.loads((RECORDING / "demo.json").read_text())
     now = {"results": run.document["results"], "breakdowns": breakdowns}
-    assert not list(differences(recorded, now)), run.log
+    changes = list(differences(recorded, now))
+    assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
     assert main(["check", str(run.output)]) == 0

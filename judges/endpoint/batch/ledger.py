@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from loguru import logger
 
+from lmms_eval_captions.judges.atomic_write import write_atomically
 from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE
 from lmms_eval_captions.judges.errors import StoreError
@@ -83,11 +84,8 @@ class Ledger:
             "ids": list(batch.ids),
         }
         path = self.path(batch)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps(record), encoding="ascii")
-            partial.replace(path)
+            write_atomically(path, json.dumps(record).encode("ascii"))
         except OSError as error:
             raise StoreError(
                 f"cannot write {path}: {error}; free some space or point LMMS_CAPTIONS_CACHE at "

@@ -15,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     output_tokens,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 _HEADER: Final = (
     "task", "judge", "runs", "questions", "calls", "input tokens", "output tokens", "cost",
@@ -30,14 +31,7 @@ def table_of(made: Estimate, prices: Prices) -> list[str]:
     if len(made.rows) > 1:
         rows.append(_sum(made.rows, prices, stored=made.captions is not None))
     header = [*_HEADER, *(["in the store"] if made.captions is not None else [])]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if index < _N_TEXT_COLUMNS else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in (header, *rows)
-    ]
+    lines = text_table([header, *rows], n_left=_N_TEXT_COLUMNS)
     return [*lines, "", *_assumptions(made, prices)] if made.rows else []
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+
 SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
 PAPER: Final = {
@@ -73,15 +75,10 @@ def table(report: Report) -> str:
         )
         for row in report.rows
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         f"MSVD-Eval: {report.n_items} candidates, {report.n_ratings} ratings. Kendall's tau x 100 "
         "with every rating, not their mean;",
         f"95% intervals from {report.n_resamples:,} draws of the candidates (seed {SEED}).",
         "",
     ]
-    text += [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-    return "\n".join([*text, "", *report.notes]).rstrip()
+    return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()
