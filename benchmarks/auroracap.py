@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM
@@ -26,7 +26,7 @@ from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
 
-SHAPES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # The released tower's patches, in a width and depth that a CPU can take.
     "small": (
         {
@@ -79,7 +79,8 @@ class Row:
 class Bytes:
     """A stand-in for a tokenizer: one token a byte."""
 
-    eos_token = pad_token = "</s>"  # noqa: S105
+    eos_token: str = "</s>"  # noqa: S105
+    pad_token: str | None = "</s>"  # noqa: S105
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Bytes, after a start."""
@@ -93,15 +94,12 @@ class Bytes:
 def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeBias) -> AuroraCap:
     """Random networks of a shape, made on the device that they stay on."""
     tower_settings, llm_settings = SHAPES[shape]
+    attention: dict[str, Any] = {"attn_implementation": "sdpa"}
     tower_config = CLIPVisionConfig(
-        image_size=378,
-        patch_size=14,
-        hidden_act="gelu",
-        attn_implementation="sdpa",
-        **tower_settings,
+        image_size=378, patch_size=14, hidden_act="gelu", **attention, **tower_settings
     )
     llm_config = LlamaConfig(
-        max_position_embeddings=16384, pad_token_id=0, attn_implementation="sdpa", **llm_settings
+        max_position_embeddings=16384, pad_token_id=0, **attention, **llm_settings
     )
     torch.manual_seed(0)
     torch.set_default_dtype(dtype)

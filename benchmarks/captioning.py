@@ -17,6 +17,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -67,7 +68,7 @@ def write_clip(path: Path, *, seed: int, seconds: int, height: int) -> None:
 def make_requests(n_clips: int, prompts: tuple[str, ...], new_tokens: int) -> list[Instance]:
     """Chat requests in lmms-eval's order: task by task."""
 
-    def messages(prompt: str):  # noqa: ANN202
+    def messages(prompt: str) -> Callable[[dict[str, str]], list[dict[str, object]]]:
         def doc_to_messages(doc: dict[str, str]) -> list[dict[str, object]]:
             shown = {"type": "video", "url": doc["video"]}
             return [{"role": "user", "content": [shown, {"type": "text", "text": prompt}]}]

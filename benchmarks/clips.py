@@ -80,7 +80,7 @@ class Report:
 def samplings(random: Random, n_total: int) -> list[Sampling]:
     """All frames, and some of them."""
     places = tuple(random.randrange(n_total) for _ in range(random.randint(1, 3)))
-    some = [
+    some: list[Sampling] = [
         Uniform(random.choice([1, 2, 4, 8, 16])),
         FirstMiddleLast(),
         Explicit(places),
@@ -186,7 +186,8 @@ def check_valid(
 
 def check_damaged(path: Path, reader: Reader, random: Random, report: Report) -> None:
     """A damaged clip is read or refused in words; its frames are those that can be decoded."""
-    clip = reader.read(path, random.choice([ALL, Uniform(8), Fps(2.0, 8)]), random.choice([0, 1]))
+    drawn: list[Sampling] = [ALL, Uniform(8), Fps(2.0, 8)]
+    clip = reader.read(path, random.choice(drawn), random.choice([0, 1]))
     truth = clip_truth.read(path)
     report.is_shown = truth is not None
     if isinstance(clip, str):
@@ -198,8 +199,8 @@ def check_damaged(path: Path, reader: Reader, random: Random, report: Report) ->
     shown = [truth.frames] if truth else []
     # Twice: some decoders put something else in the place of damaged parts each time.
     every = [reader.read(path, ALL, None) for _ in range(2)]
-    decoded = [one.frames for one in every if not isinstance(one, str)]
-    if len(decoded) == 2 and not np.array_equal(*decoded):
+    decoded = [clip.frames for clip in every if not isinstance(clip, str)]
+    if len(decoded) == 2 and not np.array_equal(decoded[0], decoded[1]):
         return
     shown += decoded
     for frame in clip.frames:

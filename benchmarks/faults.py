@@ -404,7 +404,7 @@ def _log_resent(engine: Engine, folder: Path) -> None:
         finally:
             under_way.discard(identity)
 
-    engine._sender._complete = noted  # type: ignore[method-assign]
+    engine._sender._complete = noted  # type: ignore[method-assign] # to listen
 
 
 def _resent(folder: Path) -> Counter[bytes]:

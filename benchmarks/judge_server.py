@@ -411,7 +411,8 @@ class JudgeServer:
         elif fault.isdecimal():
             connection.send(int(fault), json.dumps({"error": {"message": "told to fail"}}))
         elif fault == "filter":
-            error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
+            told = "The prompt triggered our content filter"
+            error: dict[str, object] = {"message": told, "code": "content_filter"}
             connection.send(400, json.dumps({"error": error}))
         elif fault == "flagged":
             error = {"message": "Your input was flagged for violence", "code": 403}

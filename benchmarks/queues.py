@@ -54,7 +54,7 @@ class Server:
 
     def speed(self, n_working: int) -> float:
         """Work a second on each of so many requests."""
-        return n_working ** (self.gain - 1.0)
+        return float(n_working ** (self.gain - 1.0))
 
     def best(self, most: int) -> float:
         """Work a second at most."""

@@ -251,7 +251,7 @@ class _Play:
             self.asked[request.key(body)] = (body, told.text(key_of(asked.payload)))
             return await send(request, body)
 
-        engine._sender.send = noted  # type: ignore[method-assign]
+        engine._sender.send = noted  # type: ignore[method-assign] # to listen
 
     def _check_reason(self, index: int, reason: str) -> None:
         """A question may be lost for what was done to it, or for what stopped the run."""

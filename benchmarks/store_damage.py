@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from loguru import logger
 
-from judge_server import Behaviour, JudgeServer, Say
+from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply
@@ -202,7 +202,7 @@ def check_run(benchmark: str, what: str, rng: random.Random, count: Count) -> No
         n_calls = N_CALLS[benchmark] * n_questions
         left = sorted(rng.sample(range(n_calls // 2), k=min(4, n_calls // 2)))
 
-        def harming(payload: dict[str, Any]) -> Say | str:
+        def harming(payload: dict[str, Any]) -> Say | Refuse | str | None:
             if left and server.counts.n_requests > n_before + left[0]:
                 left.pop(0)
                 with suppress(OSError):  # nothing is there yet

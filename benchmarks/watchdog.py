@@ -192,8 +192,7 @@ class Judging:
             prices.write_text("models: {judge: {input: 0, output: 1}}")
             config = replace(config, prices=prices, max_cost_usd=0.03, concurrency=8)
         if self.setting.name == "again":
-            more = {"sampling": NEUTRAL, "alias": _ALIAS, "ask_again": True}
-            config = replace(config, n_rereads=0, **more)
+            config = replace(config, n_rereads=0, sampling=NEUTRAL, alias=_ALIAS, ask_again=True)
         if self.setting.name == "batch":
             urls = (self._batches.url,)
             config = replace(config, urls=urls, mode="batch", concurrency=99, batch_pace=_PACE)
