@@ -76,8 +76,9 @@ def test_missing_data_is_not_looked_for_five_times() -> None:
         def exception(self) -> Exception:
             return self.error
 
+    state = types.SimpleNamespace()
     for error in (DataError("gone"), SettingsError("expected one of 1, 3, got '2'")):
-        state = types.SimpleNamespace(outcome=Outcome(error))
+        state.outcome = Outcome(error)
         assert again(state) is False  # type: ignore[operator]
     state.outcome = Outcome(OSError("hiccup"))
     assert again(state) is True  # type: ignore[operator]

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.model_wrappers import caption_baseline
 from lmms_eval_captions.model_wrappers.base import read_request
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def test_a_clip_is_read_once_for_all_tasks(
 ) -> None:
     """Two tasks over the same clips decode each clip once."""
     read: list[Path] = []
-    original: Callable[..., object] = caption_baseline.read_frames
+    original: Callable[..., object] = read_frames
 
     def counting(path: Path, n_frames: int) -> object:
         read.append(path)
@@ -123,7 +124,7 @@ def test_a_task_without_video_gets_an_empty_caption(warnings: list[str]) -> None
     """A document that shows no video gives no caption, and a warning with its task and number."""
     model = CaptionBaseline()
     model.task_dict = {"images": {"test": [{}]}}
-    arguments = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
+    arguments: tuple[object, ...] = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
     instance = Instance("generate_until", arguments, 0, {"task": "i", "doc_id": 0, "repeats": 1})
     assert model.generate_until([instance]) == [""]
     assert "images, document 0" in warnings[0]
@@ -135,7 +136,7 @@ def test_visuals_are_fetched_only_when_asked_for() -> None:
     def missing(_doc: object) -> list[str]:
         raise DataError("no such video")
 
-    arguments = ("Describe.", {}, missing, 0, "t", "test")
+    arguments: tuple[object, ...] = ("Describe.", {}, missing, 0, "t", "test")
     request = read_request(arguments, {"t": {"test": [{"id": "a"}]}}, is_simple=True)
     assert (request.doc, request.prompt) == ({"id": "a"}, "Describe.")
     with pytest.raises(DataError, match="no such video"):
@@ -158,7 +159,7 @@ def test_a_number_of_frames_that_cannot_be_used(value: object) -> None:
 @pytest.mark.parametrize("kind", ["loglikelihood", "generate_until_multi_round"])
 def test_other_requests_are_refused(kind: str) -> None:
     """Requests that are no captioning say which task asked for them."""
-    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})  # type: ignore[arg-type]
+    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})
     with pytest.raises(NotImplementedError, match=rf"{kind}.*quiz"):
         getattr(CaptionBaseline(), kind)([instance])
 

@@ -445,7 +445,7 @@ class Judge:
         free = key.step in FREE_TEXT
         if self._kind == "outage that passes":
             return "503" if self._n_failures <= 6 else None
-        return {
+        said: dict[str, Say | str] = {
             "empty": Say(""),
             "unreadable": Say("<think>Hm.</think>\n" if free else "Let us talk of the weather."),
             "cut": Say(TOLD.text(key) if free else cut_reply(key.step), "length"),
@@ -456,7 +456,8 @@ class Judge:
             "wrong key": "401",
             "outage": "503",
             "kill": "hang",
-        }.get(self._kind)
+        }
+        return said.get(self._kind)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     agreement,
     consensus,
     judge_question,
-    read_answer,
 )
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.verdict import AgreementJudgement, YesNo
 
 answers = st.sampled_from(["yes", "no", "unanswerable", None])

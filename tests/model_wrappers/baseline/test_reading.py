@@ -96,7 +96,7 @@ def test_colors_and_shapes_of_one_frame(color: str, shape: str) -> None:
     """Each colour and shape is named in a single frame, on light and dark ground."""
     thing = Thing(color, shape, size=0.3)  # type: ignore[arg-type] # from a table
     for background in ("white", "black"):
-        frame = next(render.frames(Scene("test", (Shot(background, (thing,)),))))  # type: ignore[arg-type]
+        frame = next(render.frames(Scene("test", (Shot(background, (thing,)),))))
         parts = read_layout(frame).parts
         assert [(part.color, part.shape) for part in parts] == [(color, shape)]
 
