@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 import cv2
 import numpy as np
@@ -108,6 +108,13 @@ def _read_for_ever(connection: Connection) -> None:
         connection.send((answer, max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)))
 
 
+class Reads(Protocol):
+    """What reads clips: a process of its own, or a test."""
+
+    def read(self, path: Path, sampling: Sampling, n_threads: int, /) -> Clip | str:
+        """A clip, or why there is none."""
+
+
 class Reader:
     """A reading process, started anew where it died or hung."""
 
@@ -155,7 +162,7 @@ class Reader:
 def check_valid(
     recipe: Recipe,
     path: Path,
-    reader: Reader,
+    reader: Reads,
     random: Random,
     report: Report,
     written_s: list[float] | None,

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from concurrent.futures import Future
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,7 +29,6 @@ from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 
@@ -329,7 +329,7 @@ def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
 def test_random_captions_are_drawn_for_each_request() -> None:
     """Equal requests share a caption only where it is not drawn at random."""
     drawn = Generation(do_sample=True, temperature=0.7)
-    same = [Planned("a", "p", drawn, "t", 0, (n,)) for n in range(3)]  # type: ignore[arg-type]
+    same = [Planned(Path("a"), "p", drawn, "t", 0, (n,)) for n in range(3)]
     assert len(merge_twins(same)) == 3
 
 

@@ -31,7 +31,7 @@ from typing import Any, Final
 import pytest
 
 from conftest import ServerFactory
-from judge_server import JudgeServer, Say, last_text
+from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
@@ -425,7 +425,7 @@ class Judge:
         self.reached = threading.Event()
         """The request came."""
 
-    def __call__(self, payload: dict[str, Any]) -> Say | str:
+    def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
         """What a request gets."""
         key = key_of(payload)
         self.sent.append(key)

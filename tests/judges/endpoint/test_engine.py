@@ -341,7 +341,7 @@ def test_a_replica_that_dies_does_not_end_the_run(
     servers[0].__exit__()
     asked = engine.submit([_chain(f"later {i}") for i in range(200)]).result(timeout=60)
     assert all(one.reason is None for one in asked)
-    servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign]
+    servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign] # it has ended
 
 
 def test_a_replica_that_fails_at_once_does_not_draw_the_load(

@@ -256,7 +256,7 @@ def test_a_ratio_that_is_no_share_is_refused(ratio: float) -> None:
 def test_an_unknown_place_of_the_sizes_is_refused() -> None:
     """The message names the two that there are."""
     with pytest.raises(SettingsError, match=r"released, equation.*'keys'"):
-        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type]
+        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type] # refused
 
 
 def test_a_model_of_another_kind_is_refused() -> None:
