@@ -235,13 +235,13 @@ def _differences(
     height, width = truth.frames.shape[1:3]
     frames = clip.frames
     if may_resize:  # All frames have the size of the first one chosen, or of ffmpeg's first.
-        frames = np.stack([np.asarray(cv2.resize(one, (width, height))) for one in frames])
+        frames = np.stack([np.asarray(cv2.resize(frame, (width, height))) for frame in frames])
     if frames.shape != (len(chosen), height, width, 3):
         return [f"shape {frames.shape}, ffmpeg {(len(chosen), height, width, 3)}"]
     own = frames.astype(np.int16)
     apart = np.abs(own - truth.frames[chosen].astype(np.int16)).mean(axis=(1, 2, 3))
     problems = []
-    if wrong := [place for place, one in zip(chosen, apart, strict=True) if one > _TOLERANCE]:
+    if wrong := [index for index, away in zip(chosen, apart, strict=True) if away > _TOLERANCE]:
         problems.append(f"wrong frames at {wrong[:5]} ({apart.max():.0f} apart)")
     if np.any(np.diff(clip.timestamps_s) < 0):
         problems.append("times that fall")
@@ -254,10 +254,10 @@ def _time_differences(
     """Half a frame off at most, of ffmpeg's times or of those that the clip was written with."""
     # Stamps that lack a value, that fall, or that are all the same are no clock.
     is_clock = np.all(np.diff(truth.times_s) >= 0) and (clip.n_total < 2 or truth.times_s[-1] > 0)
-    known = [truth.times_s] if is_clock else []
-    known += [np.asarray(written_s)] if written_s and len(written_s) == clip.n_total else []
+    clocks = [truth.times_s] if is_clock else []
+    clocks += [np.asarray(written_s)] if written_s and len(written_s) == clip.n_total else []
     off = []
-    for times_s in known:
+    for times_s in clocks:
         half_s = np.ptp(times_s) / max(1, clip.n_total - 1) / 2
         if np.any(np.diff(times_s) <= 0):  # Stamps that do not rise are made up: a frame's length.
             half_s *= 2
@@ -275,7 +275,7 @@ class Campaign:
         self._local = threading.local()
         self._readers: list[Reader] = []
 
-    def one(self, number: int) -> Report:
+    def check(self, number: int) -> Report:
         """Make, read and compare one clip."""
         random = Random(f"{self.arguments.seed}-{number}")
         is_valid = random.random() < self.arguments.valid
@@ -365,7 +365,7 @@ def campaign(arguments: argparse.Namespace, folder: Path) -> list[str]:
     started_s = time.monotonic()
     numbers = range(arguments.clips) if arguments.only is None else [arguments.only]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        reports = list(pool.map(run.one, numbers))
+        reports = list(pool.map(run.check, numbers))
     if arguments.only is None and arguments.hostile:
         reports += run.hostile()
     peak_mib = run.end()
@@ -395,7 +395,7 @@ def main() -> int:
     parser.add_argument("--valid", type=float, default=0.6, help="share of valid clips")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one reading")
-    parser.add_argument("--memory", type=int, default=2048, help="MiB a process may hold")
+    parser.add_argument("--memory", type=int, default=2048, help="MiB that a process may hold")
     parser.add_argument("--only", type=int, help="number of one clip")
     parser.add_argument("--hostile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--keep", type=Path, help="folder in which to keep the clips")

@@ -110,14 +110,14 @@ def run_campaign(
     tallies: dict[str, Tally] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="data-files-") as folder:
-            found = [
+            chosen = [
                 kind
                 for kind in kinds(*filter(None, [data]), sample_root(Path(folder, "cache")))
                 if not names or kind.name in names
             ]
-            tallies = {kind.name: Tally() for kind in found}
+            tallies = {kind.name: Tally() for kind in chosen}
             for number in range(n_files):
-                kind = found[number % len(found)]
+                kind = chosen[number % len(chosen)]
                 rng = random.Random(f"{seed} {number}")
                 # Prices and prompts are kept by their path: each file has one of its own.
                 root = Path(folder, str(number))

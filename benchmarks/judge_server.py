@@ -543,7 +543,7 @@ def main() -> None:
     """Serve for a bounded time."""
     parser = argparse.ArgumentParser(description="An OpenAI-compatible judge for loopback.")
     parser.add_argument("--port", type=int, default=8400)
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds a reply")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds until a reply")
     parser.add_argument("--tail", type=float, default=0.0, help="share of replies 20 times as slow")
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second, then 429")
     parser.add_argument("--faults", default="", help=f"comma-separated, of {', '.join(FAULTS)}")

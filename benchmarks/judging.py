@@ -74,9 +74,9 @@ def main() -> None:
     ideal = arguments.concurrency / arguments.latency
     print(
         f"{n_questions:,} questions of {len(captions):,} captions, "
-        f"{arguments.latency * 1e3:.0f} ms a reply, {arguments.concurrency} in flight: "
+        f"{arguments.latency * 1e3:.0f} ms per reply, {arguments.concurrency} in flight: "
         f"at most {ideal:,.0f} calls/s\n\n"
-        "| way | calls | seconds | calls/s | of the ideal | CPU ms a call | peak MiB |\n"
+        "| way | calls | seconds | calls/s | of the ideal | CPU ms per call | peak MiB |\n"
         "|---|---|---|---|---|---|---|",
         flush=True,
     )
@@ -251,7 +251,7 @@ class _server:  # noqa: N801 - used as a statement
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the judge engine.")
     parser.add_argument("--questions", type=int, default=10**9, help="at most so many")
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds a reply")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds until a reply")
     parser.add_argument("--concurrency", type=int, default=256, help="requests in flight")
     parser.add_argument("--slow-seconds", type=float, default=20.0, help="for each slow way")
     parser.add_argument("--port", type=int, default=8411)

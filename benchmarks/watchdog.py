@@ -308,7 +308,7 @@ def _is_told(reason: str) -> bool:
         "without a reply to this request",
     )
     names = (error.__name__ for error in EXCEPTIONS)
-    return MARK in reason or any(one in reason for one in (*words, *names))
+    return MARK in reason or any(word in reason for word in (*words, *names))
 
 
 def _is_looked_at(place: Place, kinds: set[str]) -> bool:
