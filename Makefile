@@ -24,7 +24,9 @@ demo: setup
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(TYPED)
+	$(BIN)/mypy $(TYPED) benchmarks tests .ci
+	PYTHONPATH=.typing $(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/deptry $(SOURCES) benchmarks
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
 	$(BIN)/python .ci/audit.py
 

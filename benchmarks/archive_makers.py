@@ -148,13 +148,13 @@ def _zip(rng: random.Random, files: list[tuple[str, bytes]]) -> bytes:
 
 
 def _finds(data: bytes, *marks: bytes) -> list[int]:
-    found = []
+    places = []
     for mark in marks:
         place = data.find(mark)
         while place >= 0:
-            found.append(place)
+            places.append(place)
             place = data.find(mark, place + 1)
-    return found
+    return places
 
 
 def _either(

@@ -176,14 +176,14 @@ def _unpack(case: _Case, path: Path, tally: Tally) -> Iterator[str]:
         tally.unpacked[case.attack] += 1
         if case.archive.refused:
             yield "an attack is not refused"
-        found: dict[str, bytes] = {}
-        yield from _read(out, found)
-        yield from _differences(case, found)
+        unpacked: dict[str, bytes] = {}
+        yield from _read(out, unpacked)
+        yield from _differences(case, unpacked)
     if sorted(entry.name for entry in path.parent.iterdir()) != left:
         yield "something is left behind"
 
 
-def _read(folder: Path, found: dict[str, bytes]) -> Iterator[str]:
+def _read(folder: Path, unpacked: dict[str, bytes]) -> Iterator[str]:
     """Take up every file of a folder; what is none, or has odd rights, is told."""
     for parent, folders, names in os.walk(folder):
         for name in (*folders, *names):
@@ -192,27 +192,27 @@ def _read(folder: Path, found: dict[str, bytes]) -> Iterator[str]:
             if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) or mode & 0o7000:
                 yield f"{path.name!r} is no plain file: mode {mode:o}"
             elif stat.S_ISREG(mode) and name != MARKER:
-                found[path.relative_to(folder).as_posix()] = path.read_bytes()
+                unpacked[path.relative_to(folder).as_posix()] = path.read_bytes()
 
 
-def _differences(case: _Case, found: dict[str, bytes]) -> Iterator[str]:
+def _differences(case: _Case, unpacked: dict[str, bytes]) -> Iterator[str]:
     """What is not as it was in the archive."""
     members = case.archive.members
     if case.archive.hostile in {"vast header", "lies of a zip"}:
         # What it says, lies apart, is not known: content must be some member's.
-        if not {*found.values()} <= {*members.values(), b"", b"1"}:
+        if not {*unpacked.values()} <= {*members.values(), b"", b"1"}:
             yield "content that no member has"
     elif case.touches(case.archive.long_names):
         return
     elif case.is_emptied:
-        if not found.keys() <= members.keys():
+        if not unpacked.keys() <= members.keys():
             yield "a file that is no member"
     elif case.touches(case.archive.contents):
-        if found.keys() != members.keys():
-            yield f"{len(found)} files, expected {len(members)}"
-    elif found != members:
-        different = sorted(k for k in {*found, *members} if found.get(k) != members.get(k))
-        yield f"{len(found)} files of {len(members)}; not as they were: {different[:3]!r:.200}"
+        if unpacked.keys() != members.keys():
+            yield f"{len(unpacked)} files, expected {len(members)}"
+    elif unpacked != members:
+        different = sorted(k for k in {*unpacked, *members} if unpacked.get(k) != members.get(k))
+        yield f"{len(unpacked)} files of {len(members)}; not as they were: {different[:3]!r:.200}"
 
 
 def _peak_mb() -> float:

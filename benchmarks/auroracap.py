@@ -1,4 +1,4 @@
-"""AuroraCap by kept ratio: visual tokens and time a clip, random weights, no lmms-eval needed.
+"""AuroraCap by kept ratio: visual tokens and time per clip, random weights, no lmms-eval needed.
 
     python benchmarks/auroracap.py
     python benchmarks/auroracap.py --shape 7b --device cuda --batch-size 8
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM
@@ -26,7 +26,7 @@ from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
 
-SHAPES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # The released tower's patches, in a width and depth that a CPU can take.
     "small": (
         {
@@ -79,7 +79,8 @@ class Row:
 class Bytes:
     """A stand-in for a tokenizer: one token a byte."""
 
-    eos_token = pad_token = "</s>"  # noqa: S105
+    eos_token: str = "</s>"  # noqa: S105
+    pad_token: str | None = "</s>"  # noqa: S105
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Bytes, after a start."""
@@ -93,15 +94,12 @@ class Bytes:
 def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeBias) -> AuroraCap:
     """Random networks of a shape, made on the device that they stay on."""
     tower_settings, llm_settings = SHAPES[shape]
+    attention: dict[str, Any] = {"attn_implementation": "sdpa"}
     tower_config = CLIPVisionConfig(
-        image_size=378,
-        patch_size=14,
-        hidden_act="gelu",
-        attn_implementation="sdpa",
-        **tower_settings,
+        image_size=378, patch_size=14, hidden_act="gelu", **attention, **tower_settings
     )
     llm_config = LlamaConfig(
-        max_position_embeddings=16384, pad_token_id=0, attn_implementation="sdpa", **llm_settings
+        max_position_embeddings=16384, pad_token_id=0, **attention, **llm_settings
     )
     torch.manual_seed(0)
     torch.set_default_dtype(dtype)
@@ -113,7 +111,7 @@ def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeB
     return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes(), size_bias=size_bias)
 
 
-class JudgeRun:
+class Workload:
     """One model and the clips that it is shown."""
 
     def __init__(self, model: AuroraCap, arguments: argparse.Namespace) -> None:
@@ -156,7 +154,7 @@ class JudgeRun:
         )
 
     def plain_tower_s(self) -> float:
-        """The tower a clip without our code around its layers."""
+        """Seconds of the tower per clip, without our code around its layers."""
 
         def look() -> None:
             with torch.inference_mode():
@@ -183,8 +181,8 @@ class JudgeRun:
 def show(rows: list[Row]) -> None:
     """Print a table, and how each row compares with the first."""
     print(
-        "| kept ratio | tokens a frame | visual tokens a clip | tower ms | first token ms "
-        "| ms a new token | s a clip | speed | peak GiB |"
+        "| kept ratio | tokens per frame | visual tokens per clip | tower ms | first token ms "
+        "| ms per new token | s per clip | speed | peak GiB |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for row in rows:
@@ -204,7 +202,7 @@ def main() -> None:
     parser.add_argument("--pretrained", help="a checkpoint in AuroraCap's layout, for --shape")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="", help="bfloat16 on an accelerator, float32 on a CPU")
-    parser.add_argument("--frames", type=int, default=8, help="frames a clip")
+    parser.add_argument("--frames", type=int, default=8, help="frames per clip")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument(
         "--new-tokens", type=int, default=0, help="a caption; 16 on a CPU, else 256"
@@ -233,10 +231,12 @@ def main() -> None:
         f"best of {arguments.repeats}",
         flush=True,
     )
-    bench = JudgeRun(model, arguments)
-    print(f"tower without token merging around it: {1000 * bench.plain_tower_s():.1f} ms a clip")
-    rows = [bench.row(ratio, slowfast=False) for ratio in arguments.ratios]
-    rows.append(bench.row(min(arguments.ratios), slowfast=True))
+    workload = Workload(model, arguments)
+    print(
+        f"tower without token merging around it: {1000 * workload.plain_tower_s():.1f} ms per clip"
+    )
+    rows = [workload.row(ratio, slowfast=False) for ratio in arguments.ratios]
+    rows.append(workload.row(min(arguments.ratios), slowfast=True))
     show(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))

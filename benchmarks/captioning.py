@@ -17,6 +17,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -67,7 +68,7 @@ def write_clip(path: Path, *, seed: int, seconds: int, height: int) -> None:
 def make_requests(n_clips: int, prompts: tuple[str, ...], new_tokens: int) -> list[Instance]:
     """Chat requests in lmms-eval's order: task by task."""
 
-    def messages(prompt: str):  # noqa: ANN202
+    def messages(prompt: str) -> Callable[[dict[str, str]], list[dict[str, object]]]:
         def doc_to_messages(doc: dict[str, str]) -> list[dict[str, object]]:
             shown = {"type": "video", "url": doc["video"]}
             return [{"role": "user", "content": [shown, {"type": "text", "text": prompt}]}]
@@ -96,7 +97,7 @@ def timed(model: Model, clips: list[Path], n_prompts: int, new_tokens: int) -> t
     started_s = time.perf_counter()
     captions = model.generate_until(requests)
     elapsed_s = time.perf_counter() - started_s
-    return elapsed_s, sum(one.token_counts.output_tokens for one in captions)
+    return elapsed_s, sum(caption.token_counts.output_tokens for caption in captions)
 
 
 def make_models(arguments: argparse.Namespace, pretrained: str) -> dict[str, Model]:
@@ -159,7 +160,7 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=8, help="clips, or copies of the clip")
     parser.add_argument("--height", type=int, default=720, help="of generated clips")
     parser.add_argument("--seconds", type=int, default=8, help="of generated clips")
-    parser.add_argument("--prompts", type=int, default=1, help="prompts a clip, at most 5")
+    parser.add_argument("--prompts", type=int, default=1, help="prompts per clip, at most 5")
     parser.add_argument("--frames", type=int, default=8)
     parser.add_argument("--frame-pixels", type=int, default=112 * 112)
     parser.add_argument("--new-tokens", type=int, default=64)

@@ -45,5 +45,5 @@ def read(path: Path) -> Truth | None:
     if not n_frames:
         return None
     frames = raw[: n_frames * width * height * 3].reshape(n_frames, height, width, 3)
-    times = [float(one[1]) if one[1] != "NOPTS" else np.nan for one in shown[:n_frames]]
+    times = [float(row[1]) if row[1] != "NOPTS" else np.nan for row in shown[:n_frames]]
     return Truth(frames, np.asarray(times) - times[0])

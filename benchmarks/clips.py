@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 import cv2
 import numpy as np
@@ -81,7 +81,7 @@ class Report:
 def samplings(random: Random, n_total: int) -> list[Sampling]:
     """All frames, and some of them."""
     places = tuple(random.randrange(n_total) for _ in range(random.randint(1, 3)))
-    some = [
+    some: list[Sampling] = [
         Uniform(random.choice([1, 2, 4, 8, 16])),
         FirstMiddleLast(),
         Explicit(places),
@@ -107,6 +107,13 @@ def _read_for_ever(connection: Connection) -> None:
             answer = (repr(error), "unexpected")
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         connection.send((answer, max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)))
+
+
+class Reads(Protocol):
+    """What reads clips: a process of its own, or a test."""
+
+    def read(self, path: Path, sampling: Sampling, n_threads: int, /) -> Clip | str:
+        """A clip, or why there is none."""
 
 
 class Reader:
@@ -156,7 +163,7 @@ class Reader:
 def check_valid(
     recipe: Recipe,
     path: Path,
-    reader: Reader,
+    reader: Reads,
     random: Random,
     report: Report,
     written_s: list[float] | None,
@@ -187,7 +194,8 @@ def check_valid(
 
 def check_damaged(path: Path, reader: Reader, random: Random, report: Report) -> None:
     """A damaged clip is read or refused in words; its frames are those that can be decoded."""
-    clip = reader.read(path, random.choice([ALL, Uniform(8), Fps(2.0, 8)]), random.choice([0, 1]))
+    drawn: list[Sampling] = [ALL, Uniform(8), Fps(2.0, 8)]
+    clip = reader.read(path, random.choice(drawn), random.choice([0, 1]))
     truth = clip_truth.read(path)
     report.is_shown = truth is not None
     if isinstance(clip, str):
@@ -199,8 +207,8 @@ def check_damaged(path: Path, reader: Reader, random: Random, report: Report) ->
     shown = [truth.frames] if truth else []
     # Twice: some decoders put something else in the place of damaged parts each time.
     every = [reader.read(path, ALL, None) for _ in range(2)]
-    decoded = [one.frames for one in every if not isinstance(one, str)]
-    if len(decoded) == 2 and not np.array_equal(*decoded):
+    decoded = [clip.frames for clip in every if not isinstance(clip, str)]
+    if len(decoded) == 2 and not np.array_equal(decoded[0], decoded[1]):
         return
     shown += decoded
     for frame in clip.frames:
@@ -228,13 +236,13 @@ def _differences(
     height, width = truth.frames.shape[1:3]
     frames = clip.frames
     if may_resize:  # All frames have the size of the first one chosen, or of ffmpeg's first.
-        frames = np.stack([np.asarray(cv2.resize(one, (width, height))) for one in frames])
+        frames = np.stack([np.asarray(cv2.resize(frame, (width, height))) for frame in frames])
     if frames.shape != (len(chosen), height, width, 3):
         return [f"shape {frames.shape}, ffmpeg {(len(chosen), height, width, 3)}"]
     own = frames.astype(np.int16)
     apart = np.abs(own - truth.frames[chosen].astype(np.int16)).mean(axis=(1, 2, 3))
     problems = []
-    if wrong := [place for place, one in zip(chosen, apart, strict=True) if one > _TOLERANCE]:
+    if wrong := [index for index, away in zip(chosen, apart, strict=True) if away > _TOLERANCE]:
         problems.append(f"wrong frames at {wrong[:5]} ({apart.max():.0f} apart)")
     if np.any(np.diff(clip.timestamps_s) < 0):
         problems.append("times that fall")
@@ -247,10 +255,10 @@ def _time_differences(
     """Half a frame off at most, of ffmpeg's times or of those that the clip was written with."""
     # Stamps that lack a value, that fall, or that are all the same are no clock.
     is_clock = np.all(np.diff(truth.times_s) >= 0) and (clip.n_total < 2 or truth.times_s[-1] > 0)
-    known = [truth.times_s] if is_clock else []
-    known += [np.asarray(written_s)] if written_s and len(written_s) == clip.n_total else []
+    clocks = [truth.times_s] if is_clock else []
+    clocks += [np.asarray(written_s)] if written_s and len(written_s) == clip.n_total else []
     off = []
-    for times_s in known:
+    for times_s in clocks:
         half_s = np.ptp(times_s) / max(1, clip.n_total - 1) / 2
         if np.any(np.diff(times_s) <= 0):  # Stamps that do not rise are made up: a frame's length.
             half_s *= 2
@@ -268,7 +276,7 @@ class Campaign:
         self._local = threading.local()
         self._readers: list[Reader] = []
 
-    def one(self, number: int) -> Report:
+    def check(self, number: int) -> Report:
         """Make, read and compare one clip."""
         random = Random(f"{self.arguments.seed}-{number}")
         is_valid = random.random() < self.arguments.valid
@@ -358,7 +366,7 @@ def campaign(arguments: argparse.Namespace, folder: Path) -> list[str]:
     started_s = time.monotonic()
     numbers = range(arguments.clips) if arguments.only is None else [arguments.only]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        reports = list(pool.map(run.one, numbers))
+        reports = list(pool.map(run.check, numbers))
     if arguments.only is None and arguments.hostile:
         reports += run.hostile()
     peak_mib = run.end()
@@ -388,7 +396,7 @@ def main() -> int:
     parser.add_argument("--valid", type=float, default=0.6, help="share of valid clips")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one reading")
-    parser.add_argument("--memory", type=int, default=2048, help="MiB a process may hold")
+    parser.add_argument("--memory", type=int, default=2048, help="MiB that a process may hold")
     parser.add_argument("--only", type=int, help="number of one clip")
     parser.add_argument("--hostile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--keep", type=Path, help="folder in which to keep the clips")

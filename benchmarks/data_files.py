@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from loguru import logger
 
@@ -110,14 +110,14 @@ def run_campaign(
     tallies: dict[str, Tally] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="data-files-") as folder:
-            found = [
+            chosen = [
                 kind
                 for kind in kinds(*filter(None, [data]), sample_root(Path(folder, "cache")))
                 if not names or kind.name in names
             ]
-            tallies = {kind.name: Tally() for kind in found}
+            tallies = {kind.name: Tally() for kind in chosen}
             for number in range(n_files):
-                kind = found[number % len(found)]
+                kind = chosen[number % len(chosen)]
                 rng = random.Random(f"{seed} {number}")
                 # Prices and prompts are kept by their path: each file has one of its own.
                 root = Path(folder, str(number))
@@ -238,7 +238,7 @@ def _value(rng: random.Random, text: bytes) -> bytes:
     source = text.decode()
     is_member = not source.startswith(("{", "["))
     tree = json.loads(f"{{{source}}}" if is_member else source)
-    places: list[tuple[object, object]] = []
+    places: list[tuple[Any, Any]] = []
     _collect(tree, places)
     if not places:
         return text
@@ -246,11 +246,11 @@ def _value(rng: random.Random, text: bytes) -> bytes:
     draw = rng.random()
     mark = "\ue000mark\ue000"
     if draw < 0.15:
-        del holder[key]  # type: ignore[attr-defined]
+        del holder[key]
     elif draw < 0.3 and isinstance(holder, dict):
         holder[mark] = holder.pop(key)
     else:
-        holder[key] = mark  # type: ignore[index]
+        holder[key] = mark
     changed = json.dumps(tree, ensure_ascii=False)
     value = rng.choice(_VALUES)
     if '\ue000": ' in changed:
@@ -259,9 +259,9 @@ def _value(rng: random.Random, text: bytes) -> bytes:
     return (changed[1:-1] if is_member else changed).encode()
 
 
-def _collect(value: object, places: list[tuple[object, object]]) -> None:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[call-overload]
-    for key, item in list(pairs):
+def _collect(value: dict[Any, Any] | list[Any], places: list[tuple[Any, Any]]) -> None:
+    """Add every member of a tree of JSON, as what holds it and its key or index."""
+    for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
         places.append((value, key))
         if isinstance(item, dict | list):
             _collect(item, places)

@@ -330,12 +330,12 @@ class _Play:
         self, judged: list[list[tuple[str | None, str | None]]], *, disturbed: bool
     ) -> None:
         """What is lost must be what was refused, and every reason a true one."""
-        known = REASONS if disturbed else REASONS[:2]
+        allowed = REASONS if disturbed else REASONS[:2]
         for p, process in enumerate(judged):
             for i, (verdict, reason) in enumerate(process):
                 if (verdict is None) != (reason is not None):
                     self.outcome.failures.append(f"verdict {verdict!r} with reason {reason!r}")
-                elif reason is not None and not any(words in reason for words in known):
+                elif reason is not None and not any(words in reason for words in allowed):
                     self.outcome.failures.append(f"question {p}-{i} is lost for: {reason}")
                 elif not disturbed and self._must_be_lost(p, i) and verdict is not None:
                     self.outcome.failures.append(f"question {p}-{i} was refused and has a verdict")
@@ -404,7 +404,7 @@ def _log_resent(engine: Engine, folder: Path) -> None:
         finally:
             under_way.discard(identity)
 
-    engine._sender._complete = noted  # type: ignore[method-assign]
+    engine._sender._complete = noted  # type: ignore[method-assign] # to listen
 
 
 def _resent(folder: Path) -> Counter[bytes]:

@@ -22,7 +22,7 @@ HANG_S: Final = 8.0
 """Seconds after which a server that hangs closes the connection: longer than any time-out."""
 _BLANKS: Final = b" " * 2**16
 _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-_ODD: Final = [
+_ODD: Final[list[object]] = [
     None, [], {}, "12", -5, float("nan"), float("inf"), True, 1.5, 10**30, {"prompt_tokens": []},
     {"prompt_tokens": -1, "completion_tokens": float("nan")}, {"prompt_tokens": 1},
     {"prompt_tokens": "9", "completion_tokens": {"n": 1}}, [[[]]], "logprobs",
@@ -30,7 +30,7 @@ _ODD: Final = [
 ]  # fmt: skip
 """What is no count, no log-probability and no reason."""
 
-_NO_OTHER: Final = [
+_NO_OTHER: Final[list[object]] = [
     None, [], 5, True, "", " ", {"id": "x"}, "[key]", MODEL, MODEL.upper(), f"org/{MODEL}",
     f"{MODEL}-2024-08-06", f"models/{MODEL}-001", f"{MODEL}-latest",
 ]  # fmt: skip

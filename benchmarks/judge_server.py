@@ -411,7 +411,8 @@ class JudgeServer:
         elif fault.isdecimal():
             connection.send(int(fault), json.dumps({"error": {"message": "told to fail"}}))
         elif fault == "filter":
-            error = {"message": "The prompt triggered our content filter", "code": "content_filter"}
+            told = "The prompt triggered our content filter"
+            error: dict[str, object] = {"message": told, "code": "content_filter"}
             connection.send(400, json.dumps({"error": error}))
         elif fault == "flagged":
             error = {"message": "Your input was flagged for violence", "code": 403}
@@ -542,7 +543,7 @@ def main() -> None:
     """Serve for a bounded time."""
     parser = argparse.ArgumentParser(description="An OpenAI-compatible judge for loopback.")
     parser.add_argument("--port", type=int, default=8400)
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds a reply")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds until a reply")
     parser.add_argument("--tail", type=float, default=0.0, help="share of replies 20 times as slow")
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second, then 429")
     parser.add_argument("--faults", default="", help=f"comma-separated, of {', '.join(FAULTS)}")

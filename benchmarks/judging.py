@@ -7,8 +7,7 @@ prints the table of the README:
     python benchmarks/judging.py --questions 20000     # the first 20,000 of them
 
 Captions are made from the gold answers (about 170 words), so that requests have a real run's
-size. The slow ways are measured on as many questions as take them about ``--slow-seconds`` and are
-compared by calls a second.
+size. The slow ways are measured for ``--slow-seconds`` each and are compared by calls a second.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import ASPECTS, read_questions
 
 CONFIG = JudgeConfig(model="benchmark")
 Captioned = tuple[str, list[Question]]
+Asked = tuple[str, Question]
+"""A caption, and one of the questions about it."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ def main() -> None:
     ideal = arguments.concurrency / arguments.latency
     print(
         f"{n_questions:,} questions of {len(captions):,} captions, "
-        f"{arguments.latency * 1e3:.0f} ms a reply, {arguments.concurrency} in flight: "
+        f"{arguments.latency * 1e3:.0f} ms per reply, {arguments.concurrency} in flight: "
         f"at most {ideal:,.0f} calls/s\n\n"
-        "| way | calls | seconds | calls/s | of the ideal | CPU ms a call | peak MiB |\n"
+        "| way | calls | seconds | calls/s | of the ideal | CPU ms per call | peak MiB |\n"
         "|---|---|---|---|---|---|---|",
         flush=True,
     )
@@ -89,14 +91,15 @@ def _ways(
 ) -> Iterator[tuple[str, Callable[[], int]]]:
     ours = partial(_ours, url=url, concurrency=arguments.concurrency)
     half = [caption for index, caption in enumerate(captions) if index % 2]
-    n_slow = int(arguments.slow_seconds / arguments.latency)
+    asked = [(caption, question) for caption, questions in captions for question in questions]
+    slow = partial(_while_there_is_time, asked, arguments.slow_seconds)
     yield "this engine", partial(ours, captions, store=folder / "cold")
     yield "this engine, again from the store", partial(ours, captions, store=folder / "cold")
     yield "(fills half a store)", partial(ours, half, store=folder / "half")
     yield "this engine, half in the store", partial(ours, captions, store=folder / "half")
-    yield "official SDK, as many in flight", partial(_sdk, captions, url, arguments.concurrency)
-    yield "one at a time in 4 threads", partial(_threads, captions, url, 4 * n_slow, 4)
-    yield "one at a time", partial(_threads, captions, url, n_slow, 1)
+    yield "official SDK, as many in flight", partial(_sdk, slow, url, arguments.concurrency)
+    yield "one at a time in 4 threads", partial(_threads, slow, url, 4)
+    yield "one at a time", partial(_threads, slow, url, 1)
 
 
 def _ours(captions: Sequence[Captioned], *, url: str, concurrency: int, store: Path) -> int:
@@ -116,15 +119,18 @@ def _ours(captions: Sequence[Captioned], *, url: str, concurrency: int, store: P
         return engine.meter.n_calls
 
 
-def _sdk(captions: Sequence[Captioned], url: str, concurrency: int) -> int:
+def _while_there_is_time(asked: Sequence[Asked], seconds: float) -> Iterator[Asked]:
+    """The questions in turn, until so many seconds are over."""
+    end_s = time.monotonic() + seconds
+    return takewhile(lambda _: time.monotonic() < end_s, asked)
+
+
+def _sdk(questions: Callable[[], Iterator[Asked]], url: str, concurrency: int) -> int:
     """The same requests with the official SDK's asynchronous client, at the same concurrency."""
     from openai import AsyncOpenAI
 
-    questions = [(caption, q) for caption, questions in captions for q in questions][:10_000]
-
     async def run() -> int:
-        client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-        places = asyncio.Semaphore(concurrency)
+        client, left = AsyncOpenAI(base_url=url, api_key="none", max_retries=0), questions()
 
         async def ask(messages: list[Any]) -> str:
             completion = await client.chat.completions.create(
@@ -132,38 +138,41 @@ def _sdk(captions: Sequence[Captioned], url: str, concurrency: int) -> int:
             )
             return completion.choices[0].message.content or ""
 
-        async def judge(caption: str, question: Question) -> None:
-            async with places:
-                answer = await ask(_answer_messages(caption, question))
-                await ask(_match_messages(question, answer))
+        async def judge_in_turn() -> int:
+            n_calls = 0
+            for caption, question in left:
+                await ask(_match_messages(question, await ask(_answer_messages(caption, question))))
+                n_calls += 2
+            return n_calls
 
-        await asyncio.gather(*(judge(caption, question) for caption, question in questions))
+        n_calls = sum(await asyncio.gather(*(judge_in_turn() for _ in range(concurrency))))
         await client.close()
-        return 2 * len(questions)
+        return n_calls
 
     return asyncio.run(run())
 
 
-def _threads(captions: Sequence[Captioned], url: str, n_calls: int, n_threads: int) -> int:
+def _threads(questions: Callable[[], Iterator[Asked]], url: str, n_threads: int) -> int:
     """One blocking request after the other in each thread, as the published scripts do it."""
-    import httpx
+    from openai import OpenAI
 
-    questions = [(caption, q) for caption, questions in captions for q in questions]
-    questions = questions[: max(1, n_calls // 2)]
-    client = httpx.Client(timeout=60)
+    client, left = OpenAI(base_url=url, api_key="none", max_retries=0), questions()
 
     def ask(messages: list[Any]) -> str:
-        body = {"model": "serial", "messages": messages, "temperature": 0, "max_tokens": 256}
-        reply = client.post(f"{url}/chat/completions", json=body).json()
-        return str(reply["choices"][0]["message"]["content"])
+        completion = client.chat.completions.create(
+            model="serial", messages=messages, temperature=0, max_tokens=256
+        )
+        return completion.choices[0].message.content or ""
 
-    def judge(item: tuple[str, Question]) -> None:
-        caption, question = item
-        ask(_match_messages(question, ask(_answer_messages(caption, question))))
+    def judge_in_turn(_: int) -> int:
+        n_calls = 0
+        for caption, question in left:
+            ask(_match_messages(question, ask(_answer_messages(caption, question))))
+            n_calls += 2
+        return n_calls
 
     with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(judge, questions))
-    return 2 * len(questions)
+        return sum(pool.map(judge_in_turn, range(n_threads)))
 
 
 def _answer_messages(caption: str, question: Question) -> list[Any]:
@@ -242,7 +251,7 @@ class _server:  # noqa: N801 - used as a statement
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the judge engine.")
     parser.add_argument("--questions", type=int, default=10**9, help="at most so many")
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds a reply")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds until a reply")
     parser.add_argument("--concurrency", type=int, default=256, help="requests in flight")
     parser.add_argument("--slow-seconds", type=float, default=20.0, help="for each slow way")
     parser.add_argument("--port", type=int, default=8411)

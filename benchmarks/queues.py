@@ -54,7 +54,7 @@ class Server:
 
     def speed(self, n_working: int) -> float:
         """Work a second on each of so many requests."""
-        return n_working ** (self.gain - 1.0)
+        return float(n_working ** (self.gain - 1.0))
 
     def best(self, most: int) -> float:
         """Work a second at most."""
@@ -224,16 +224,16 @@ def provider_violations(provider: Provider, found_s: float, unlimited_s: float) 
     return [f"{provider.name}: {found_s:.0f} s, {unlimited_s:.0f} s without a limit"]
 
 
-def violations(server: Server, found: Outcome, unlimited: Outcome, n: int) -> list[str]:
+def violations(server: Server, limited: Outcome, unlimited: Outcome, n: int) -> list[str]:
     """What the module promises, and this run did not keep."""
     broken = []
     longest_s = server.service_s * (4.0 if server.kinds == 2 else 1.0)
-    if longest_s <= TIMEOUT_S / 4 and found.n_late > MOST_LATE * n:
-        broken.append(f"{found.n_late} of {n} requests timed out")
-    if longest_s <= TIMEOUT_S / 4 and found.n_lost > MOST_LOST * n:
-        broken.append(f"{found.n_lost} of {n} requests were given up on")
-    if server.slots >= MOST and found.seconds > (1.0 + MOST_SLOWER) * unlimited.seconds:
-        broken.append(f"{found.seconds:.0f} s, {unlimited.seconds:.0f} s without a limit")
+    if longest_s <= TIMEOUT_S / 4 and limited.n_late > MOST_LATE * n:
+        broken.append(f"{limited.n_late} of {n} requests timed out")
+    if longest_s <= TIMEOUT_S / 4 and limited.n_lost > MOST_LOST * n:
+        broken.append(f"{limited.n_lost} of {n} requests were given up on")
+    if server.slots >= MOST and limited.seconds > (1.0 + MOST_SLOWER) * unlimited.seconds:
+        broken.append(f"{limited.seconds:.0f} s, {unlimited.seconds:.0f} s without a limit")
     return [f"{server.name}, {server.service_s:g} s, {server.kinds} kinds: {b}" for b in broken]
 
 
@@ -248,13 +248,13 @@ def main() -> int:
     broken: list[str] = []
     for server in SERVERS:
         n = arguments.requests * (10 if server.slots >= MOST else 1)
-        found, unlimited = (
+        limited, unlimited = (
             simulate(server, make, n=n, seed=arguments.seed) for make in (Load, Unlimited)
         )
-        broken += violations(server, found, unlimited, n)
+        broken += violations(server, limited, unlimited, n)
         print(
-            f"| {server.name} | {server.service_s:g} | {server.kinds} | {found.share:.0%} | "
-            f"{found.n_late} | {found.n_lost} | {found.median_in_flight} | "
+            f"| {server.name} | {server.service_s:g} | {server.kinds} | {limited.share:.0%} | "
+            f"{limited.n_late} | {limited.n_lost} | {limited.median_in_flight} | "
             f"{unlimited.share:.0%} | {unlimited.n_late} | {unlimited.n_lost} |",
             flush=True,
         )

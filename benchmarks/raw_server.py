@@ -14,7 +14,10 @@ import json
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class RawServer:
         """Base URL for ``LMMS_CAPTIONS_JUDGE_URL``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def __enter__(self) -> RawServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         self._started.wait()
         return self

@@ -68,7 +68,7 @@ def main() -> None:
     """Measure and print."""
     arguments = _arguments()
     print(
-        f"{LATENCY_S * 1e3:.0f} ms a reply, {IN_FLIGHT} in flight\n\n"
+        f"{LATENCY_S * 1e3:.0f} ms per reply, {IN_FLIGHT} in flight\n\n"
         "| refused | seconds | answered | a second | of the ideal | refused | unscored |\n"
         "|---|---|---|---|---|---|---|",
         flush=True,
@@ -100,7 +100,7 @@ def _run(name: str, n_calls: int, faults: tuple[str, ...], share: float) -> Row:
             seconds = time.monotonic() - started_s
             meter = engine.meter
             n_sent = server.counts.n_requests
-    n_unscored = sum(one.reason is not None for one in asked)
+    n_unscored = sum(outcome.reason is not None for outcome in asked)
     return Row(name, seconds, meter.n_calls, n_sent, meter.n_rate_limited, n_unscored)
 
 

@@ -251,7 +251,7 @@ class _Play:
             self.asked[request.key(body)] = (body, told.text(key_of(asked.payload)))
             return await send(request, body)
 
-        engine._sender.send = noted  # type: ignore[method-assign]
+        engine._sender.send = noted  # type: ignore[method-assign] # to listen
 
     def _check_reason(self, index: int, reason: str) -> None:
         """A question may be lost for what was done to it, or for what stopped the run."""
@@ -259,21 +259,21 @@ class _Play:
         words = [words for name in served for words in WORDS.get(name, ())]
         if "gave no reply to any request" in reason:
             return
-        if not any(one in reason for one in words):
+        if not any(word in reason for word in words):
             self.outcome.failures.append(f"question {index} got {served}, lost for: {reason}")
 
     def _check_store(self) -> set[bytes]:
         """Read the store back; the bodies of the requests whose replies are in it."""
-        shelf = StoredReplies(self.folder / "replies", patience_s=1.0)
-        stored = set()
+        store = StoredReplies(self.folder / "replies", patience_s=1.0)
+        bodies = set()
         for key, (body, words) in self.asked.items():
-            reply = shelf.get(MODEL, key)
+            reply = store.get(MODEL, key)
             if reply is not None:
-                stored.add(body)
+                bodies.add(body)
                 if reply.text != words:
                     self.outcome.failures.append(f"the store has {reply.text!r} for {words!r}")
-        shelf.close()
-        return stored
+        store.close()
+        return bodies
 
 
 class _Memory:

@@ -163,15 +163,13 @@ def _store_lines(text: str) -> object:
     return read_line(text.encode("utf-8", "replace") + b"\n")
 
 
+def _read_with(reader: Callable[[Reply], object], reason: str | None) -> Callable[[str], object]:
+    return lambda text: reader(Reply(text, reason))
+
+
 SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
-    **{
-        name: (lambda text, read=reader: read(Reply(text, "stop")))  # type: ignore[misc]
-        for name, reader in READERS.items()
-    },
-    **{
-        f"{name} cut": (lambda text, read=reader: read(Reply(text, None)))  # type: ignore[misc]
-        for name, reader in READERS.items()
-    },
+    **{name: _read_with(reader, "stop") for name, reader in READERS.items()},
+    **{f"{name} cut": _read_with(reader, None) for name, reader in READERS.items()},
     "reasoning": strip_reasoning,
     "log-probabilities": _distribute,
     "refusals": refused_parameter,

@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from loguru import logger
 
-from judge_server import Behaviour, JudgeServer, Say
+from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply
@@ -161,26 +161,26 @@ def check_damage(name: str, data: bytes, altered: bytes, *, is_open: bool, count
     pairs = map(read_line, data.splitlines(keepends=True))
     truth = {key: Reply.from_json(value) for key, value in filter(None, pairs)}
     whole = {line + b"\n" for line in altered.replace(b"\r\n", b"\n").split(b"\n")[:-1]}
-    intact = {found[0] for found in map(read_line, whole & _lines(data)) if found is not None}
+    intact = {line[0] for line in map(read_line, whole & _lines(data)) if line is not None}
     count.n_stores[name] += 1
     with tempfile.TemporaryDirectory(dir=_memory()) as folder:
         path = Path(folder) / MODEL / "a.jsonl"
         path.parent.mkdir()
         path.write_bytes(data if is_open else altered)
-        shelf = StoredReplies(Path(folder), patience_s=0.0)
+        stored = StoredReplies(Path(folder), patience_s=0.0)
         if is_open:
             for key in list(truth)[::3]:
-                shelf.get(MODEL, key)
+                stored.get(MODEL, key)
             path.write_bytes(altered)
             if len(altered) % 2:
-                shelf.refresh()
+                stored.refresh()
         try:
-            served = {key: shelf.get(MODEL, key) for key in truth}
+            served = {key: stored.get(MODEL, key) for key in truth}
         except Exception as error:  # noqa: BLE001 - this is what is looked for
             count.fail(f"{name}: {error!r} was raised")
             return
         finally:
-            shelf.close()
+            stored.close()
     wrong = [key for key, reply in served.items() if reply not in (None, truth[key])]
     lost = [key for key in intact if served[key] is None]
     if wrong or lost:
@@ -202,7 +202,7 @@ def check_run(benchmark: str, what: str, rng: random.Random, count: Count) -> No
         n_calls = N_CALLS[benchmark] * n_questions
         left = sorted(rng.sample(range(n_calls // 2), k=min(4, n_calls // 2)))
 
-        def harming(payload: dict[str, Any]) -> Say | str:
+        def harming(payload: dict[str, Any]) -> Say | Refuse | str | None:
             if left and server.counts.n_requests > n_before + left[0]:
                 left.pop(0)
                 with suppress(OSError):  # nothing is there yet
@@ -210,10 +210,10 @@ def check_run(benchmark: str, what: str, rng: random.Random, count: Count) -> No
             return honest(payload)
 
         n_before, server.script = server.counts.n_requests, harming
-        found = _verdicts(benchmark, server.url, folder, n_questions)
+        verdicts = _verdicts(benchmark, server.url, folder, n_questions)
         left.clear()
-        if found != right:
-            count.fail(f"{what} while {benchmark} was judged: {found}")
+        if verdicts != right:
+            count.fail(f"{what} while {benchmark} was judged: {verdicts}")
         n_before = server.counts.n_requests
         if _verdicts(benchmark, server.url, folder, n_questions) != right:
             count.fail(f"{what} while {benchmark} was judged: the next run differs")

@@ -59,6 +59,13 @@ def _tokenizer(specials: tuple[str, ...], **named: str) -> PreTrainedTokenizerFa
     return tokenizer
 
 
+def _token_id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
+    token_id = tokenizer.convert_tokens_to_ids(token)
+    if not isinstance(token_id, int):
+        raise TypeError(f"expected one id for {token!r}, got {token_id!r}")
+    return token_id
+
+
 def _text_config(tokenizer: PreTrainedTokenizerFast, **more: object) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
@@ -113,7 +120,6 @@ def write_qwen2_5_vl(folder: Path, **text: object) -> Path:
             "<|vision_start|><|video_pad|><|vision_end|>",
         ),
     )
-    ids = tokenizer.convert_tokens_to_ids
     config = Qwen2_5_VLConfig(
         text_config=_text_config(
             tokenizer,
@@ -134,10 +140,10 @@ def write_qwen2_5_vl(folder: Path, **text: object) -> Path:
             "fullatt_block_indexes": [1],
             "initializer_range": 0.2,
         },
-        image_token_id=ids("<|image_pad|>"),
-        video_token_id=ids("<|video_pad|>"),
-        vision_start_token_id=ids("<|vision_start|>"),
-        vision_end_token_id=ids("<|vision_end|>"),
+        image_token_id=_token_id(tokenizer, "<|image_pad|>"),
+        video_token_id=_token_id(tokenizer, "<|video_pad|>"),
+        vision_start_token_id=_token_id(tokenizer, "<|vision_start|>"),
+        vision_end_token_id=_token_id(tokenizer, "<|vision_end|>"),
         tie_word_embeddings=False,
     )
     return _save(Qwen2_5_VLForConditionalGeneration(config), processor, folder)
@@ -179,8 +185,8 @@ def write_llava_onevision(folder: Path) -> Path:
             "patch_size": 7,
             "vision_use_head": False,
         },
-        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
-        video_token_index=tokenizer.convert_tokens_to_ids("<video>"),
+        image_token_index=_token_id(tokenizer, "<image>"),
+        video_token_index=_token_id(tokenizer, "<video>"),
         image_grid_pinpoints=[[28, 28], [56, 56]],
         tie_word_embeddings=False,
     )
@@ -226,7 +232,7 @@ def write_internvl(folder: Path) -> Path:
             "image_size": [IMAGE_SIZE, IMAGE_SIZE],
             "patch_size": [7, 7],
         },
-        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+        image_token_id=_token_id(tokenizer, "<IMG_CONTEXT>"),
         image_seq_length=4,
         downsample_ratio=0.5,
         tie_word_embeddings=False,

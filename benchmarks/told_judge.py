@@ -81,11 +81,11 @@ def gold(video: int, question: int) -> str:
 
 def majority(answers: Sequence[str | None]) -> str | None:
     """VCapsBench's consensus of three asks, ``None`` where one that failed could have decided."""
-    known = [answer for answer in answers if answer is not None]
-    often = [answer for answer in LABELS if known.count(answer) >= 2]
+    read = [answer for answer in answers if answer is not None]
+    often = [answer for answer in LABELS if read.count(answer) >= 2]
     if often:
         return often[0]
-    return "unanswerable" if len(known) == N_ASKS else None
+    return "unanswerable" if len(read) == N_ASKS else None
 
 
 def cut_reply(step: str) -> str:

@@ -50,7 +50,7 @@ def chain(
     """
     text = f"What is {mark(video, index)}?"
     caption = f"Caption {index // 8} of video {video}. " * 5
-    common = {"caption": caption, "config": config, "run": 0}
+    common: dict[str, Any] = {"caption": caption, "config": config, "run": 0}
     if benchmark == "vdc":
         question = vdc.Question(text, gold(video, index))
         return partial(vdc.judge_question, question=question, **common)

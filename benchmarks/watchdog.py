@@ -192,8 +192,7 @@ class Judging:
             prices.write_text("models: {judge: {input: 0, output: 1}}")
             config = replace(config, prices=prices, max_cost_usd=0.03, concurrency=8)
         if self.setting.name == "again":
-            more = {"sampling": NEUTRAL, "alias": _ALIAS, "ask_again": True}
-            config = replace(config, n_rereads=0, **more)
+            config = replace(config, n_rereads=0, sampling=NEUTRAL, alias=_ALIAS, ask_again=True)
         if self.setting.name == "batch":
             urls = (self._batches.url,)
             config = replace(config, urls=urls, mode="batch", concurrency=99, batch_pace=_PACE)
@@ -309,7 +308,7 @@ def _is_told(reason: str) -> bool:
         "without a reply to this request",
     )
     names = (error.__name__ for error in EXCEPTIONS)
-    return MARK in reason or any(one in reason for one in (*words, *names))
+    return MARK in reason or any(word in reason for word in (*words, *names))
 
 
 def _is_looked_at(place: Place, kinds: set[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loguru import logger
@@ -43,8 +44,8 @@ def serve() -> Iterator[ServerFactory]:
     """Starts judge servers that end with the test."""
     running: list[JudgeServer] = []
 
-    def start(**behaviour: object) -> JudgeServer:
-        server = JudgeServer(Behaviour(**behaviour))  # type: ignore[arg-type]
+    def start(**behaviour: Any) -> JudgeServer:
+        server = JudgeServer(Behaviour(**behaviour))
         running.append(server.__enter__())
         return server
 
@@ -58,14 +59,14 @@ def make_engine(tmp_path: Path) -> Iterator[EngineFactory]:
     """Makes engines with short waits that are closed with the test."""
     running: list[Engine] = []
 
-    def make(*urls: str, **settings: object) -> Engine:
-        waits = {
+    def make(*urls: str, **settings: Any) -> Engine:
+        waits: dict[str, Any] = {
             "backoff_s": 0.01,
             "max_backoff_s": 0.05,
             "store_patience_s": 0.3,
             "outage_patience_s": 1.0,
         }
-        config = EngineConfig(urls=urls, store=tmp_path / "replies", **{**waits, **settings})  # type: ignore[arg-type]
+        config = EngineConfig(urls=urls, store=tmp_path / "replies", **{**waits, **settings})
         running.append(Engine(config))
         return running[-1]
 

@@ -7,9 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge_server import Say, last_text, logprobs_of, scripted_reply
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Line = Callable[[str], bytes]
 Fate = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]] | str | Line | None]
@@ -41,7 +44,7 @@ class BatchServer:
         """Requests of a batch above which it is refused as too much, 0 for no limit."""
         self.lose_answers: Counter[str] = Counter()
         """Path to how many of its POSTs are done without an answer."""
-        self.reply = scripted_reply
+        self.reply: Callable[[str], str] = scripted_reply
         self.paid: Counter[str] = Counter()
         """Text of a request to how often it was answered, and billed."""
         self.sizes: list[int] = []
@@ -62,7 +65,7 @@ class BatchServer:
         """Base URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def __enter__(self) -> BatchServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lmms_eval.api.instance import Instance
+from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
 
 GREEDY = {"max_new_tokens": 16, "temperature": 0, "do_sample": False, "until": []}
@@ -26,11 +26,13 @@ def results_of(
     paths: Sequence[Path],
     prompts: Mapping[str, str] | None = None,
     settings: Mapping[str, object] = GREEDY,
-) -> list:
+) -> list[GenerationResult]:
     """The same with token counts."""
     prompts = prompts or {"task": "Describe the video."}
     model.task_dict = {task: {"test": [{"video": str(path)} for path in paths]} for task in prompts}
-    return model.generate_until(make_requests(len(paths), prompts, settings, model.is_simple))
+    requests = make_requests(len(paths), prompts, settings, model.is_simple)
+    results: list[GenerationResult] = model.generate_until(requests)
+    return results
 
 
 def make_requests(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -51,10 +51,10 @@ def request_of(
 
 
 def chain(
-    text: str, *, read: Callable[[Reply], str | None] = text_of, **settings: object
+    text: str, *, read: Callable[[Reply], str | None] = text_of, **settings: Any
 ) -> Chain[Asked[str]]:
     """A question that is one request; settings are those of :func:`request_of`."""
-    request = request_of(text, **settings)  # type: ignore[arg-type]
+    request = request_of(text, **settings)
 
     async def run(ask: Ask) -> Asked[str]:
         return await ask(request, read)

@@ -92,7 +92,7 @@ def _bytes(key: str) -> list[int]:
     return list(key.encode())
 
 
-ANSWERS: Final[dict[str, dict[str, Any]]] = {
+ANSWERS: Final[dict[str, dict[str, Any] | list[str]]] = {
     "content": _completion(content=_SLOT),
     "content beside a verdict": _completion(content=f"{_SLOT} {{'pred': 'yes', 'score': 3}}"),
     "content in parts": _completion(content=[{"type": "text", "text": _SLOT}]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -27,7 +27,7 @@ PATCH_SIZE = 14
 N_LAYERS = 4
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
+def tiny_tokenizer() -> Any:  # its class says that a text of ids may be a list
     """One token a byte, and a start, an end and an unknown."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: index for index, token in enumerate(["<unk>", "<s>", "</s>", *letters])}
@@ -41,7 +41,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
-def tiny_tower(**changes: object) -> CLIPVisionModel:
+def tiny_tower(**changes: Any) -> CLIPVisionModel:
     """A CLIP tower of 16 patches."""
     settings = {
         "hidden_size": 32,
@@ -51,7 +51,9 @@ def tiny_tower(**changes: object) -> CLIPVisionModel:
         "image_size": IMAGE_SIZE,
         "patch_size": PATCH_SIZE,
     }
-    return CLIPVisionModel(CLIPVisionConfig(**{**settings, **changes})).eval()
+    tower = CLIPVisionModel(CLIPVisionConfig(**{**settings, **changes}))
+    tower.eval()
+    return tower
 
 
 def tiny_llm(n_words: int) -> LlamaForCausalLM:
@@ -67,7 +69,9 @@ def tiny_llm(n_words: int) -> LlamaForCausalLM:
         eos_token_id=2,
         pad_token_id=None,
     )
-    return LlamaForCausalLM(config).eval()
+    llm = LlamaForCausalLM(config)
+    llm.eval()
+    return llm
 
 
 def write_auroracap(folder: Path, seed: int = 0) -> Path:

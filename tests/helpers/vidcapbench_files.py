@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 N_VIDEOS = 643
 N_PAIRS = {"AE": 9_494, "HE": 1_150}
@@ -51,13 +52,13 @@ def write_files(
         rng = random.Random(subset)
         # AE has plain names, HE a folder before them: both occur in copies of the data.
         prefix = "VidCapBench_videos/" if subset == "HE" else ""
-        rows: list[dict[str, object]] = [
+        rows: list[dict[str, Any]] = [
             {"video_dir": f"{prefix}{name(number)}", "QA_pairs": []} for number in range(n_videos)
         ]
         for number in range(total):
             row = rows[n_empty + number % (n_videos - n_empty)]
             primary, sub = rng.choice(CATEGORIES[subset])
-            row["QA_pairs"].append(  # type: ignore[attr-defined]
+            row["QA_pairs"].append(
                 {
                     "question": f"What about the {sub} in part {number} of {subset}?",
                     "answer": f"It is the {rng.choice(['first', 'second', 'third'])} of {number}.",

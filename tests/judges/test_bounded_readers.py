@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
@@ -35,7 +35,7 @@ DEEP = (
 """All but the last are beyond Python's recursion limit; the last one's ``repr`` may be."""
 
 
-def settings(root: Path) -> object:
+def settings(root: Path) -> Settings:
     """Settings with local data."""
     return read_settings({"LMMS_CAPTIONS_DATA": str(root), "LMMS_CAPTIONS_CACHE": str(root)})
 
@@ -43,23 +43,23 @@ def settings(root: Path) -> object:
 BENCHMARKS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "vdc": (
         "vdc/VDCScore_qa/camera.jsonl",
-        lambda root: vdc.read_questions(settings(root), "camera"),  # type: ignore[arg-type]
+        lambda root: vdc.read_questions(settings(root), "camera"),
     ),
     "vidcapbench": (
         "vidcapbench/VidCapBench-AE_QA.jsonl",
-        lambda root: vidcapbench.read_videos(settings(root), "AE"),  # type: ignore[arg-type]
+        lambda root: vidcapbench.read_videos(settings(root), "AE"),
     ),
     "vcapsbench": (
         "vcapsbench/VCapsBench_100KQA.jsonl",
-        lambda root: vcapsbench.read_videos(settings(root)),  # type: ignore[arg-type]
+        lambda root: vcapsbench.read_videos(settings(root)),
     ),
     "capquiz": (
         "capquiz/capquiz.jsonl",
-        lambda root: capquiz.read_videos(settings(root)),  # type: ignore[arg-type]
+        lambda root: capquiz.read_videos(settings(root)),
     ),
     "msvd_eval": (
         "msvd_eval/MSVD-Eval.json",
-        lambda root: msvd_eval.read_items(settings(root)),  # type: ignore[arg-type]
+        lambda root: msvd_eval.read_items(settings(root)),
     ),
 }
 """File and reader of each benchmark."""

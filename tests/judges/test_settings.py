@@ -17,7 +17,7 @@ def test_defaults_are_those_of_the_readme() -> None:
     assert settings.urls == ("https://api.openai.com/v1",)
     assert (settings.concurrency, settings.max_unscored, settings.rank) == (64, 0.01, 0)
     assert settings.ask_again is False
-    assert settings.judge is settings.runs is settings.data is settings.api_key is None
+    assert {settings.judge, settings.runs, settings.data, settings.api_key} == {None}
     assert settings.cache == Path.home() / ".cache" / "lmms-eval-captions"
 
 

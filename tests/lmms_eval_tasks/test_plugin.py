@@ -6,6 +6,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,12 @@ class _Manager:
 class _Task:
     class download:  # noqa: N801
         class retry:  # noqa: N801
-            retry: object = None
+            retry: Any = None
 
 
 def _module(manager: type, task: type = _Task) -> types.ModuleType:
     module = types.ModuleType("tasks")
-    module.TaskManager = manager  # type: ignore[attr-defined]
-    module.ConfigurableTask = task  # type: ignore[attr-defined]
+    vars(module).update(TaskManager=manager, ConfigurableTask=task)
     return module
 
 
@@ -76,11 +76,12 @@ def test_missing_data_is_not_looked_for_five_times() -> None:
         def exception(self) -> Exception:
             return self.error
 
+    state = types.SimpleNamespace()
     for error in (DataError("gone"), SettingsError("expected one of 1, 3, got '2'")):
-        state = types.SimpleNamespace(outcome=Outcome(error))
-        assert again(state) is False  # type: ignore[operator]
+        state.outcome = Outcome(error)
+        assert again(state) is False
     state.outcome = Outcome(OSError("hiccup"))
-    assert again(state) is True  # type: ignore[operator]
+    assert again(state) is True
 
 
 def test_every_task_is_found_by_the_real_index() -> None:

@@ -129,8 +129,8 @@ def test_the_intervals_draws_are_correlations_of_scipy(
     ratings = np.array([[float(one) for one in row] for _, row in items])
     weights = np.bincount(draw, minlength=len(items)).astype(float).repeat(2)[None]
     for variant in ("b", "c"):
-        expected = kendall_tau(list(scores[draw]), ratings[draw].tolist(), variant=variant)  # type: ignore[arg-type]
-        found = _taus(scores.repeat(2), ratings.ravel(), weights, variant)[0]  # type: ignore[arg-type]
+        expected = kendall_tau(list(scores[draw]), ratings[draw].tolist(), variant=variant)
+        found = _taus(scores.repeat(2), ratings.ravel(), weights, variant)[0]
         assert isnan(expected) == (not np.isfinite(found))
         assert isnan(expected) or found == pytest.approx(expected)
 

@@ -16,7 +16,9 @@ from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
 
 Verdicts = list[Agreement | None]
 
-P, N, U = "positive", "negative", "unanswerable"
+P: Agreement | None = "positive"
+N: Agreement | None = "negative"
+U: Agreement | None = "unanswerable"
 verdicts = st.lists(st.sampled_from([P, N, U, None]), max_size=30)
 rates = (vcapsbench_ar, vcapsbench_ir, vcapsbench_cr)
 

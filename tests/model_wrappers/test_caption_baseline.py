@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from lmms_eval.api.instance import Instance
@@ -129,7 +129,7 @@ def test_a_task_without_video_gets_an_empty_caption(warnings: list[str]) -> None
     """A document that shows no video gives no caption, and a warning with its task and number."""
     model = CaptionBaseline()
     model.task_dict = {"images": {"test": [{}]}}
-    arguments = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
+    arguments: tuple[object, ...] = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
     instance = Instance("generate_until", arguments, 0, {"task": "i", "doc_id": 0, "repeats": 1})
     assert _captions(model, [instance]) == [""]
     assert "images, document 0" in warnings[0]
@@ -141,7 +141,7 @@ def test_visuals_are_fetched_only_when_asked_for() -> None:
     def missing(_doc: object) -> list[str]:
         raise DataError("no such video")
 
-    arguments = ("Describe.", {}, missing, 0, "t", "test")
+    arguments: tuple[object, ...] = ("Describe.", {}, missing, 0, "t", "test")
     request = read_request(arguments, {"t": {"test": [{"id": "a"}]}}, is_simple=True)
     assert (request.doc, request.prompt) == ({"id": "a"}, "Describe.")
     with pytest.raises(DataError, match="no such video"):
@@ -155,16 +155,16 @@ def test_unknown_arguments_are_named() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "many", True])
-def test_a_number_of_frames_that_cannot_be_used(value: object) -> None:
+def test_a_number_of_frames_that_cannot_be_used(value: Any) -> None:
     """Only a whole number of at least 1 is taken."""
     with pytest.raises(SettingsError, match="n_frames"):
-        CaptionBaseline(n_frames=value)  # type: ignore[arg-type] # the point of the test
+        CaptionBaseline(n_frames=value)
 
 
 @pytest.mark.parametrize("kind", ["loglikelihood", "generate_until_multi_round"])
 def test_other_requests_are_refused(kind: str) -> None:
     """Requests that are no captioning say which task asked for them."""
-    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})  # type: ignore[arg-type]
+    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})
     with pytest.raises(NotImplementedError, match=rf"{kind}.*quiz"):
         getattr(CaptionBaseline(), kind)([instance])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from transformers import AutoProcessor
@@ -46,7 +46,7 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return FAMILIES["qwen2_5_vl"](tmp_path_factory.mktemp("model") / "qwen")
 
 
-def make(checkpoint: Path, **arguments: object) -> CaptionHf:
+def make(checkpoint: Path, **arguments: Any) -> CaptionHf:
     """A captioner on the CPU."""
     return CaptionHf(
         **{"pretrained": str(checkpoint), "device": "cpu", "max_num_frames": 5, **arguments}

@@ -57,7 +57,7 @@ def make(
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:1/v1")
     made: list[CaptionOpenai] = []
 
-    def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: object) -> CaptionOpenai:
+    def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: Any) -> CaptionOpenai:
         given = {"model": "seer", "base_url": endpoint.url, "max_num_frames": 3, "device": "cpu"}
         made.append(cls(**{**given, **arguments}))
         return made[-1]
@@ -70,7 +70,8 @@ def make(
 def _images(body: dict[str, Any]) -> list[np.ndarray]:
     urls = [part["image_url"]["url"] for part in _parts(body) if part["type"] == "image_url"]
     raws = [base64.b64decode(url.removeprefix("data:image/jpeg;base64,")) for url in urls]
-    return [cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR_RGB) for raw in raws]
+    pictures = [cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR_RGB) for raw in raws]
+    return [picture for picture in pictures if picture is not None]
 
 
 def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -19,11 +20,11 @@ from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsEr
 from lmms_eval_captions.model_wrappers import captioner as module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 
@@ -33,12 +34,12 @@ class Echo(Captioner):
 
     sampling = Uniform(2)
 
-    def __init__(self, act: Callable[[Batch], None] | None = None, **common: object) -> None:
+    def __init__(self, act: Callable[[Batch], None] | None = None, **common: Any) -> None:
         super().__init__(**{"device": "cpu", **common})
         self.batches: list[Batch] = []
         self.act = act
 
-    def caption(self, batch: Batch) -> list[str]:
+    def caption(self, batch: Batch) -> Sequence[str | Caption | Future[Caption]]:
         """Name and prompt."""
         self.batches.append(batch)
         if self.act:
@@ -57,9 +58,9 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each clip is decoded."""
     counts: Counter[str] = Counter()
-    original = module.read_frames
+    original = read_frames
 
-    def counting(path: Path, *args: object, **named: object) -> object:
+    def counting(path: Path, *args: Any, **named: Any) -> object:
         counts[path.stem] += 1
         return original(path, *args, **named)
 
@@ -96,7 +97,7 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _decode(self, path: Path) -> module.Clip:
+        def _decode(self, path: Path) -> Clip:
             started.append(path.stem)
             if len(started) >= 3:
                 both.set()
@@ -221,8 +222,8 @@ def test_use_cache_keeps_captions(clips: list[Path], tmp_path: Path) -> None:
     broken.write_bytes(b"no video")
     paths = [*clips[:2], broken]
     seen = []
-    for _ in range(2):
-        model = Echo(batch_size=2)
+    models = [Echo(batch_size=2), Echo(batch_size=2)]
+    for model in models:
         model.task_dict = {"task": {"test": [{"video": str(path)} for path in paths]}}
         requests = make_requests(3, {"task": "Describe."}, GREEDY, is_simple=True)
         cache = ResponseCache(str(tmp_path / "cache.db"), str(tmp_path / "cache.jsonl"))
@@ -230,7 +231,7 @@ def test_use_cache_keeps_captions(clips: list[Path], tmp_path: Path) -> None:
         cache.close()
         seen.append([unwrap_generation_output(result)[0] for result in results])
     assert seen[0] == seen[1] == ["clip0: Describe.", "clip1: Describe.", ""]
-    assert model.batches == []
+    assert models[1].batches == []
 
 
 def test_a_future_that_fails_costs_its_own_caption_alone(clips: list[Path]) -> None:

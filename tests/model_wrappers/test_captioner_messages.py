@@ -21,7 +21,7 @@ from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
 MMPROJ: Final = " input is not supported - hint: you may need to provide the mmproj"
-FAILURES: Final = {
+FAILURES: Final[dict[str, tuple[int | str | Refuse, str]]] = {
     "wrong key": (401, "check caption_openai's key, in the variable that api_key_env names"),
     "no money": (402, "the account has nothing left to pay with"),
     "forbidden": (403, "the key may not use this model or endpoint"),
@@ -82,7 +82,7 @@ def make(
     )
     made: list[CaptionOpenai] = []
 
-    def build(**arguments: object) -> CaptionOpenai:
+    def build(**arguments: Any) -> CaptionOpenai:
         given = {"model": "seer", "base_url": endpoint.url, "max_num_frames": 2, "device": "cpu"}
         made.append(CaptionOpenai(**{**given, "timeout_s": 0.3, **arguments}))
         return made[-1]
@@ -139,7 +139,7 @@ def test_an_endpoint_that_goes_away_is_said_to_have_answered(
 
 @pytest.mark.parametrize("behaviour", [{"refuses_parameters": True}, {"refuses_seed": True}])
 def test_a_refused_parameter_is_that_of_a_captioner(
-    behaviour: dict[str, bool],
+    behaviour: dict[str, Any],
     make: Callable[..., CaptionOpenai],
     endpoint: JudgeServer,
     clips: list[Path],

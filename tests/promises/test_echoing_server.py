@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loguru import logger
@@ -29,7 +30,7 @@ from runs import environment, run_lmms_eval
 
 Case = tuple[str, str]
 
-WAITS = {
+WAITS: dict[str, Any] = {
     "n_rereads": 1,
     "n_attempts": 2,
     "patience_s": 0.03,
@@ -84,7 +85,7 @@ def _texts(cases: list[Case]) -> list[Texts]:
     ]
 
 
-def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: object) -> None:
+def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: Any) -> None:
     make = judging._engine_config
     bench.setattr(
         judging, "_engine_config", lambda settings: replace(make(settings), **WAITS | changes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -145,7 +145,7 @@ class Provider(BatchServer):
 
 
 @pytest.fixture
-def batches(bench: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:  # noqa: F811 - a fixture
+def batches(bench: pytest.MonkeyPatch) -> pytest.MonkeyPatch:  # noqa: F811 - a fixture
     """A process that judges through a Batch API, with short waits."""
     _change_engine(bench, batch_pace=PACE)
     bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")

@@ -31,7 +31,7 @@ from typing import Any, Final
 import pytest
 
 from conftest import ServerFactory
-from judge_server import JudgeServer, Say, last_text
+from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
@@ -425,7 +425,7 @@ class Judge:
         self.reached = threading.Event()
         """The request came."""
 
-    def __call__(self, payload: dict[str, Any]) -> Say | str:
+    def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
         """What a request gets."""
         key = key_of(payload)
         self.sent.append(key)
@@ -445,7 +445,7 @@ class Judge:
         free = key.step in FREE_TEXT
         if self._kind == "outage that passes":
             return "503" if self._n_failures <= 6 else None
-        return {
+        said: dict[str, Say | str] = {
             "empty": Say(""),
             "unreadable": Say("<think>Hm.</think>\n" if free else "Let us talk of the weather."),
             "cut": Say(TOLD.text(key) if free else cut_reply(key.step), "length"),
@@ -456,7 +456,8 @@ class Judge:
             "wrong key": "401",
             "outage": "503",
             "kill": "hang",
-        }.get(self._kind)
+        }
+        return said.get(self._kind)
 
 
 @pytest.fixture(scope="module")

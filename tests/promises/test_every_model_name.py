@@ -45,7 +45,7 @@ ANSWERED: Final = (
     rf"the judge at http\S+(, http\S+)? answered as '{re.escape(TINY)}' where 'judge' "
     r"was asked for: judging stopped, .*LMMS_CAPTIONS_JUDGE_ALIAS.*"
 )
-NO_EVIDENCE: Final = [
+NO_EVIDENCE: Final[list[object]] = [
     *(None, "", " ", 5, True, [], {"id": TINY}, NO_MODEL, AS_ASKED),
     *("JUDGE", "org/judge", "models/Judge"),
 ]
@@ -312,7 +312,8 @@ def test_a_batch_of_another_model_is_asked_anew_once_its_record_is_deleted(
 ) -> None:
     """Until then it is what the provider keeps of the request, whatever it serves by now."""
     benchmark = next(one for one in BENCHMARKS if one.name == "capquiz")
-    target = benchmark.target(*benchmark.steps, 0)
+    [step] = benchmark.steps
+    target = benchmark.target(step, 0)
     with NamedProvider(target) as server:
         batches.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
         for _ in ("asked", "collected"):

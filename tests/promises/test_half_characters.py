@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lmms_eval.filters import build_filter_ensemble
@@ -88,8 +89,8 @@ def _answer_in_halves(server: JudgeServer) -> None:
     server.script = answer
 
 
-def _prompt(payload: dict[str, object]) -> str:
-    return str(payload["messages"][-1]["content"])  # type: ignore[index]
+def _prompt(payload: dict[str, Any]) -> str:
+    return str(payload["messages"][-1]["content"])
 
 
 def _with_half(text: str) -> str:

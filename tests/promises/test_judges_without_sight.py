@@ -36,7 +36,7 @@ class _WithoutSight(Judge):
 
     n_shown = 0
 
-    def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:  # type: ignore[override]
+    def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
         if shown_in(payload["messages"]):
             self.n_shown += 1
             return Refuse(500, WORDS)

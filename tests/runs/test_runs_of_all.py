@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cli
 BENCHMARKS = ("vdc_score", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
 
 
-def _numbers(run: Run) -> dict[str, float]:
+def _numbers(run: Run) -> dict[str, str]:
     """Every number of every task, ``nan`` as text so that it can be compared."""
     return {
         f"{task} {metric}": str(value)
@@ -57,7 +57,7 @@ def test_one_run_of_all_gives_the_numbers_of_five(tmp_path: Path) -> None:
         together = run("all", "video_captions,somebody_elses", tmp_path / "cache")
         assert server.counts.most_in_flight > 200, "no benchmark waits for another one"
         server.behaviour.latency_s = 0.0
-        alone: dict[str, float] = {}
+        alone: dict[str, str] = {}
         for number, benchmark in enumerate(BENCHMARKS):
             alone.update(_numbers(run(f"one{number}", benchmark, tmp_path / "cache-of-one")))
     assert together.results["somebody_elses"]["exact_match,none"] == 0.0

@@ -104,8 +104,8 @@ def test_real_questions_at_full_size(
     for aspect in ASPECTS:
         packed = shared_data / "vdc_qa" / f"{aspect}.jsonl.gz"
         (folder / packed.name).symlink_to(packed)
-        for line in gzip.decompress(packed.read_bytes()).splitlines():
-            for video, pairs in json.loads(line).items():
+        for entry in gzip.decompress(packed.read_bytes()).splitlines():
+            for video, pairs in json.loads(entry).items():
                 words = [pair["answer"] for pair in pairs if rng.random() < 0.6]
                 captions.setdefault(video, {})[f"{aspect}_caption"] = ", ".join(words) or "Nothing."
     file = tmp_path / "captions.jsonl"

@@ -40,6 +40,10 @@ def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: i
     )
 
 
+def _sent(request: Request) -> Chain[Asked[str]]:
+    return lambda ask: ask(request, _text)
+
+
 def _text(reply: Reply) -> str | None:
     return reply.text or None
 
@@ -126,7 +130,7 @@ def test_everything_that_moves_a_verdict_is_in_the_key(
         Request("test:1", "judge", base.messages, {"temperature": 0.5}, 0, 5.0, base.stand_in),
     ]
     engine = make_engine(server.url)
-    engine.submit([lambda ask, r=r: ask(r, _text) for r in variants]).result()
+    engine.submit([_sent(request) for request in variants]).result()
     assert server.counts.n_requests == len(variants)
     other = serve()
     make_engine(other.url).submit([lambda ask: ask(base, _text)]).result()
@@ -337,7 +341,7 @@ def test_a_replica_that_dies_does_not_end_the_run(
     servers[0].__exit__()
     asked = engine.submit([_chain(f"later {i}") for i in range(200)]).result(timeout=60)
     assert all(one.reason is None for one in asked)
-    servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign]
+    servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign] # it has ended
 
 
 def test_a_replica_that_fails_at_once_does_not_draw_the_load(

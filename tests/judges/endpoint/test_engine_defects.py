@@ -128,6 +128,7 @@ def test_after_an_error_of_ours_another_engine_follows(
     first = JUDGE_RUN.engine()
     assert first._budget is not None
     first._budget.spent_usd = 2.0
+    engine = first
     for number in range(MOST_ENGINES):
         engine = JUDGE_RUN.engine()
         assert engine.submit([_chain_of("gpt-4o-mini-2024-07-18", str(number))]).result(5)[0].value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -65,7 +65,9 @@ REFUSING: dict[str, tuple[int, Callable[[Mapping[str, Any]], str | None]]] = {
 
 
 def _script(
-    server: JudgeServer, status: int, refuse: Callable[[Mapping[str, Any]], str | None]
+    server: JudgeServer,
+    status: int,
+    refuse: Callable[[Mapping[str, Any]], str | Literal[False] | None],
 ) -> None:
     def script(payload: dict[str, Any]) -> Refuse | None:
         words = refuse(payload)
@@ -277,7 +279,12 @@ def test_what_is_not_about_parameters_is_not_tried_without(
     server = serve(status=status)
     bodies: list[bytes] = []
     chat = server._chat
-    server._chat = lambda one, key, body: (bodies.append(body), chat(one, key, body))[1]  # type: ignore[method-assign, func-returns-value]
+
+    def noted(connection: Any, key: str, body: bytes) -> None:
+        bodies.append(body)
+        chat(connection, key, body)
+
+    server._chat = noted  # type: ignore[method-assign] # to listen
     engine = make_engine(server.url, sampling=NEUTRAL, n_attempts=2, patience_s=0.1)
     assert engine.submit([_asks("a")]).result(timeout=30)[0].value is None
     assert bodies

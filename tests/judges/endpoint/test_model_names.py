@@ -175,10 +175,13 @@ def test_a_stored_name_that_is_no_text_makes_no_reply() -> None:
         Reply.from_json(line)
 
 
+_NO_NAMES: list[object] = [None, 5, True, [], {"id": "x"}, "", " \n", "the [key] itself"]
+
+
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
-        *((name, None) for name in (None, 5, True, [], {"id": "x"}, "", " \n", "the [key] itself")),
+        *((name, None) for name in _NO_NAMES),
         (" gpt-4o\n", "gpt-4o"),
         ("x" * 20_000, "x" * 4096),
     ],

@@ -19,9 +19,9 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.letters import read_choice
-from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
-from lmms_eval_captions.judges.protocols.vdc import read_match
-from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
+from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 
 Reader = Literal["vdc", "vidcapbench", "vcapsbench", "capquiz", "gveval_accr", "gveval_overall"]
 Reading = tuple[str, float] | str | tuple[float, ...] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -226,9 +227,9 @@ def test_prompts_are_the_papers(kind: str, setting: Setting) -> None:
     paper = SHARED / "papers" / "002_12c73a71e1c9a3b4.txt"
     if not paper.is_file():
         pytest.skip(f"no paper at {paper}")
-    visual, criteria = ("image", "overall") if kind == "image" else ("video", "overall")
+    visual: Literal["image", "video"] = "image" if kind == "image" else "video"
     scorer = (
-        GVeval(setting) if kind == "accr" else GVeval(setting, visual=visual, criteria=criteria)  # type: ignore[arg-type]
+        GVeval(setting) if kind == "accr" else GVeval(setting, visual=visual, criteria="overall")
     )
     sent = str(scorer.messages("{{Caption}}", ["{{Reference}}"])[0]["content"])
     printed = _words(paper.read_text(encoding="utf-8"))

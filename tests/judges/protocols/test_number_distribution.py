@@ -229,7 +229,7 @@ def _judge(kind: str, rng: np.random.Generator) -> np.ndarray:
         shares = np.exp(-0.5 * ((numbers - mode) / (left + right)) ** 2)
     if kind == "multiples of five":
         shares *= np.where(numbers % 5 == 0, 1.0, 0.1) * rng.lognormal(0.0, 0.7, 101)
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 @pytest.mark.parametrize("kind", ["normal", "skewed", "multiples of five"])

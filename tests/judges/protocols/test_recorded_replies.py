@@ -17,9 +17,9 @@ import pytest
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
 from lmms_eval_captions.judges.protocols.letters import read_choice
-from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
-from lmms_eval_captions.judges.protocols.vdc import read_match
-from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
+from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 
 Row = dict[str, Any]
 

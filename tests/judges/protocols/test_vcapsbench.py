@@ -21,8 +21,8 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     agreement,
     consensus,
     judge_question,
-    read_answer,
 )
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.verdict import AgreementJudgement, YesNo
 
 answers = st.sampled_from(["yes", "no", "unanswerable", None])
@@ -152,8 +152,9 @@ def test_an_unread_ask_never_decides(asks: list[YesNo | None]) -> None:
     """Where there is a consensus, no reading of the unread asks would have changed it."""
     verdict = consensus(asks)
     if verdict is not None:
-        options = [[ask] if ask else ["yes", "no", "unanswerable"] for ask in asks]
-        assert {consensus(full) for full in itertools.product(*options)} == {verdict}  # type: ignore[arg-type]
+        every: list[YesNo] = ["yes", "no", "unanswerable"]
+        options = [[ask] if ask else every for ask in asks]
+        assert {consensus(full) for full in itertools.product(*options)} == {verdict}
 
 
 @given(answers.filter(bool), st.sampled_from(["yes", "no"]))

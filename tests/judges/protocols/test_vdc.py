@@ -16,8 +16,8 @@ from lmms_eval_captions.judges.protocols.vdc import (
     Question,
     judge_question,
     read_answer,
-    read_match,
 )
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import MatchJudgement
 
 

@@ -20,8 +20,8 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
     Question,
     judge_question,
     read_answer,
-    read_correctness,
 )
+from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 
 PAPER = SHARED / "papers" / "000_278cce88e5c9a5a7.txt"

@@ -164,7 +164,7 @@ def test_the_caption_prompt_is_part_of_task_and_signature(
     names = write_capquiz(tmp_path, n_videos=2, n_questions=5)
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    docs: Any = hooks.process_docs([{"caption_prompt": prompt}])  # type: ignore[arg-type]
+    docs: Any = hooks.process_docs([{"caption_prompt": prompt}])
     assert [hooks.doc_to_target(doc) for doc in docs] == names
     assert hooks.doc_to_text(docs[0], {"pre_prompt": ">"}).startswith(f">{start}")
     signature = hooks.aggregate_signature(_process(*docs)["signature"])
@@ -180,7 +180,7 @@ def test_a_tenth_of_the_benchmark_is_judged_in_bounded_time(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "256")
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
-    docs: Any = hooks.process_docs([{"caption_prompt": "standard"}])  # type: ignore[arg-type]
+    docs: Any = hooks.process_docs([{"caption_prompt": "standard"}])
     start_s = time.monotonic()
     items = _process(*docs)
     capf1 = hooks.aggregate_capf1(items["capf1"])

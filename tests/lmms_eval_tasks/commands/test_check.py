@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def _signature(n_unscored: int, n_questions: int) -> str:
     ],
 )
 def test_exit_status_and_words(
-    metrics: dict[str, object],
+    metrics: dict[str, Any],
     words: str | None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

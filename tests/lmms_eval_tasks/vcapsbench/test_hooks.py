@@ -231,7 +231,7 @@ def test_documents_follow_the_file(bench: pytest.MonkeyPatch, tmp_path: Path) ->
     """The stub becomes one document a video, with its prompt and its target."""
     ids = write_vcapsbench(tmp_path, n_videos=3, n_pairs=10)
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
-    docs = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    docs = hooks.process_docs([{"benchmark": "vcapsbench"}])
     assert [hooks.doc_to_target(doc) for doc in docs] == ids
     assert sum(len(doc["questions"]) for doc in docs) == 10
     prompt = hooks.doc_to_text(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
@@ -264,7 +264,7 @@ def test_malformed_strings_of_every_video_are_counted(
     server.reply = lambda _prompt: "Yes@@@It says so."
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])
     assert [doc["video_id"] for doc in docs] == ["some", "none", "twice"]
     items = [hooks.process_results(doc, ["A caption."])["ar"] for doc in list(docs)[:n_judged]]
     arguments = Namespace(output_path=str(tmp_path / "out"))
@@ -284,7 +284,7 @@ def test_a_fiftieth_of_the_benchmark_is_judged_in_bounded_time(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "256")
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
-    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])  # type: ignore[arg-type]
+    docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])
     start_s = time.monotonic()
     items: Items = {}
     for doc in docs:

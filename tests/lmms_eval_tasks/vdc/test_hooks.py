@@ -166,7 +166,7 @@ def test_settings_are_read_at_the_first_judge_call(
     (folder / "camera.jsonl").write_text(json.dumps(row))
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path / "data"))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:9/v1")
-    docs = hooks.process_docs([{"aspect": "camera"}])  # type: ignore[arg-type]
+    docs = hooks.process_docs([{"aspect": "camera"}])
     assert docs[0]["video_id"] == "clip"
     assert hooks.doc_to_text(docs[0]) == "Describe any camera zooms, pans, or angle changes."
     server = serve()

@@ -339,7 +339,7 @@ def test_every_caption_format_can_be_chosen(
     bench.setenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", name)
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     doc = hooks.process_docs(Dataset.from_list([{"subset": "AE"}]))[0]
-    assert hooks.doc_to_text(doc) == read_yaml("vidcapbench_caption")[name]
+    assert hooks.doc_to_text(doc) == str(read_yaml("vidcapbench_caption")[name])
     items = hooks.process_results(doc, ["A man walks."])
     assert f"|format:{name}|" in hooks.aggregate_signature([items["signature"]])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -106,7 +106,7 @@ def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     ("arguments", "axis"), [({}, "queries"), ({"size_bias": "equation"}, "keys")]
 )
 def test_the_sizes_weigh_as_released_or_as_in_the_equation(
-    arguments: dict[str, str], axis: LogSizesOn
+    arguments: dict[str, Any], axis: LogSizesOn
 ) -> None:
     """By default log s cancels, as in the released network; the equation's weights are a choice."""
     torch.manual_seed(0)

@@ -47,7 +47,9 @@ def make_tower(kind: str, attention: str = "sdpa") -> torch.nn.Module:
 def look(tower: torch.nn.Module, pixels: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """All hidden states, the embeddings first."""
     with torch.no_grad():
-        return tower(pixels, output_hidden_states=True, interpolate_pos_encoding=True).hidden_states
+        outputs = tower(pixels, output_hidden_states=True, interpolate_pos_encoding=True)
+    states: tuple[torch.Tensor, ...] = outputs.hidden_states
+    return states
 
 
 def picture(height: int = 84, width: int = 84, batch: int = 2) -> torch.Tensor:
@@ -256,7 +258,7 @@ def test_a_ratio_that_is_no_share_is_refused(ratio: float) -> None:
 def test_an_unknown_place_of_the_sizes_is_refused() -> None:
     """The message names the two that there are."""
     with pytest.raises(SettingsError, match=r"released, equation.*'keys'"):
-        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type]
+        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type] # refused
 
 
 def test_a_model_of_another_kind_is_refused() -> None:
@@ -268,7 +270,7 @@ def test_a_model_of_another_kind_is_refused() -> None:
 def test_layers_that_return_tuples_are_refused() -> None:
     """Before version 5 of transformers a layer returned a tuple, which would be misread."""
 
-    class OldLayer(torch.nn.Module):
+    class OldLayer(torch.nn.Module):  # type: ignore[misc] # mypy does not follow torch
         def __init__(self) -> None:
             super().__init__()
             self.self_attn = self.layer_norm1 = self.layer_norm2 = self.mlp = torch.nn.Identity()

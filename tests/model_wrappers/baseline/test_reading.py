@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -92,11 +92,11 @@ def test_an_object_that_keeps_still_under_a_pan_is_still() -> None:
 
 @pytest.mark.parametrize("color", ["red", "orange", "yellow", "green", "blue", "purple", "pink"])
 @pytest.mark.parametrize("shape", ["circle", "square", "triangle", "rectangle"])
-def test_colors_and_shapes_of_one_frame(color: str, shape: str) -> None:
+def test_colors_and_shapes_of_one_frame(color: Any, shape: Any) -> None:
     """Each colour and shape is named in a single frame, on light and dark ground."""
-    thing = Thing(color, shape, size=0.3)  # type: ignore[arg-type] # from a table
+    thing = Thing(color, shape, size=0.3)
     for background in ("white", "black"):
-        frame = next(render.frames(Scene("test", (Shot(background, (thing,)),))))  # type: ignore[arg-type]
+        frame = next(render.frames(Scene("test", (Shot(background, (thing,)),))))
         parts = read_layout(frame).parts
         assert [(part.color, part.shape) for part in parts] == [(color, shape)]
 
@@ -170,10 +170,10 @@ def test_color_names(rgb: tuple[int, int, int], name: str) -> None:
         pytest.param("all", "An orange square", id="all"),
     ],
 )
-def test_the_focus_comes_first(seen: dict[str, Observations], focus: str, first: str) -> None:
+def test_the_focus_comes_first(seen: dict[str, Observations], focus: Any, first: str) -> None:
     """The focus moves sentences and drops none; only the short form is shorter."""
     observations = seen[SCENES[4].video_id]
-    text = describe(observations, focus)  # type: ignore[arg-type] # from a table
+    text = describe(observations, focus)
     assert text.startswith(first)
     whole = describe(observations)
     assert sorted(re.findall(r"[^.]+\.", f" {text}")) == sorted(re.findall(r"[^.]+\.", f" {whole}"))

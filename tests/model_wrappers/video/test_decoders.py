@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -320,7 +320,7 @@ def test_a_decoder_imports_no_more_than_it_needs() -> None:
 
 @pytest.mark.parametrize("setting", ["decode_timeout_s", "decode_memory_gib"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "long"])
-def test_limits_are_settings_of_every_captioner(setting: str, value: object) -> None:
+def test_limits_are_settings_of_every_captioner(setting: str, value: Any) -> None:
     """They are taken, and refused where they make no sense."""
 
     class Plain(Captioner):

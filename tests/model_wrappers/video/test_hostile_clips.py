@@ -76,7 +76,7 @@ def test_a_folder_of_them_is_captioned_to_the_end(folder: tuple[Path, dict[str, 
         assert caption.startswith(name) == is_readable, name
         reason = model.outcome.failures.get(("task", doc_id))
         assert (reason is None) == is_readable, (name, reason)
-        assert is_readable or reason.startswith(f"{name}: expected a"), reason
+        assert is_readable or str(reason).startswith(f"{name}: expected a"), reason
 
 
 @pytest.mark.usefixtures("reader")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import shutil
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import av
 import numpy as np
@@ -161,10 +162,10 @@ def _check(path: Path, numbers: Sequence[int], *, has_times: bool = True) -> Non
     ],
 )
 def test_chosen_frames_are_those_that_are_there(
-    tmp_path: Path, codec: str, muxer: str, settings: dict[str, object]
+    tmp_path: Path, codec: str, muxer: str, settings: dict[str, Any]
 ) -> None:
     """Whatever the container, codec and grouping, the frames chosen are the ones given."""
-    path = _write(tmp_path / "clip", codec, muxer, **settings)  # type: ignore[arg-type]
+    path = _write(tmp_path / "clip", codec, muxer, **settings)
     _check(path, range(N_FRAMES))
 
 
@@ -236,10 +237,10 @@ def test_joined_streams_have_one_clock(tmp_path: Path) -> None:
     ],
 )
 def test_a_turned_or_flipped_clip_is_shown_as_it_says(
-    tmp_path: Path, matrix: tuple[int, int, int, int], stored: object
+    tmp_path: Path, matrix: tuple[int, int, int, int], stored: Callable[[Any], Any]
 ) -> None:
     """All eight ways in which an MP4 may ask to be shown."""
-    pictures = [stored(picture(number, *SIZE)) for number in range(8)]  # type: ignore[operator]
+    pictures = [stored(picture(number, *SIZE)) for number in range(8)]
     path = _write(tmp_path / "clip.mp4", "mpeg4", "mp4", pictures=pictures)
     raw = bytearray(path.read_bytes())
     a, b, c, d = (value << 16 for value in matrix)
@@ -311,7 +312,7 @@ def test_every_frame_is_ffmpegs(tmp_path: Path, codec: str, container: str, shap
             continue
         n_written += 1
         report = clips.Report(seed, str(recipe), "valid")
-        clips.check_valid(recipe, path, Here(), random, report, written_s)  # type: ignore[arg-type]
+        clips.check_valid(recipe, path, Here(), random, report, written_s)
         assert not report.problems, (seed, report.problems)
         if n_written == 2:
             return

@@ -126,7 +126,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeS
         yield server
 
 
-WRAPPERS = {
+WRAPPERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "custom": (Plain, {}),
     "baseline": (CaptionBaseline, {"n_frames": 6}),
     "baseline, chat": (CaptionBaselineChat, {"n_frames": 6}),

@@ -241,7 +241,7 @@ def test_an_error_that_is_none_leaves_the_reply(error: object) -> None:
 
 def test_an_error_beside_a_whole_text_leaves_the_reply() -> None:
     """A warning must not cost a good reply."""
-    choice = {"message": {"content": "yes"}, "finish_reason": "stop"}
+    choice: dict[str, object] = {"message": {"content": "yes"}, "finish_reason": "stop"}
     assert _read(choice, error={"message": "deprecated"}).text == "yes"
 
 

@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.protocols.prompt import Message
 from lmms_eval_captions.judges.verdict import Asked
 from raw_server import Asked as Sent
 from raw_server import RawServer, completion, http
@@ -155,7 +156,7 @@ def test_no_number_of_odd_usages_passes_the_limit(counts: list[object]) -> None:
 
 def _ask(engine: Engine, n: int) -> list[Asked[str]]:
     def request(index: int) -> Request:
-        message = {"role": "user", "content": f"prompt {index} " + "x" * 200}
+        message: Message = {"role": "user", "content": f"prompt {index} " + "x" * 200}
         return Request("test:1", _MODEL, [message], {"max_tokens": 50}, 0, 5.0, str)
 
     chains = [

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from batch_server import BatchServer
-from conftest import EngineFactory
+from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -96,10 +98,10 @@ def test_three_seeds_that_are_refused_are_three_requests_of_a_batch(
     """Bodies that differ in a refused seed alone get a reply each."""
     message = 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
 
-    def fate(_number: int, body: dict[str, object]) -> object:
+    def fate(_number: int, body: dict[str, Any]) -> Any:
         return (400, {"error": {"message": message}}) if "seed" in body else None
 
-    server.fate = fate  # type: ignore[assignment]
+    server.fate = fate
     chains = [_chain("prompt", seed=seed) for seed in range(3)]
     asked = batch_engine().submit(chains).result(timeout=30)
     assert [one.usage.refused for one in asked] == [("seed",)] * 3
@@ -121,11 +123,11 @@ def test_batch_and_now_give_the_same(
 
 def test_a_batch_holds_no_more_than_allowed(server: BatchServer, batch_engine: MakeEngine) -> None:
     """Batches are cut at the number of requests and at the number of bytes, and kept to a model."""
-    pace = BatchPace(**{**_fields(PACE), "max_requests": 40})
+    pace = replace(PACE, max_requests=40)
     _ask_all(batch_engine(pace), 100)
     assert sorted(server.sizes) == [20, 40, 40]
     server.sizes.clear()
-    pace = BatchPace(**{**_fields(PACE), "max_bytes": 1000})
+    pace = replace(PACE, max_bytes=1000)
     _ask_all(batch_engine(pace), 20, model="other")
     assert sum(server.sizes) == 20
     assert max(len(server.files[b["input_file_id"]]) for b in server.batches.values()) < 10_000
@@ -141,8 +143,8 @@ def test_failures_of_single_requests_are_classified_like_answers(
 ) -> None:
     """A 500 goes into the next batch; a 400 and an unknown error leave their question unscored."""
 
-    def fate(batch: int, body: dict[str, object]) -> object:
-        number = int(str(body["messages"][0]["content"]).split()[1])  # type: ignore[index]
+    def fate(batch: int, body: dict[str, Any]) -> Any:
+        number = int(str(body["messages"][0]["content"]).split()[1])
         refusal = {"error": {"message": "told to answer 400"}}
         return {
             0: (500, {"error": {"message": "passing"}}) if batch == 0 else None,
@@ -151,7 +153,7 @@ def test_failures_of_single_requests_are_classified_like_answers(
             3: "missing" if batch == 0 else None,
         }.get(number)
 
-    server.fate = fate  # type: ignore[assignment]
+    server.fate = fate
     asked = _ask_all(batch_engine(), 10)
     assert [i for i, one in enumerate(asked) if one.value is None] == [1, 2]
     assert "told to answer 400" in str(asked[1].reason)
@@ -337,11 +339,11 @@ def test_a_batch_of_another_account_is_not_paid_for_again_unasked(
 
 
 def test_an_endpoint_without_a_batch_api_is_named(
-    serve: Callable[..., object], make_engine: EngineFactory
+    serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
     """A server that knows chat completions alone stops judging with what to set."""
     chat = serve()
-    engine = make_engine(chat.url, mode="batch", batch_pace=PACE)  # type: ignore[attr-defined]
+    engine = make_engine(chat.url, mode="batch", batch_pace=PACE)
     assert "LMMS_CAPTIONS_JUDGE_MODE" in str(_ask_all(engine, 2)[0].reason)
 
 
@@ -375,10 +377,6 @@ def test_the_key_is_in_no_file_and_no_log(
     texts = [str(wrong), *map(str, right), *logged]
     texts += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert not [text for text in texts if key in text]
-
-
-def _fields(pace: BatchPace) -> dict[str, float]:
-    return {name: getattr(pace, name) for name in pace.__slots__}
 
 
 def _is_polled(server: BatchServer, batch: str) -> bool:

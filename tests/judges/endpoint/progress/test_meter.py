@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from tqdm import tqdm
-from tqdm.std import TqdmDefaultWriteLock
+from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined] # not in its stubs
 
 from lmms_eval_captions.judges.endpoint.progress import meter as meters
 from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
@@ -34,7 +34,7 @@ def test_a_full_disk_below_standard_error_is_no_matter(monkeypatch: pytest.Monke
     meter.n_done = 3
     bar.refresh(meter)
     assert full.n_writes > 0
-    assert _another_thread_gets(tqdm.get_lock())
+    assert _another_thread_gets(tqdm.get_lock())  # type: ignore[no-untyped-call] # its stubs
 
 
 def test_without_standard_error_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_without_standard_error_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch
     meter.n_done = 3
     bar.refresh(meter)
     bar.close(meter)
-    assert _another_thread_gets(tqdm.get_lock())
+    assert _another_thread_gets(tqdm.get_lock())  # type: ignore[no-untyped-call] # its stubs
 
 
 def test_the_bar_is_drawn_without_progress(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import time
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,12 +27,12 @@ NOW_S = 1.7e9
 class Endpoint:
     """A Trouble on a clock of its own, with the numbers that the engine would keep."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, **settings: Any) -> None:
         config = EngineConfig(
             urls=("http://me:passw0rd-1@h:1/v1",),
             store=Path("nowhere"),
             api_key=KEY,
-            **settings,  # type: ignore[arg-type]
+            **settings,
         )
         self.meter = Meter(n_submitted=100)
         self.trouble = Trouble(config, self.meter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -125,7 +126,7 @@ def test_without_locks_everything_is_claimed_at_once(
 
     mine = Claims(tmp_path)
     with _other_process(tmp_path):
-        monkeypatch.setattr(claims.fcntl, "lockf", fail)
+        monkeypatch.setattr(fcntl, "lockf", fail)
         assert mine.take(_KEY)
         assert mine.take(_KEY)
         mine.release(_KEY)

@@ -274,7 +274,8 @@ def test_a_segment_that_changed_is_read_anew(
     path, lines = _fill(tmp_path, with_checksums=with_checksums)
     store = ReplyStore(tmp_path)
     assert _held(store, 3) == _ALL[:3]
-    now, expected = list(reversed(lines)), list(_ALL)
+    now = list(reversed(lines))
+    expected: list[str | None] = list(_ALL)
     if how == "shortened":
         now, expected = now[:4], [None] * 6 + _ALL[6:]
     elif how == "grown":
