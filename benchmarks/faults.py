@@ -39,8 +39,9 @@ from typing import Any, Final, Literal
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore

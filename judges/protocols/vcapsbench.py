@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.verdict import (
 )
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.endpoint.chain import Ask
     from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 N_ASKS: Final = 3

@@ -18,6 +18,7 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
+from lmms_eval_captions.judges.endpoint.stragglers import InFlight
 from loguru import logger
 
 import lmms_eval_captions.judges
@@ -32,7 +33,6 @@ from lmms_eval_captions.judges.endpoint.load import Flight
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.sender import Sender
-from lmms_eval_captions.judges.endpoint.stragglers import InFlight
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Key, read_settings
