@@ -55,8 +55,8 @@ class Meter:
             )
             for model, tokens in self.tokens.items()
         ]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if known and len(known) == len(costs) else None
+        priced = [cost for cost in costs if cost is not None]
+        return sum(priced) if priced and len(priced) == len(costs) else None
 
     def text(self) -> str:
         """One line of counts.

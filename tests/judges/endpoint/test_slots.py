@@ -75,7 +75,8 @@ def test_requests_that_a_protocol_gathers_keep_to_the_limit(
     chains = [partial(_fan_out, index, timeout_s=0.5) for index in range(N_QUESTIONS)]
     reasons = engine.submit(chains).result(timeout=120)
     assert reasons == [[None] * (N_GATHERED + 1)] * N_QUESTIONS
-    assert server.counts.most_open == concurrency
+    assert server.counts.most_open <= concurrency
+    assert faults or server.counts.most_open == concurrency
     assert server.counts.n_answered >= N_QUESTIONS * (N_GATHERED + 1)
     _wait_for(partial(_is_idle, engine))
 
