@@ -45,7 +45,7 @@ _N_LEVEL: Final = 32
 _N_NEEDED: Final = 12
 """Replies that are compared at least."""
 _LOOK_EVERY: Final = 8
-"""Replies after which those that are known are compared anew."""
+"""Replies after which latencies are compared anew."""
 _SETTLED: Final = 1024
 """Replies with all that may be in flight, after which no queue is looked for."""
 _FULL: Final = 0.75
@@ -71,9 +71,9 @@ _MOST_HOLD_S: Final = 600.0
 is found again twice as long, up to ten minutes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Flight:
-    """One request under way."""
+    """One request under way; no two are equal."""
 
     kind: str
     """Kind of the request; latencies of different kinds are not compared."""
@@ -126,7 +126,9 @@ class Load:
         self._limit = min(most, start or _START)
         self._room = float(self._limit)
         """The limit with what growth has gathered towards the next."""
-        self._known: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_N_KNOWN))
+        self._latencies_s: defaultdict[str, deque[float]] = defaultdict(
+            lambda: deque(maxlen=_N_KNOWN)
+        )
         """Kind to the latest latencies in seconds."""
         self._answered_s: defaultdict[str, float] = defaultdict(lambda: -inf)
         """Kind to when the request was sent that was sent last of those that were answered."""
@@ -164,14 +166,14 @@ class Load:
         Returns:
             Seconds in [``timeout_s``, ``MOST_TIME * timeout_s``].
         """
-        needed_s = _ROOM * max(self._known[kind], default=0.0)
+        needed_s = _ROOM * max(self._latencies_s[kind], default=0.0)
         patient_s = timeout_s if self._is_fast(kind, timeout_s) else timeout_s * 2.0**n_timeouts
         return min(MOST_TIME * timeout_s, max(timeout_s, needed_s, patient_s))
 
     def on_reply(self, flight: Flight, now_s: float) -> None:
         """One request was answered."""
         latency_s = max(1e-6, now_s - flight.sent_s)
-        self._known[flight.kind].append(latency_s)
+        self._latencies_s[flight.kind].append(latency_s)
         self._answered_s[flight.kind] = max(self._answered_s[flight.kind], flight.sent_s)
         self._n_full = self._n_full + 1 if self._limit == self._most else 0
         # All that may be is in flight: latencies at one number tell nothing of others.
@@ -192,7 +194,7 @@ class Load:
         is_lost = flight.sent_s < self._answered_s[flight.kind]
         if not (is_lost and self._is_fast(flight.kind, flight.timeout_s)):
             # It would have taken longer still: the next ones of its kind are given more at once.
-            self._known[flight.kind].append(now_s - flight.sent_s)
+            self._latencies_s[flight.kind].append(now_s - flight.sent_s)
         # Four that are answered in turn, each in time, are answered in four times it.
         least = 1 if flight.given_s >= MOST_TIME * flight.timeout_s else _START
         if self._room > least:
@@ -200,7 +202,7 @@ class Load:
 
     def _is_fast(self, kind: str, timeout_s: float) -> bool:
         """Whether what is not answered in time must have been lost, where later ones were."""
-        latencies_s = self._known[kind]
+        latencies_s = self._latencies_s[kind]
         return bool(latencies_s) and max(latencies_s) < timeout_s / 4
 
     def _grow(self, n_in_flight: int) -> None:
@@ -217,13 +219,13 @@ class Load:
         """Go back to the knee where there is one somewhat below the number in flight."""
         first, last = _level_of(log_n - log(_RANGE)), _level_of(log_n)
         groups = [
-            _recent([known[level] for level in range(first, last + 1) if level in known], now_s)
-            for known in self._levels.values()
+            _recent([levels[level] for level in range(first, last + 1) if level in levels], now_s)
+            for levels in self._levels.values()
         ]
-        found = _slope(groups)
-        if found is None:
+        fitted = _slope(groups)
+        if fitted is None:
             return
-        slope, error = found
+        slope, error = fitted
         if slope < _QUEUE or slope - 1.64 * error < _SURELY:
             return
         # Up to the knee latency stays as it is, beyond it grows like the number in flight.
@@ -236,9 +238,9 @@ class Load:
         self._set_room(min(self._room, max(_START, ceil(_MARGIN * exp(knee)))))
         self._since_s = now_s
         self._shares.clear()
-        for known in self._levels.values():
-            for level in [level for level in known if level > _level_of(log(self._room))]:
-                del known[level]
+        for levels in self._levels.values():
+            for level in [level for level in levels if level > _level_of(log(self._room))]:
+                del levels[level]
 
     def _set_room(self, room: float) -> None:
         self._room = min(float(self._most), room)

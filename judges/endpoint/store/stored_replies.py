@@ -76,10 +76,9 @@ class StoredReplies:
         return key in self._store(model)
 
     async def save(self, model: str, key: bytes, reply: Reply) -> None:
-        """Put a reply on disk before it counts; on a full disk hold it, and its place, a while.
+        """Put a reply on disk before it counts; on a full disk hold it, and its slot, a while.
 
-        Nothing new is sent by a chain that holds its place, and nothing may be while nothing can be
-        kept.
+        Nothing new is sent in a slot that is held, and nothing may be while nothing can be kept.
 
         Raises:
             UnsavedReplyError: If it could not be written for as long as patience lasts.

@@ -17,7 +17,8 @@ import pytest
 from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
@@ -261,7 +262,8 @@ def test_a_run_killed_while_waiting_collects_its_batch(
 ) -> None:
     """After SIGKILL during either step's batch a new start submits and pays nothing twice."""
     tests = Path(__file__).parents[3]
-    paths = [str(Path(__file__).parent), str(tests / "helpers"), str(tests.parent / "benchmarks")]
+    folders = (Path(__file__).parent, tests, tests / "helpers", tests.parent / "benchmarks")
+    paths = [str(folder) for folder in folders]
     script = _SCRIPT.format(paths=paths, url=server.url, folder=str(tmp_path))
     server.held = step == 0
     victim = subprocess.Popen([sys.executable, "-c", script], env=dict(os.environ))
