@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import LEXICAL, Settings
+from lmms_eval_captions.judges.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,7 @@ class JudgeConfig:
             temperature = settings.temperature
             extras["temperature"] = f"{temperature:g}"
         model = settings.judge or own.model
-        if settings.alias is not None and model != LEXICAL:
-            extras["alias"] = settings.alias
-        return replace(
+        config = replace(
             own,
             model=model,
             runs=settings.runs or own.runs,
@@ -79,6 +78,14 @@ class JudgeConfig:
             prompts=prompts,
             extras=extras,
         )
+        if settings.alias is not None and config.asks_endpoint:
+            extras["alias"] = settings.alias
+        return config
+
+    @property
+    def asks_endpoint(self) -> bool:
+        """Whether an endpoint is asked: not where the judge is the offline stand-in."""
+        return not is_offline(self.model)
 
     @property
     def label(self) -> str:
@@ -87,4 +94,4 @@ class JudgeConfig:
         >>> JudgeConfig(model="lexical").label
         'lexical (smoke test, not a score)'
         """
-        return "lexical (smoke test, not a score)" if self.model == LEXICAL else self.model
+        return self.model if self.asks_endpoint else f"{self.model} (smoke test, not a score)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from math import inf, nan
@@ -14,13 +14,11 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
+from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 
 S = TypeVar("S", bound=str)
-
-LEXICAL = "lexical"
-"""Name of the offline stand-in judge."""
 
 SAMPLE = "sample"
 """Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
@@ -34,8 +32,13 @@ VCAPSBENCH_ASKS = ("1", "3")
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 
+JUDGE_APIS: Final[tuple[Api, ...]] = ("openai", "anthropic")
+"""Whose API the judge's endpoint may speak, the default first."""
+
 OPENAI_URL = "https://api.openai.com/v1"
 """Where models are asked when no other address is set."""
+ANTHROPIC_URL = "https://api.anthropic.com"
+"""Where those are asked that speak Anthropic's API."""
 
 
 class Key(str):
@@ -61,6 +64,8 @@ class Settings:
     """Name under which the endpoint answers as the judge, or ``None`` for the judge's own."""
     urls: tuple[str, ...]
     """Base URLs of the judge's replicas, without a trailing slash, at least one."""
+    api: Api
+    """Whose API the judge's endpoint speaks."""
     api_key: Key | None = field(repr=False)
     """Key sent as a bearer token, or ``None``. Never printed."""
     concurrency: int
@@ -109,13 +114,13 @@ class Settings:
             has_user = urlsplit(url).username is not None
             if not (is_loopback(url) or self.api_key or has_user):
                 raise SettingsError(
-                    f"the judge at {redact_url(url)} needs a key and OPENAI_API_KEY is not set; "
+                    f"the judge at {redact_url(url)} needs a key and {KEYS[self.api]} is not set; "
                     "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
                     "LMMS_CAPTIONS_JUDGE=lexical to try the pipeline without a judge"
                 )
             if has_user and self.api_key:
                 raise SettingsError(
-                    f"the judge at {redact_url(url)} has a user in its URL and OPENAI_API_KEY is "
+                    f"the judge at {redact_url(url)} has a user in its URL and {KEYS[self.api]} is "
                     "set: only one of them can be sent, take the other out"
                 )
             proxy_of(url)
@@ -156,7 +161,8 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         return env.get(name, "").strip() or None
 
     judge, alias = text("LMMS_CAPTIONS_JUDGE"), text("LMMS_CAPTIONS_JUDGE_ALIAS")
-    urls = text("LMMS_CAPTIONS_JUDGE_URL") or text("OPENAI_BASE_URL") or text("OPENAI_API_URL")
+    api = _choice("LMMS_CAPTIONS_JUDGE_API", text("LMMS_CAPTIONS_JUDGE_API"), JUDGE_APIS)
+    urls = text("LMMS_CAPTIONS_JUDGE_URL") or _default_url(api, text)
     t5 = text("LMMS_CAPTIONS_T5")
     prices = text("LMMS_CAPTIONS_PRICES")
     mode = _choice("LMMS_CAPTIONS_JUDGE_MODE", text("LMMS_CAPTIONS_JUDGE_MODE"), JUDGE_MODES)
@@ -166,8 +172,9 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         judge=judge and whole(judge),
         alias=alias and whole(alias),
-        urls=_judge_urls(urls or OPENAI_URL, mode),
-        api_key=parse_key(text("OPENAI_API_KEY")),
+        urls=_judge_urls(urls, mode, api),
+        api=api,
+        api_key=parse_key(text(KEYS[api]), KEYS[api]),
         concurrency=concurrency,
         runs=_integer("LMMS_CAPTIONS_JUDGE_RUNS", text("LMMS_CAPTIONS_JUDGE_RUNS")),
         temperature=_temperature(text("LMMS_CAPTIONS_JUDGE_TEMPERATURE")),
@@ -339,8 +346,19 @@ def _address_of(host: str) -> IPv4Address | IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _judge_urls(value: str, mode: JudgeMode) -> tuple[str, ...]:
+def _default_url(api: Api, text: Callable[[str], str | None]) -> str:
+    if api == "anthropic":
+        return text("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
+    return text("OPENAI_BASE_URL") or text("OPENAI_API_URL") or OPENAI_URL
+
+
+def _judge_urls(value: str, mode: JudgeMode, api: Api) -> tuple[str, ...]:
     urls = parse_urls(value)
+    if mode == "batch" and api != "openai":
+        raise SettingsError(
+            "LMMS_CAPTIONS_JUDGE_MODE: expected now with LMMS_CAPTIONS_JUDGE_API=anthropic, as "
+            f"batches are asked through OpenAI's Batch API alone, got {mode!r}"
+        )
     if mode == "batch" and len(urls) > 1:
         raise SettingsError(
             "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one provider, "

@@ -29,10 +29,11 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
+from lmms_eval_captions.judges.settings import Settings, read_settings, redact_url
 from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
 
@@ -142,7 +143,7 @@ class JudgeRun:
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.urls))
-                    if settings.judge != LEXICAL
+                    if not is_offline(settings.judge)
                     else "nowhere (an offline smoke test)",
                     "in batches"
                     if settings.mode == "batch"
@@ -168,6 +169,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
     config = EngineConfig(
         urls=settings.urls,
         store=settings.cache / "replies",
+        api=settings.api,
         api_key=settings.api_key,
         concurrency=settings.concurrency,
         ask_again=settings.ask_again,
@@ -179,7 +181,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
         alias=settings.alias,
     )
     if settings.mode == "now":
-        return replace(config, sampling=explicit_sampling(settings.urls))
+        return replace(config, sampling=explicit_sampling(settings.urls, settings.api))
     return replace(
         config,
         concurrency=BATCH_CONCURRENCY,
@@ -246,7 +248,7 @@ def judge_caption(
         if says_nothing(caption):
             known = silent(config)
             return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
-        if config.model != LEXICAL:
+        if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()
         future = JUDGE_RUN.engine().submit(chains(config))

@@ -24,7 +24,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
-from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient, Client
+from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.gc_threshold import rarer_collections
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
@@ -34,7 +34,7 @@ from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
@@ -354,5 +354,5 @@ def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
             pace=config.batch_pace,
         )
     else:
-        client = ChatClient(config.urls, config.api_key, role=config.role)
+        client = ChatClient(config.urls, config.api_key, role=config.role, api=config.api)
     return client if budget is None else CappedClient(client, budget)

@@ -9,6 +9,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.lexical_client import OFFLINE
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -17,7 +18,6 @@ from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
-from lmms_eval_captions.judges.settings import LEXICAL
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -78,10 +78,10 @@ class ReplySource:
         Raises:
             JudgeError: If there is none, or it could not be saved.
         """
-        if request.model == LEXICAL:
-            return Reply(request.stand_in(), "stop"), False
-        body = request.body(attempt)
-        key = request.key(body, self._alias)
+        offline = OFFLINE.get(request.model)
+        if offline is not None:
+            return await offline.complete(request, attempt, timeout_s=request.timeout_s), False
+        key = request.key(request.body(attempt), self._alias)
         stored = await self._stored(request.model, key)
         if stored is not None:
             self._meter.n_cached += 1
@@ -91,13 +91,13 @@ class ReplySource:
             reply = await self._places.without_place(asyncio.shield(twin))
             self._meter.n_cached += 1
             return reply, True
-        return await self._send_once(request, body, key)
+        return await self._send_once(request, attempt, key)
 
     def has(self, request: Request, attempt: int) -> bool:
         """Whether the reply to a fresh sample is in the store."""
         return self._shelf.has(request.model, request.key(request.body(attempt), self._alias))
 
-    async def _send_once(self, request: Request, body: bytes, key: bytes) -> tuple[Reply, bool]:
+    async def _send_once(self, request: Request, attempt: int, key: bytes) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         is_saved = False
@@ -105,7 +105,7 @@ class ReplySource:
             self._under_way[key] = twin
             stored = await self._claim(request, key)
             if stored is None:
-                reply = await self._send(request, body)
+                reply = await self._send(request, attempt)
                 await self._shelf.save(request.model, key, reply)
                 is_saved = True
             else:
@@ -127,10 +127,10 @@ class ReplySource:
             self._claims.release(key, in_a_while=is_saved)
         return reply, stored is not None
 
-    async def _send(self, request: Request, body: bytes) -> Reply:
+    async def _send(self, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
         try:
-            return await self._sender.send(request, body)
+            return await self._sender.send(request, attempt)
         except JudgeStoppedError as error:
             self._trouble.stopped(request.model, error)
             raise

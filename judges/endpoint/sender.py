@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN, Shown, cannot_see, shown_in
+from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
 from lmms_eval_captions.judges.endpoint.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.endpoint.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.endpoint.load import Flight, Load
@@ -21,7 +22,7 @@ from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.progress.outlook import clock
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.refused_parameters import RefusedParameters
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.stragglers import InFlight, Stragglers
 from lmms_eval_captions.judges.errors import (
@@ -32,7 +33,6 @@ from lmms_eval_captions.judges.errors import (
 )
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.budget import Client
     from lmms_eval_captions.judges.endpoint.config import EngineConfig
     from lmms_eval_captions.judges.endpoint.progress.meter import Meter
     from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
@@ -86,12 +86,12 @@ class Sender:
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         """Model and what it is shown to why nothing more of that is asked."""
         self._sampling = ExplicitSampling(config.sampling, n_replicas=len(config.urls))
-        self._refused = RefusedParameters(self._role)
+        self._refused = RefusedParameters(self._role, DIALECTS[config.api].not_taken)
         self._last_success_s = -inf
         self._failing = 0.0
         """Share of the latest requests that failed, 429 excepted."""
 
-    async def send(self, request: Request, body: bytes) -> Reply:
+    async def send(self, request: Request, attempt: int) -> Reply:
         """The reply to a request, however often it has to be sent.
 
         Raises:
@@ -109,7 +109,7 @@ class Sender:
                 self._check(request.model, shown)
             flight = self._flight(request, n_timeouts=failed.n_timeouts if failed else 0)
             try:
-                reply = await self._watched(request, body, flight)
+                reply = await self._watched(request, attempt, flight)
             except JudgeStoppedError as error:
                 self.stop(request.model, error, shown)
                 raise
@@ -205,12 +205,12 @@ class Sender:
             while not self._pacing.take(time.monotonic()):
                 await asyncio.sleep(self._pacing.wait_s())
 
-    async def _watched(self, request: Request, body: bytes, flight: Flight) -> Reply:
+    async def _watched(self, request: Request, attempt: int, flight: Flight) -> Reply:
         """One completion; where it takes far longer than others do, the first of its copies."""
-        entry = InFlight(request, body, flight, flight.sent_s, asyncio.current_task())
+        entry = InFlight(request, attempt, flight, flight.sent_s, asyncio.current_task())
         self._in_flight.add(entry)
         try:
-            reply = await self._complete(request, body, flight.given_s)
+            reply = await self._complete(request, attempt, flight.given_s)
         except asyncio.CancelledError:
             if entry.reply is None:
                 raise
@@ -225,7 +225,7 @@ class Sender:
     async def _copy(self, entry: InFlight) -> None:
         try:
             self._check(entry.request.model, shown_in(entry.request.messages))
-            reply = await self._complete(entry.request, entry.body, entry.flight.given_s)
+            reply = await self._complete(entry.request, entry.attempt, entry.flight.given_s)
         except JudgeError:
             return  # the original is still under way
         except Exception as error:  # noqa: BLE001 - as above
@@ -237,13 +237,12 @@ class Sender:
             # Ends the wait for the original; `_watched` then finds the reply.
             entry.task.cancel()
 
-    async def _complete(self, request: Request, body: bytes, given_s: float) -> Reply:
+    async def _complete(self, request: Request, attempt: int, given_s: float) -> Reply:
         """One completion of the model that was asked for."""
-        send = partial(self._send_body, request, body, given_s)
-        explicitly = partial(self._sampling.send, request.model, request.params, send=send)
-        return self._named(
-            await self._refused.send(request.model, body, send=explicitly), request.model
-        )
+        send = partial(self._send_once, attempt, given_s)
+        explicitly = partial(self._sampling.send, send=send)
+        reply = await self._refused.send(request, attempt, send=explicitly)
+        return self._named(reply, request.model)
 
     def _named(self, reply: Reply, model: str) -> Reply:
         """A reply of the model that was asked for; another one's, to a copy too, ends judging."""
@@ -261,14 +260,12 @@ class Sender:
             self.stop(model, error)
             raise
 
-    async def _send_body(
-        self, request: Request, asked: bytes, given_s: float, body: bytes
-    ) -> Reply:
+    async def _send_once(self, attempt: int, given_s: float, request: Request) -> Reply:
         """One completion; where its model cannot see what it is shown, that is the error's word."""
         if self._client is None:
             self._client = self._open_client()
         try:
-            return await self._client.complete(body, timeout_s=given_s, asked=asked)
+            return await self._client.complete(request, attempt, timeout_s=given_s)
         except JudgeError as error:
             shown = shown_in(request.messages)
             is_rate = isinstance(error, JudgeUnavailableError) and error.rate_limited

@@ -24,7 +24,7 @@ class InFlight:
     """A request on its way, and the copies that were sent after it where it is a straggler."""
 
     request: Request
-    body: bytes
+    attempt: int
     flight: Flight
     latest_s: float
     """When it, or its latest copy, was sent."""

@@ -12,7 +12,8 @@ from typing import Final
 
 import yaml
 
-Message = dict[str, object]
+from lmms_eval_captions.judges.endpoint.request import Message
+
 Content = Mapping[str, list[dict[str, str]]]
 """What a file of prompts holds: ``messages``, or texts under keys of their own."""
 

@@ -85,7 +85,7 @@ def test_a_second_copy_gives_a_request_no_more_time(make_engine: EngineFactory) 
     """Until when the first one is waited for is told from when it was sent itself."""
     sender = make_engine("http://127.0.0.1:1/v1")._sender
     flight = Flight("test:1", timeout_s=60.0, given_s=60.0, sent_s=100.0, n_in_flight=1)
-    copied = InFlight(request_of("a"), b"{}", flight, latest_s=130.0, task=None)
+    copied = InFlight(request_of("a"), 0, flight, latest_s=130.0, task=None)
     sender._in_flight.add(copied)
     assert sender.first_due_s() == 160.0
     sender._in_flight.clear()

@@ -24,9 +24,9 @@ import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
 from echo_server import CODES, KEY, traces
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.budget import Client
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Flight
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
@@ -53,15 +53,15 @@ def _answer(text: str, reason: str = "stop") -> bytes:
 def test_a_placeholder_for_a_key_changes_no_reply(key: str) -> None:
     """What servers without keys are given occurs in ordinary replies, which stay as they are."""
     text = f"The {key} shows {key.upper()} and {base64.b64encode(key.encode()).decode()}."
-    assert read_completion(_answer(text, key), URL, key).text == text
-    assert read_completion(_answer(text, key), URL, key).finish_reason == key
+    assert OPENAI.read_reply(_answer(text, key), URL, key).text == text
+    assert OPENAI.read_reply(_answer(text, key), URL, key).finish_reason == key
 
 
 @pytest.mark.parametrize("key", PLACEHOLDERS)
 def test_the_words_of_errors_tell_no_key_however_short(key: str) -> None:
     """A refused key is not told; words that merely hold it are, as the reason must be read."""
     raw = json.dumps({"error": {"message": f"Incorrect key: {key} ({key}ish)"}}).encode()
-    said = str(failure(401, raw, URL, headers={}, api_key=key))
+    said = str(OPENAI.failure(401, raw, URL, headers={}, api_key=key))
     assert f"Incorrect key: [key] ({key}ish)" in said
 
 
@@ -76,7 +76,7 @@ def test_the_rest_of_an_answer_is_unchanged(code: str) -> None:
     """What stands around the key, in escapes too, is read as it came."""
     around = 'a "quoted"\n\\ back/slash \u00e9 50% {sign}'
     raw = _answer(f"{around} <key> {around}").replace(b"<key>", CODES[code](KEY).encode())
-    text = read_completion(raw, URL, KEY).text
+    text = OPENAI.read_reply(raw, URL, KEY).text
     assert text.startswith(f"{around} ")
     assert text.endswith(f" {around}")
     assert "[key]" in text
@@ -126,7 +126,7 @@ def test_passwords_in_urls_and_proxies_are_secrets(monkeypatch: pytest.MonkeyPat
     basic = [base64.b64encode(f"user:p4ss-word!x{n * 'y'}".encode()).decode() for n in range(3)]
     words = [*basic, "p4ss-word!x", "p4ss-word%21x", "pr0xy-pass+word", "PR0XY-PASS%2BWORD"]
     raw = json.dumps({"error": {"message": " ".join(words)}}).encode()
-    said = str(failure(407, raw, url, headers={}, api_key=None))
+    said = str(OPENAI.failure(407, raw, url, headers={}, api_key=None))
     assert "p4ss" not in said
     assert not [one for one in basic if one[8:-6] in said]
     assert "pr0xy" not in said.lower()
