@@ -170,7 +170,7 @@ def _block(part: Message) -> Message:
     if part["type"] == "text":
         return part
     if part["type"] != "image_url":
-        raise JudgeRequestError(f"Anthropic's API does not support {part['type']!r} input")
+        raise JudgeRequestError("Anthropic's API does not support video input")
     shown: Any = part["image_url"]
     url: str = shown["url"]
     match = _DATA_URL.match(url)
