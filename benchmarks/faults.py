@@ -39,8 +39,9 @@ from typing import Any, Final, Literal
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
@@ -379,36 +380,26 @@ def _judge(
 
 
 def _log_resent(engine: Engine, folder: Path) -> None:
-    """Have each time-out, and each second copy of a straggler, written down at once.
+    """Have each time-out written down at once: it may lead to a second answer to one request.
 
-    Either may lead to a second answer to one request. A kill leaves what was written.
+    A kill leaves what was written.
     """
     complete = engine._sender._complete
-    under_way: set[bytes] = set()
-
-    def log(identity: bytes) -> None:
-        with (folder / "resent").open("ab", buffering=0) as stream:
-            stream.write(identity)
 
     async def noted(request: Request, body: bytes, given_s: float) -> Reply:
-        identity = identity_of(body)
-        if identity in under_way:
-            log(identity)
-        under_way.add(identity)
         try:
             return await complete(request, body, given_s)
         except JudgeUnavailableError as error:
             if error.timed_out:
-                log(identity)
+                with (folder / "resent").open("ab", buffering=0) as stream:
+                    stream.write(identity_of(body))
             raise
-        finally:
-            under_way.discard(identity)
 
     engine._sender._complete = noted  # type: ignore[method-assign]
 
 
 def _resent(folder: Path) -> Counter[bytes]:
-    """Time-outs and second copies of the latest start, by what was asked."""
+    """Time-outs of the latest start, by what was asked."""
     log = folder / "resent"
     data = log.read_bytes() if log.exists() else b""
     log.unlink(missing_ok=True)

@@ -76,6 +76,9 @@ class Counts:
     n_faults: int = 0
     n_in_flight: int = 0
     most_in_flight: int = 0
+    n_open: int = 0
+    """Requests, those that fail included, whose asker still waits for the end of an answer."""
+    most_open: int = 0
     n_late: int = 0
     """Replies whose asker was gone by then."""
     n_repeated: int = 0
@@ -454,6 +457,8 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
+        self._is_open = False
+        """Whether a request was not answered yet."""
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -463,8 +468,22 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self.closed = True
+        self._end_request()
         if self._transport is not None:
             self._server.on_close(self._transport)
+
+    def eof_received(self) -> None:
+        self._end_request()
+
+    def _begin_request(self) -> None:
+        counts = self._server.counts
+        self._is_open = True
+        counts.n_open += 1
+        counts.most_open = max(counts.most_open, counts.n_open)
+
+    def _end_request(self) -> None:
+        self._server.counts.n_open -= self._is_open
+        self._is_open = False
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -481,11 +500,13 @@ class _Connection(asyncio.Protocol):
             self._buffer = self._buffer[total:]
             key = next((li[15:] for li in head if li.lower().startswith("authorization: ")), "")
             method, path, _ = head[0].split(" ", 2)
+            self._begin_request()
             self._server.handle(self, method, path, key, body)
 
     def send(self, status: int, text: str, headers: str = "", *, cut: bool = False) -> None:
         """Send a response; ``cut`` ends the connection in the middle of it."""
         payload = text.encode()
+        self._end_request()
         if self._transport is None or self.closed:
             return
         head = (

@@ -35,7 +35,7 @@ _STEPS: Final = {
 }
 """Step to words that its prompt alone holds."""
 _MARK: Final = re.compile(r"\bno\. (\d+)-(\d+)\b")
-_RESAMPLE_SEED: Final = 1_000_003
+RESAMPLE_SEED: Final = 1_000_003
 _CUT: Final = {
     "gveval": "It shows 2 of 3 people. The Accuracy score is α8",
     "vidcapbench_judge": '{"sco',
@@ -61,12 +61,12 @@ def key_of(payload: dict[str, Any]) -> Key:
     prompt = last_text(payload)
     step = next(step for step, words in _STEPS.items() if words in prompt)
     video, question = _MARK.findall(prompt)[-1]
-    return Key(int(video), int(question), payload["seed"] % _RESAMPLE_SEED, step)
+    return Key(int(video), int(question), payload["seed"] % RESAMPLE_SEED, step)
 
 
 def attempt_of(payload: dict[str, Any]) -> int:
     """Which sample of a question a request asks for: 0, and one more for each fresh one."""
-    return int(payload["seed"]) // _RESAMPLE_SEED
+    return int(payload["seed"]) // RESAMPLE_SEED
 
 
 def mark(video: int, question: int) -> str:

@@ -43,10 +43,10 @@ import faults
 from batch_server import BatchServer
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.endpoint import engine as engines
-from lmms_eval_captions.judges.endpoint import stragglers
+from lmms_eval_captions.judges.endpoint import engine_thread
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.engine import Chain
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
@@ -57,10 +57,10 @@ EXCEPTIONS: Final = (RuntimeError, KeyError, CancelledError, MemoryError, System
 END_S: Final = 10.0
 """Seconds in which everything has to end."""
 _TRUSTED: Final = (
-    ("endpoint.engine", "Engine._serve", "start"),
-    ("endpoint.engine", "Engine._end", None),
-    ("endpoint.engine", "Engine._settle_all", None),
-    ("endpoint.engine", "_settle", None),
+    ("endpoint.engine_thread", "EngineThread._serve", "start"),
+    ("endpoint.engine_thread", "EngineThread._end", None),
+    ("endpoint.engine_thread", "EngineThread._settle_all", None),
+    ("endpoint.engine_thread", "settle", None),
 )
 """What ends waiting where all else failed: nothing is thrown there for good, nor at the birth of
 the thread."""
@@ -234,11 +234,8 @@ class _Misnamed:
 
 @contextmanager
 def hurried() -> Iterator[None]:
-    """An engine that ticks fast, and takes little for a straggler."""
-    with (
-        mock.patch.object(engines, "_TICK_S", 0.01),
-        mock.patch.multiple(stragglers, _N_NEEDED=4, _LEAST_S=0.02, _FACTOR=1.0),
-    ):
+    """An engine that ticks fast."""
+    with mock.patch.object(engine_thread, "_TICK_S", 0.01):
         yield
 
 

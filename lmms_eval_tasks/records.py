@@ -9,7 +9,7 @@ from functools import cache, reduce
 from operator import add
 from typing import Any, Generic, TypeVar
 
-from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement, Usage
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (

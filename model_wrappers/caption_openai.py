@@ -13,8 +13,9 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.config import EngineConfig
-    from lmms_eval_captions.judges.endpoint.progress.meter import Meter
-    from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 
 T = TypeVar("T")
 
@@ -37,13 +35,21 @@ class Asker:
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
 
-    async def ask(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        """Ask, read the reply, and ask afresh where it cannot be read; see :class:`.engine.Ask`."""
+    async def ask(
+        self, question_index: int, request: Request, read: Callable[[Reply], T | None]
+    ) -> Asked[T]:
+        """Ask, read the reply, and ask afresh where it cannot be read; see :class:`.chain.Ask`.
+
+        Args:
+            question_index: Number of the question, in the order of submission.
+            request: What is asked.
+            read: Makes a value of a reply, or ``None``.
+        """
         usage, reply, cached = Usage(), Reply(""), True
         attempt = 0
         try:
             while attempt == 0 or self._is_asked(request, attempt):
-                reply, from_store = await self._replies.get(request, attempt)
+                reply, from_store = await self._replies.get(question_index, request, attempt)
                 if not from_store:
                     cached = False
                     usage += Usage(1, reply.input_tokens, reply.output_tokens)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.load import Flight
-    from lmms_eval_captions.judges.errors import JudgeUnavailableError
+from lmms_eval_captions.judges.endpoint.load import Flight
+from lmms_eval_captions.judges.errors import JudgeUnavailableError
 
 
 @dataclass(slots=True)

@@ -71,9 +71,9 @@ _MOST_HOLD_S: Final = 600.0
 is found again twice as long, up to ten minutes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Flight:
-    """One request under way."""
+    """One request under way; no two are equal."""
 
     kind: str
     """Kind of the request; latencies of different kinds are not compared."""

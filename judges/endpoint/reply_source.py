@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.lexical_client import OFFLINE
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
@@ -19,9 +20,6 @@ from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.config import EngineConfig
-
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
 _LOOK_S: Final = 0.25
@@ -31,10 +29,10 @@ class ReplySource:
     """Has each request answered once; to be used inside the event loop alone.
 
     Args:
-        shelf: The stored replies.
+        stored: The stored replies.
         claims: The requests that processes which share the store have under way.
         sender: Sends what nobody has asked yet.
-        places: Where a chain leaves its place while it waits for somebody else's reply.
+        slots: Where a request gives up its slot, and stands aside.
         meter: Counts replies that cost nothing, and requests that are under way.
         trouble: Is told where nothing more is asked.
         config: How to talk to the endpoint.
@@ -45,19 +43,19 @@ class ReplySource:
     def __init__(
         self,
         *,
-        shelf: StoredReplies,
+        stored: StoredReplies,
         claims: Claims,
         sender: Sender,
-        places: Slots,
+        slots: Slots,
         meter: Meter,
         trouble: Trouble,
         config: EngineConfig,
         ended_by: Callable[[BaseException], JudgeStoppedError],
     ) -> None:
-        self._shelf = shelf
+        self._stored = stored
         self._claims = claims
         self._sender = sender
-        self._places = places
+        self._slots = slots
         self._meter = meter
         self._trouble = trouble
         self._alias = config.alias
@@ -68,10 +66,11 @@ class ReplySource:
         self._unread_s = inf
         """When a stored reply could first not be read."""
 
-    async def get(self, request: Request, attempt: int) -> tuple[Reply, bool]:
+    async def get(self, question_index: int, request: Request, attempt: int) -> tuple[Reply, bool]:
         """The reply, and whether it cost nothing.
 
         Args:
+            question_index: Number of the question, in the order of submission.
             request: What is asked.
             attempt: 0, and one more for each fresh sample after an unreadable reply.
 
@@ -82,31 +81,34 @@ class ReplySource:
         if offline is not None:
             return await offline.complete(request, attempt, timeout_s=request.timeout_s), False
         key = request.key(request.body(attempt), self._alias)
-        stored = await self._stored(request.model, key)
+        stored = await self._look_up(request.model, key)
         if stored is not None:
             self._meter.n_cached += 1
             return stored, True
         twin = self._under_way.get(key)
         if twin is not None and not twin.done():
-            reply = await self._places.without_place(asyncio.shield(twin))
+            self._slots.stand_aside(question_index)
+            reply = await asyncio.shield(twin)
             self._meter.n_cached += 1
             return reply, True
-        return await self._send_once(request, attempt, key)
+        return await self._send_once(question_index, request, attempt, key)
 
     def has(self, request: Request, attempt: int) -> bool:
         """Whether the reply to a fresh sample is in the store."""
-        return self._shelf.has(request.model, request.key(request.body(attempt), self._alias))
+        return self._stored.has(request.model, request.key(request.body(attempt), self._alias))
 
-    async def _send_once(self, request: Request, attempt: int, key: bytes) -> tuple[Reply, bool]:
+    async def _send_once(
+        self, question_index: int, request: Request, attempt: int, key: bytes
+    ) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         is_saved = False
         try:
             self._under_way[key] = twin
-            stored = await self._claim(request, key)
+            stored = await self._claim(question_index, request, key)
             if stored is None:
-                reply = await self._send(request, attempt)
-                await self._shelf.save(request.model, key, reply)
+                reply = await self._send(question_index, request, attempt)
+                await self._stored.save(request.model, key, reply)
                 is_saved = True
             else:
                 reply = stored
@@ -125,38 +127,39 @@ class ReplySource:
             twin.cancel()  # does nothing where it is settled
             self._under_way.pop(key, None)
             self._claims.release(key, in_a_while=is_saved)
+            self._slots.release()
         return reply, stored is not None
 
-    async def _send(self, request: Request, attempt: int) -> Reply:
+    async def _send(self, question_index: int, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
         try:
-            return await self._sender.send(request, attempt)
+            return await self._sender.send(question_index, request, attempt)
         except JudgeStoppedError as error:
             self._trouble.stopped(request.model, error)
             raise
         finally:
             self._meter.n_asking -= 1
 
-    async def _claim(self, request: Request, key: bytes) -> Reply | None:
+    async def _claim(self, question_index: int, request: Request, key: bytes) -> Reply | None:
         """Claim a request; its reply instead, where another process has stored it meanwhile."""
         model, max_age_s = request.model, FRESH_S
         if not self._claims.take(key):
-            waiting = self._claims.wait(
+            self._slots.stand_aside(question_index)
+            await self._claims.wait(
                 key,
-                partial(self._shelf.has, model, key),
+                partial(self._stored.has, model, key),
                 patience_s=self._n_times * request.timeout_s + self._patience_s,
             )
-            await self._places.without_place(waiting)
             max_age_s = 0.0
-        return await self._stored(model, key, max_age_s=max_age_s)
+        return await self._look_up(model, key, max_age_s=max_age_s)
 
-    async def _stored(
+    async def _look_up(
         self, model: str, key: bytes, *, max_age_s: float | None = None
     ) -> Reply | None:
         """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
         while True:
             try:
-                return self._shelf.get(model, key, max_age_s=max_age_s)
+                return self._stored.get(model, key, max_age_s=max_age_s)
             except JudgeStoppedError:
                 now_s = time.monotonic()
                 self._unread_s = min(self._unread_s, now_s)

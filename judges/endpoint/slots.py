@@ -1,91 +1,120 @@
-"""Who may ask now: as many chains run as requests may be in flight, the others wait their turn."""
+"""Which requests are on the wire: as many as may be, those of the earliest questions first."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
 
-R = TypeVar("R")
+from lmms_eval_captions.judges.endpoint.pacing import Pacing
 
-Work = Callable[[], Awaitable[None]]
-Runner = asyncio.Task[Any]
+Work = Callable[[int], Awaitable[None]]
+"""What runs a chain, given the number of its question."""
+AnyTask = asyncio.Task[Any]
 
 _END_S: Final = 10.0
-"""Seconds that work has to end in once it is cancelled."""
+"""Seconds that chains have to end in once they are cancelled."""
 
 
 class Slots:
-    """Runs work in as many places as there are; to be used inside the event loop alone.
+    """Hands slots to requests, and starts chains for those that are free; for the event loop alone.
 
-    A chain holds a place from its start to its end, but for the time it waits to ask again: then
-    another chain has it. Work starts in the order it was added, so that the questions of one
-    caption stay next to each other.
+    A request holds a slot on the wire and while its reply is saved, and nowhere else. Questions
+    are numbered in the order of submission, and a slot goes to the waiting request whose question
+    has the lowest number, so that the questions of one caption stay next to each other. A chain is
+    started where a slot is free that no request waits for: few are alive at a time.
 
     Args:
-        limit: Tells how many places there are now, >= 1.
-        most_waiting: Bound of chains that wait without a place; beyond it none is started.
-        on_defect: Told of an exception that work may never start or go on after.
+        limit: Tells how many slots there are now, >= 1.
+        pacing: How fast requests may go out; who waits for that holds no slot.
+        most_chains: Bound of the chains that have started and not ended, >= 1.
+        on_defect: Told of an exception after which requests might wait for ever.
     """
 
     def __init__(
         self,
         limit: Callable[[], int],
+        pacing: Pacing,
         *,
-        most_waiting: int,
+        most_chains: int,
         on_defect: Callable[[BaseException], None],
     ) -> None:
         self._limit = limit
-        self._most_waiting = most_waiting
+        self._pacing = pacing
+        self._most_chains = most_chains
         self._on_defect = on_defect
         self._pending: deque[Work] = deque()
-        self._resuming: deque[tuple[Runner, asyncio.Future[None]]] = deque()
-        self._tasks: set[Runner] = set()
-        self._running: set[Runner] = set()
-        """Tasks of chains that have a place."""
-        self._waiting: set[Runner] = set()
-        """Tasks of chains that gave theirs away for a while."""
+        self._n_started = 0
+        self._chains: dict[AnyTask, int] = {}
+        """Tasks of chains that have started and not ended, to the numbers of their questions."""
+        self._tasks: set[AnyTask] = set()
+        """These, and the tasks of requests that a chain has gathered."""
+        self._expected: set[int] = set()
+        """Questions whose first request is yet to come: a free slot is kept for each."""
+        self._holders: set[AnyTask] = set()
+        """Tasks whose request has a slot."""
+        self._queue: list[tuple[int, int, asyncio.Future[None], AnyTask]] = []
+        """A heap of the requests that wait: question, order of asking, what wakes it, its task."""
+        self._order = count()
+        self._is_due = False
+        """Whether free slots will be handed out in a moment."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs out when the rate allows one more request."""
         self._closing = False
 
     def add(self, work: Work) -> None:
-        """Queue one chain; it starts with the next :meth:`fill`."""
+        """Queue one chain; it starts with a :meth:`fill`."""
         self._pending.append(work)
 
     def fill(self) -> None:
-        """Start or wake as many chains as there are free places."""
+        """Hand out the slots that are free."""
         try:
             self._fill()
         except BaseException as error:
             self._on_defect(error)
             raise
 
-    async def without_place(self, wait: Awaitable[R]) -> R:
-        """Wait for something while another chain uses this one's place."""
-        task: Runner = asyncio.current_task()  # type: ignore[assignment]  # a chain is a task
-        self._running.discard(task)
-        self._waiting.add(task)
-        self.fill()
-        try:
-            return await wait
-        finally:
-            # A chain that is cancelled (the engine closes) takes no place again.
-            if not self._closing:
-                place = asyncio.get_running_loop().create_future()
-                self._resuming.append((task, place))
-                self.fill()
-                await place
+    def take(self, question_index: int) -> bool:
+        """Whether this task's request has a slot at once; else it is to :meth:`wait` for one."""
+        task = self._task_of_request(question_index)
+        is_first = not self._queue or question_index < self._queue[0][0]
+        if not is_first or len(self._holders) >= self._limit():
+            return False
+        if not self._pacing.take(time.monotonic()):
+            return False
+        self._holders.add(task)
+        return True
 
-    def spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        """Start something that :meth:`close` ends, with no place of its own."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
+    async def wait(self, question_index: int) -> None:
+        """Wait for a slot, behind the requests of earlier questions."""
+        task = self._task_of_request(question_index)
+        granted = asyncio.get_running_loop().create_future()
+        heappush(self._queue, (question_index, next(self._order), granted, task))
+        self.fill()
+        await granted
+
+    def release(self) -> None:
+        """Give up the slot of this task's request, if it has one.
+
+        It is free in a moment only, so that the question's next request finds it.
+        """
+        self._holders.discard(_this_task())
+        self._fill_soon()
+
+    def stand_aside(self, question_index: int) -> None:
+        """Keep no slot for this task's request: it waits for what somebody else has asked."""
+        self._task_of_request(question_index)
+        self._fill_soon()
 
     async def close(self) -> None:
         """Cancel everything under way, and wait a moment until it has ended."""
         self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -96,30 +125,86 @@ class Slots:
         """Whether :meth:`close` was called."""
         return self._closing
 
-    def _fill(self) -> None:
-        while len(self._running) < self._limit() and not self._closing:
-            if self._resuming:
-                task, place = self._resuming.popleft()
-                if not place.done() and not task.done():
-                    self._waiting.discard(task)
-                    self._running.add(task)
-                    place.set_result(None)
-            # A storm of failures must not start every chain there is.
-            elif self._pending and len(self._waiting) < self._most_waiting:
-                self._running.add(self.spawn(self._pending.popleft()()))
-            else:
-                break
+    @property
+    def n_held(self) -> int:
+        """Slots that requests have."""
+        return len(self._holders)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Give the place of a task that ended, however it did, to another chain."""
+    def _fill(self) -> None:
+        limit = self._limit()
+        while self._queue and len(self._holders) < limit:
+            *_, granted, task = self._queue[0]
+            if granted.done() or task.done():
+                heappop(self._queue)
+            elif self._pacing.take(time.monotonic()):
+                heappop(self._queue)
+                self._holders.add(task)
+                granted.set_result(None)
+            else:
+                self._fill_when_rate_allows()
+                return
+        # A storm of failures must not start every chain there is.
+        while (
+            self._pending
+            and not self._queue
+            and len(self._holders) + len(self._expected) < limit
+            and len(self._chains) < self._most_chains
+            and not self._closing
+        ):
+            self._start(self._pending.popleft())
+
+    def _start(self, work: Work) -> None:
+        question_index = self._n_started
+        self._n_started += 1
+        task = asyncio.ensure_future(work(question_index))
+        self._chains[task] = question_index
+        self._expected.add(question_index)
+        self._follow(task)
+
+    def _task_of_request(self, question_index: int) -> AnyTask:
+        """The task that asks, from now on known; its question has asked."""
+        self._expected.discard(question_index)
+        task = _this_task()
+        if task not in self._tasks:
+            self._follow(task)
+        return task
+
+    def _follow(self, task: AnyTask) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: AnyTask) -> None:
+        """Give the slot of a task that ended, however it did, to another request."""
         try:
-            is_chain = task in self._running or task in self._waiting
             self._tasks.discard(task)
-            self._running.discard(task)
-            self._waiting.discard(task)
+            self._holders.discard(task)
+            question_index = self._chains.pop(task, None)
+            if question_index is not None:
+                self._expected.discard(question_index)
             self._fill()
-            # A chain deals with what is raised in it; others may be cancelled at any time.
-            if not self._closing and (is_chain or not task.cancelled()):
+            # A chain deals with what is raised in it, and in the requests that it gathers.
+            if question_index is not None and not self._closing:
                 task.result()
         except BaseException as error:  # noqa: BLE001 - told to who can end judging
             self._on_defect(error)
+
+    def _fill_soon(self) -> None:
+        if not self._is_due:
+            asyncio.get_running_loop().call_soon(self._fill_now)
+            self._is_due = True
+
+    def _fill_when_rate_allows(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._pacing.wait_s(), self._fill_now)
+
+    def _fill_now(self) -> None:
+        self._is_due = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.fill()
+
+
+def _this_task() -> AnyTask:
+    return asyncio.current_task()  # type: ignore[return-value]  # a request is within a task

@@ -30,7 +30,7 @@ from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.endpoint.chain import Ask
     from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]

@@ -1,4 +1,4 @@
-"""VCapsBench: a yes-no question answered from the caption alone, by consensus of three asks.
+"""VCapsBench: a yes-no question answered from the caption alone, by consensus of three requests.
 
 Source: VCapsBench (arXiv 2505.23484), section 3.4 and section 4, "Experimental Setup". The judge
 prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
@@ -6,11 +6,13 @@ prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
@@ -25,12 +27,11 @@ from lmms_eval_captions.judges.verdict import (
 )
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Ask
     from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 N_ASKS: Final = 3
 """How often each question is asked where the judge's configuration does not say: the paper asks
-three times, and the answer that most asks give counts. The released script asks once."""
+three times, and the answer that most replies give counts. The released script asks once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +46,23 @@ class Question:
 async def judge_question(
     ask: Ask, question: Question, caption: str, *, config: JudgeConfig, run: int
 ) -> AgreementJudgement:
-    """Every ask for one question of one caption, and their consensus.
+    """All requests for one question of one caption, sent together, and their consensus.
 
     Args:
         ask: How to reach the judge.
         question: Question and gold answer.
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.
-        run: Judge run, >= 0; its asks are sent with the seeds ``3 run`` to ``3 run + 2``. The first
-            ask is the same where there is only one, so that more asks buy only what is missing.
+        run: Judge run, >= 0; its requests have the seeds ``3 run`` to ``3 run + 2``. The first one
+            is the same where it is the only one, so that more of them buy only what is missing.
     """
-    asked: list[Asked[YesNo]] = [
-        await ask(
-            _request(question, caption, config=config, seed=N_ASKS * run + index), read_answer
-        )
-        for index in range(config.asks or N_ASKS)
-    ]
-    answers = tuple(one.value for one in asked)
+    seeds = range(N_ASKS * run, N_ASKS * run + (config.asks or N_ASKS))
+    requests = [_request(question, caption, config=config, seed=seed) for seed in seeds]
+    # Together, so that one batch answers all of them.
+    asked: list[Asked[YesNo]] = await asyncio.gather(
+        *(ask(request, read_answer) for request in requests)
+    )
+    answers = tuple(outcome.value for outcome in asked)
     predicted = consensus(answers)
     return AgreementJudgement(
         category=question.category,
@@ -73,8 +74,8 @@ async def judge_question(
         verdict=None if predicted is None else agreement(predicted, question.answer),
         reply=_telling_reply(asked, predicted),
         reason=_reason(asked) if predicted is None else None,
-        cached=all(one.cached for one in asked),
-        usage=sum((one.usage for one in asked[1:]), asked[0].usage),
+        cached=all(outcome.cached for outcome in asked),
+        usage=sum((outcome.usage for outcome in asked[1:]), asked[0].usage),
     )
 
 
@@ -100,14 +101,14 @@ def silent_judgement(question: Question, run: int) -> AgreementJudgement:
 
 
 def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
-    """The answer that more than half of the asks give: two of three, or the only one.
+    """The answer that more than half of the replies give: two of three, or the only one.
 
     Deviation: the paper does not say what counts where no two agree. Three different answers are
-    ``unanswerable`` here: the caption does not settle the question. Where an ask could not be read
+    ``unanswerable`` here: the caption does not settle the question. Where a reply could not be read
     and the others do not agree, the unread one could have decided, so there is no consensus.
 
     Args:
-        answers: One an ask; ``None`` could not be read.
+        answers: What each reply was read as; ``None`` could not be read.
 
     Returns:
         The consensus, ``None`` where the question is unscored.
@@ -157,12 +158,13 @@ def _lexical_answer(question: str, caption: str) -> str:
 def _telling_reply(asked: Sequence[Asked[YesNo]], predicted: YesNo | None) -> str:
     """The reply that shows best why: the first that gives the verdict, else the last unread one."""
     if predicted is None:
-        return next(one.reply for one in reversed(asked) if one.value is None)
-    return next((one.reply for one in asked if one.value == predicted), asked[0].reply)
+        return next(outcome.reply for outcome in reversed(asked) if outcome.value is None)
+    agreeing = (outcome.reply for outcome in asked if outcome.value == predicted)
+    return next(agreeing, asked[0].reply)
 
 
 def _reason(asked: Sequence[Asked[YesNo]]) -> str:
-    failed = [str(one.reason) for one in asked if one.value is None]
+    failed = [str(outcome.reason) for outcome in asked if outcome.value is None]
     if len(asked) == 1:
         return failed[0]
     # What a rerun asks again before what it does not: an unreadable reply is kept.

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correct
 from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement, Usage
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Ask
+    from lmms_eval_captions.judges.endpoint.chain import Ask
     from lmms_eval_captions.judges.judge_config import JudgeConfig
 
 

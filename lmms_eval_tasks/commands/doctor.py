@@ -49,7 +49,6 @@ _FILES = (
 )
 """A file of each benchmark that tells whether it is there."""
 _TIMEOUT_S: Final = 30.0
-_TIMEOUT_S: Final = 30.0
 _TOKENS: Final = 32
 """Of the answer to the question that the judge is asked."""
 _NAMES: Final = 20

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from datasets import Dataset
 
-    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.endpoint.chain import Chain
     from lmms_eval_captions.judges.judge_config import JudgeConfig
     from lmms_eval_captions.judges.protocols.prompt import Picture
     from lmms_eval_captions.judges.verdict import ScoresJudgement

@@ -30,7 +30,7 @@ from lmms_eval_captions.metrics.vdc_score import vdc_score
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.endpoint.chain import Chain
     from lmms_eval_captions.judges.judge_config import JudgeConfig
     from lmms_eval_captions.judges.verdict import MatchJudgement
 

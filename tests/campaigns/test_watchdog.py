@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import watchdog
 watchdog.END_S = 1.0
-watchdog.engines.Engine._on_defect = lambda *_: None
+watchdog.engine_thread.EngineThread.on_defect = lambda *_: None
 sys.argv = ["watchdog.py", "--settings", "capquiz", "--only", "Slots._ended"]
 sys.exit(watchdog.main())
 """

@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from importlib import import_module
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
@@ -156,9 +157,9 @@ class BatchApi:
             JudgeStoppedError: If the batches cannot be listed.
         """
         listed = self._client.batches.with_streaming_response
-        after: dict[str, str] = {}
+        after: dict[str, Any] = {}
         for _ in range(_MOST_PAGES):
-            page = await self._object(lambda last=after: listed.list(limit=_PAGE, **last))
+            page = await self._object(partial(listed.list, limit=_PAGE, **after))
             data = page.get("data")
             batches = [b for b in data if isinstance(b, dict)] if isinstance(data, list) else []
             for batch in batches:

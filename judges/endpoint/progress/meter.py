@@ -36,8 +36,6 @@ class Meter:
     """Requests answered by the store, or by an identical request in flight."""
     n_retried: int = 0
     n_rate_limited: int = 0
-    n_copies: int = 0
-    """Second copies sent for requests that took far longer than others."""
     tokens: dict[str, list[int]] = field(default_factory=dict)
     """Model to [input, output] tokens billed in this run."""
 
@@ -76,8 +74,6 @@ class Meter:
         ]
         if self.n_rate_limited:
             parts.append(f"429s {self.n_rate_limited:,}")
-        if self.n_copies:
-            parts.append(f"copies {self.n_copies:,}")
         cost = self.cost_usd
         if cost is not None:
             parts.append(f"${cost:,.2f}")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench

@@ -37,7 +37,7 @@ from lmms_eval_captions.metrics.kendall_tau import kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Chain
+    from lmms_eval_captions.judges.endpoint.chain import Chain
     from lmms_eval_captions.judges.judge_config import JudgeConfig
     from lmms_eval_captions.judges.verdict import ScoresJudgement
 

@@ -21,7 +21,8 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
@@ -440,21 +441,6 @@ def test_waiting_gives_the_place_to_others(
     assert slow.result(timeout=10)[0].reason is None
 
 
-def test_stragglers_do_not_hold_up_the_run(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A hundredth of the replies takes 400 times as long: second copies come first."""
-    server = serve(latency_s=0.05, tail=0.01, tail_factor=400.0)
-    engine = make_engine(server.url, concurrency=32)
-    started_s = time.monotonic()
-    asked = engine.submit([_chain(f"prompt {i}", timeout_s=60.0) for i in range(1500)]).result()
-    assert time.monotonic() - started_s < 12, "one slow reply alone takes 20 s"
-    _only_right_answers(asked, server)
-    assert 0 < engine.meter.n_copies <= 8 + 0.01 * 1500
-    assert server.counts.n_requests <= 1500 + engine.meter.n_copies
-    _only_right_answers(_ask_all(engine, 1500), server)
-
-
 def test_a_full_disk_loses_no_reply(
     tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -623,18 +609,17 @@ def test_a_forked_child_is_told_that_nothing_serves_it(
 @pytest.mark.parametrize(
     "where",
     [
-        "_shelf.get",
-        "_shelf.save",
-        "_shelf.refresh",
+        "_stored.get",
+        "_stored.save",
+        "_stored.refresh",
         "_sender.send",
-        "_sender.copy_stragglers",
-        "_sender._watched",
+        "_sender._fly",
         "_sender._check",
-        "_sender._take_turn",
         "_sender._complete",
         "_sender._open_client",
         "_sender._give_up_or_go_on",
-        "_sender._back_off",
+        "_sender._patience.check",
+        "_sender._patience.back_off_s",
         "_sender._note",
         "_sender._pacing.take",
         "_sender._load.time_for",
@@ -642,9 +627,13 @@ def test_a_forked_child_is_told_that_nothing_serves_it(
         "_sender._load.on_timeout",
         "_sender._pacing.on_rate_limit",
         "_sender._meter.count_call",
-        "_sender._stragglers.on_reply",
-        "_places.add",
-        "_places.without_place",
+        "_sender._patience.on_reply",
+        "_slots.add",
+        "_slots.take",
+        "_slots.wait",
+        "_slots.release",
+        "_slots.stand_aside",
+        "_slots._fill_now",
         "_bar.refresh",
     ],
 )
@@ -696,7 +685,7 @@ def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
         await asyncio.sleep(0.05)
         raise OverflowError("int too large")
 
-    monkeypatch.setattr(engine._sender if where == "send" else engine._shelf, where, fail)
+    monkeypatch.setattr(engine._sender if where == "send" else engine._stored, where, fail)
     futures = [engine.submit([_chain("same"), _chain("same")]) for _ in range(3)]
     for future in futures:
         with pytest.raises(OverflowError):

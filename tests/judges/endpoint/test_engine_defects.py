@@ -17,7 +17,8 @@ import pytest
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint import budget as budgets
 from lmms_eval_captions.judges.endpoint.budget import Budget
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.slots import Slots
@@ -74,10 +75,10 @@ def test_what_a_tick_raises_does_not_keep_others_replies_away(
     monkeypatch: pytest.MonkeyPatch,
     logged: list[str],
 ) -> None:
-    """Second copies that fail are said once; replies that others store are found all the same."""
+    """Claims that fail are said once; replies that others store are found all the same."""
     server = serve()
     engine = make_engine(server.url)
-    monkeypatch.setattr(engine._sender, "copy_stragglers", _fail)
+    monkeypatch.setattr(engine._claims, "_follow", _fail)
     engine.submit([_chain("mine")]).result(timeout=5)
     request = _request("theirs")
     other = ReplyStore(tmp_path / "replies" / "judge")
@@ -112,7 +113,7 @@ def test_what_would_end_the_thread_is_told_to_the_captions(
     other = engine.submit([_chain("prompt")])
     monkeypatch.setattr(engine._bar, "refresh", draw)
     assert "in a callback" in str(other.exception(timeout=5))
-    engine._thread.join(5)
+    engine._thread._thread.join(5)
     assert "in a callback" in str(engine.submit([_chain("later")]).exception(timeout=5))
     engine.close()
 
@@ -132,8 +133,10 @@ def test_after_an_error_of_ours_another_engine_follows(
         engine = JUDGE_RUN.engine()
         assert engine.submit([_chain_of("gpt-4o-mini-2024-07-18", str(number))]).result(5)[0].value
         assert engine.spent_usd >= 2.0
-        engine._loop.call_soon_threadsafe(engine._on_defect, RuntimeError("a defect"))
-        engine._thread.join(5)
+        engine._thread._loop.call_soon_threadsafe(
+            engine._thread.on_defect, RuntimeError("a defect")
+        )
+        engine._thread._thread.join(5)
         assert "a defect" in str(engine.defect)
     assert JUDGE_RUN.engine() is engine
     late = JUDGE_RUN.engine().submit([_chain("late")]).exception(timeout=5)

@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
-from chains import chain, request_of
+from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.endpoint.load import Flight
 from lmms_eval_captions.judges.endpoint.progress import trouble
-from lmms_eval_captions.judges.endpoint.stragglers import InFlight
 
 
 @pytest.fixture
@@ -79,16 +77,6 @@ def test_a_server_that_says_nothing_is_told_of(
         r"\d\d:\d\d:\d\d, then it is asked again\n",
         logged[0],
     )
-
-
-def test_a_second_copy_gives_a_request_no_more_time(make_engine: EngineFactory) -> None:
-    """Until when the first one is waited for is told from when it was sent itself."""
-    sender = make_engine("http://127.0.0.1:1/v1")._sender
-    flight = Flight("test:1", timeout_s=60.0, given_s=60.0, sent_s=100.0, n_in_flight=1)
-    copied = InFlight(request_of("a"), 0, flight, latest_s=130.0, task=None)
-    sender._in_flight.add(copied)
-    assert sender.first_due_s() == 160.0
-    sender._in_flight.clear()
 
 
 def test_every_kind_of_failure_has_a_line_of_its_own(

@@ -10,8 +10,8 @@ import pytest
 from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.dialects.openai import OpenaiDialect
-from lmms_eval_captions.judges.endpoint.engine import Chain
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL, explicit_sampling
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.settings import is_self_hosted

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chains import chain
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.engine import Ask
+from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.load import MOST_TIME, Flight, Load
 from queues import (
     MOST,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 
 from chains import chain
 from conftest import EngineFactory, ServerFactory
-from judge_server import AS_ASKED, Say, last_text
-from lmms_eval_captions.judges.endpoint import stragglers
+from judge_server import AS_ASKED, Say
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -210,33 +208,6 @@ def test_a_judge_of_very_many_names_does_not_fill_the_signature() -> None:
     merged = signatures_of_tasks(values, [1, 1], False)
     assert merged == f"served:{','.join(names[:5])},..."
     assert signatures_of_tasks([f"c|{merged}", f"d|served:{names[1]}"], [1, 1], False) == merged
-
-
-def test_another_model_that_answers_a_second_copy_ends_judging(
-    serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing more is asked, no further copy either; the first request times out in the end."""
-    monkeypatch.setattr(stragglers, "_LEAST_S", 0.3)
-    server = serve()
-    sent: list[str] = []
-
-    def answer(payload: dict[str, Any]) -> Say | str:
-        sent.append(last_text(payload))
-        if sent[-1] != "slow":
-            return Say("yes")
-        return "hang" if sent.count("slow") == 1 else Say("no", model="tiny.gguf")
-
-    server.script = answer
-    engine = make_engine(server.url)
-    assert all(
-        one.value for one in engine.submit([chain(f"quick {n}") for n in range(80)]).result()
-    )
-    [slow] = engine.submit([chain("slow", timeout_s=1.5)]).result()
-    [later] = engine.submit([chain("later")]).result()
-    assert sent.count("slow") == 2
-    assert "later" not in sent
-    for asked in (slow, later):
-        assert "answered as 'tiny.gguf' where 'judge' was asked for" in str(asked.reason)
 
 
 def test_another_model_stops_its_own_questions_alone(

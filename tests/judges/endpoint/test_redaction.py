@@ -13,8 +13,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast
-from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -24,15 +22,10 @@ import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
 from echo_server import CODES, KEY, traces
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.budget import Client
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
-from lmms_eval_captions.judges.endpoint.load import Flight
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.sender import Sender
-from lmms_eval_captions.judges.endpoint.stragglers import InFlight
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Key, read_settings
@@ -218,27 +211,3 @@ def test_an_unexpected_error_of_the_engine_tells_no_key(
     assert error is not None
     assert traces("".join(traceback.format_exception(error)).encode()) == []
     assert sys.exc_info() == (None, None, None)
-
-
-def test_an_error_of_a_second_copy_is_logged_without_the_key(
-    tmp_path: Path, logged: list[str]
-) -> None:
-    """What is raised while a straggler is sent again may hold the request's headers."""
-
-    class Broken:
-        async def complete(self, *_: object, **__: object) -> Reply:
-            raise RuntimeError(f"headers: Bearer {KEY}")
-
-    sender = Sender(
-        EngineConfig(urls=(URL,), store=tmp_path, api_key=KEY),
-        cast("Callable[[], Client]", Broken),
-        meter=Mock(),
-        load=Mock(),
-        places=Mock(),
-        trouble=Mock(),
-    )
-    request = Request("test:1", "judge", [], {}, seed=0, timeout_s=1.0, stand_in=str)
-    flight = Flight("test:1", 1.0, 1.0, sent_s=0.0, n_in_flight=1)
-    asyncio.run(sender._copy(InFlight(request, b"{}", flight, latest_s=0.0, task=None)))
-    assert any("a second copy of a request failed" in line for line in logged)
-    assert not traces("".join(logged).encode())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.engine import Chain
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vcapsbench import (
@@ -24,6 +27,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     read_answer,
 )
 from lmms_eval_captions.judges.verdict import AgreementJudgement, YesNo
+from told_judge import RESAMPLE_SEED, attempt_of
 
 answers = st.sampled_from(["yes", "no", "unanswerable", None])
 
@@ -164,16 +168,22 @@ def test_agreement_with_the_gold_answer(predicted: YesNo, gold: YesNo) -> None:
     assert (verdict == "unanswerable") == (predicted == "unanswerable")
 
 
-def _chain(caption: str, *, model: str = "judge", run: int = 0) -> Chain[AgreementJudgement]:
-    config = JudgeConfig(model=model, temperature=1.0)
+def _chain(
+    caption: str, *, model: str = "judge", run: int = 0, asks: int | None = None
+) -> Chain[AgreementJudgement]:
+    config = JudgeConfig(model=model, temperature=1.0, asks=asks)
     question = Question("color", "Is the ball red?", "yes")
     return lambda ask: judge_question(ask, question, caption, config=config, run=run)
 
 
-def _says(*texts: str) -> Callable[[str], str]:
-    """A judge that says one text after the other."""
-    replies = iter(texts)
-    return lambda _prompt: next(replies)
+def _says(*texts: str | Sequence[str]) -> Callable[[dict[str, Any]], Say]:
+    """A judge that says a text to each request, or one after the other to its fresh samples."""
+
+    def say(payload: dict[str, Any]) -> Say:
+        text = texts[payload["seed"] % RESAMPLE_SEED]
+        return Say(text if isinstance(text, str) else text[attempt_of(payload)])
+
+    return say
 
 
 @pytest.mark.parametrize(
@@ -184,11 +194,11 @@ def _says(*texts: str) -> Callable[[str], str]:
         pytest.param(
             ["Yes@@@a", "No@@@b", "Unanswerable@@@c"], "unanswerable", "Unanswerable@@@c", id="none"
         ),
-        pytest.param(["?", "?", "?", "?", "No@@@b", "No@@@c"], "negative", "No@@@b", id="unread"),
+        pytest.param(["????", "No@@@b", "No@@@c"], "negative", "No@@@b", id="unread"),
     ],
 )
 def test_three_asks_give_one_verdict(
-    texts: list[str],
+    texts: Sequence[str | Sequence[str]],
     verdict: str,
     reply: str,
     serve: ServerFactory,
@@ -196,11 +206,11 @@ def test_three_asks_give_one_verdict(
 ) -> None:
     """The verdict is the consensus of three asks, and the reply shown is one that gave it."""
     server = serve()
-    server.reply = _says(*texts)
+    server.script = _says(*texts)
     judgement = make_engine(server.url).submit([_chain("A red ball.")]).result()[0]
     assert (judgement.verdict, judgement.reply, judgement.reason) == (verdict, reply, None)
     assert len(judgement.asks) == N_ASKS
-    assert judgement.usage.n_calls == len(texts)
+    assert judgement.usage.n_calls == N_ASKS + 3 * (texts[0] == "????")
 
 
 def test_no_consensus_with_an_unread_ask_is_unscored(
@@ -208,7 +218,7 @@ def test_no_consensus_with_an_unread_ask_is_unscored(
 ) -> None:
     """Two different answers and one that cannot be read, after four tries, give no verdict."""
     server = serve()
-    server.reply = _says("Yes@@@a", "No@@@b", "?", "??", "???", "????")
+    server.script = _says("Yes@@@a", "No@@@b", ["?", "??", "???", "????"])
     judgement = make_engine(server.url).submit([_chain("A red ball.")]).result()[0]
     assert judgement.verdict is None
     assert judgement.asks == ("yes", "no", None)
@@ -267,3 +277,32 @@ def test_the_offline_stand_in_needs_no_server(make_engine: EngineFactory) -> Non
     verdicts = [judgement.verdict for judgement in engine.submit(chains).result()]
     assert verdicts == ["positive", "negative", "unanswerable"]
     assert engine.meter.n_calls == 0
+
+
+@pytest.mark.parametrize("asks", [None, 1])
+def test_one_batch_answers_every_request(asks: int | None, make_engine: EngineFactory) -> None:
+    """The three requests of a question wait for the same batch; so does the only one."""
+    pace = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05)
+    with BatchServer() as server:
+        engine = make_engine(server.url, mode="batch", concurrency=1000, batch_pace=pace)
+        captions = [f"A red ball, {n}." for n in range(20)]
+        chains = [_chain(caption, asks=asks) for caption in captions]
+        judgements = engine.submit(chains).result(timeout=30)
+    assert server.sizes == [20 * (asks or N_ASKS)]
+    assert all(judgement.reason is None for judgement in judgements)
+
+
+def test_samples_asked_anew_are_those_of_the_requests_that_cannot_be_read(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Each request counts its own samples, and captions that ask the same share all of them."""
+    server = serve(latency_s=0.02)
+    server.keep_bodies = True
+    server.script = _says("Yes@@@a", "?", "No@@@c")
+    for again in (False, True):
+        engine = make_engine(server.url, ask_again=again)
+        both = engine.submit([_chain("A red ball.")] * 2).result(timeout=30)
+        assert both[0].asks == both[1].asks == ("yes", None, "no")
+        engine.close()
+    seeds = sorted(body["seed"] for body in server.bodies)
+    assert seeds == sorted([0, 2, *(1 + RESAMPLE_SEED * attempt for attempt in range(8))])

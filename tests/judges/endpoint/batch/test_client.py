@@ -15,7 +15,8 @@ import pytest
 from batch_server import BatchServer
 from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.engine import Chain, Engine
+from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.judge_config import JudgeConfig

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store import claims
 from lmms_eval_captions.judges.endpoint.store.claims import Claims
@@ -197,7 +197,7 @@ def test_what_another_process_asks_is_waited_for(
     server, request = serve(), _request(timeout_s=0.5)
     engine = make_engine(server.url, concurrency=1, outage_patience_s=0.5 if end == "hangs" else 60)
     key = request.key(request.body(0))
-    other_store = make_engine(server.url)._shelf
+    other_store = make_engine(server.url)._stored
     with _other_process(tmp_path / "replies" / ".claims", key) as other:
         future = engine.submit([_chain(request)])
         # What waits holds no place.

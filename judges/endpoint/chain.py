@@ -1,0 +1,23 @@
+"""What a protocol is handed to reach a judge with, and what it hands an engine to run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.verdict import Asked
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Ask(Protocol):
+    """How a protocol puts one request to the judge; several may be gathered."""
+
+    async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+        """Ask, read the reply, and ask afresh where it cannot be read. Never raises."""
+
+
+Chain = Callable[[Ask], Awaitable[R]]
+"""The requests of one question, one after the other or several at once, up to its result."""
