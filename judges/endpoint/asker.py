@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.endpoint import LEXICAL
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import BROKEN_OFF, JudgeError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import is_self_hosted
 
 NEUTRAL: Final[Mapping[str, object]] = {
     "top_p": 1,

@@ -9,6 +9,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.endpoint import LEXICAL
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -17,7 +18,6 @@ from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
-from lmms_eval_captions.judges.settings import LEXICAL
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.config import EngineConfig

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.bounded_files import numbered_lines, parse_json
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import SAMPLE
+from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.settings import Settings
     from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 _VIDEO_EXTENSIONS = (
@@ -28,7 +27,7 @@ _RARE_EXTENSIONS = (
 _ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
 
-def find_file(settings: Settings, source: Source, name: str, hub: Hub | None = None) -> Path:
+def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None = None) -> Path:
     """A file of a benchmark: below the local root or the sample's, or downloaded from the hub.
 
     Args:
@@ -56,7 +55,9 @@ def find_file(settings: Settings, source: Source, name: str, hub: Hub | None = N
     )
 
 
-def find_video(settings: Settings, source: Source, video_id: str, hub: Hub | None = None) -> Path:
+def find_video(
+    settings: DataSettings, source: Source, video_id: str, hub: Hub | None = None
+) -> Path:
     """The file of a video, by any ending a video may have. Folders are read once a process.
 
     The first call without local data downloads and unpacks all of the benchmark's archives.
@@ -87,7 +88,7 @@ def find_video(settings: Settings, source: Source, video_id: str, hub: Hub | Non
     )
 
 
-def local_root(settings: Settings) -> Path | None:
+def local_root(settings: DataSettings) -> Path | None:
     """The root of local data, the sample's where that is asked for, or ``None`` for the hub.
 
     Raises:

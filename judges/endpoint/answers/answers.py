@@ -29,6 +29,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import CONNECT_TIMEOUT_S
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, redactor, scrub
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import (
     BROKEN_OFF,
     JudgeError,
@@ -37,7 +38,6 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
-from lmms_eval_captions.judges.settings import redact_url
 
 FORBIDDEN: Final = "the key may not use this model or endpoint"
 """What is said of a 403 that stops everything, and not of one that is about what was asked."""

@@ -18,14 +18,15 @@ import aiohttp
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.answers import failure, no_reply
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.wire import (
     open_session,
     read_answer,
     save_answer,
 )
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
+from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import Key, proxy_of
 
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata of a batch that holds our name for it."""

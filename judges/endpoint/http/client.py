@@ -18,6 +18,7 @@ from yarl import URL
 
 from lmms_eval_captions.judges.endpoint.answers.answers import failure, no_reply, read_completion
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.wire import (
     OutOfStepError,
     RequestNames,
@@ -27,7 +28,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
 )
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.roles import Role
-from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 
 _DOWN_FOR_S: Final = 10.0
 

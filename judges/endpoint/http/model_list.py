@@ -10,10 +10,11 @@ from yarl import URL
 
 from lmms_eval_captions.judges.endpoint.answers.answers import no_reply
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE, decode
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.wire import open_session, read_answer
 from lmms_eval_captions.judges.endpoint.redaction import answer_text
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
 
 _TIMEOUT_S: Final = 10.0
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
+from lmms_eval_captions.judges.endpoint.endpoint import LEXICAL
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Message
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import Asked, Usage
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import Document
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.endpoint import LEXICAL
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CHARS_PER_TOKEN,
     N_ASKS,

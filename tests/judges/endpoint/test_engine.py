@@ -21,10 +21,10 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.endpoint import LEXICAL
 from lmms_eval_captions.judges.endpoint.engine import Ask, Chain, Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import Asked
 
 

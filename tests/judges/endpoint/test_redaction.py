@@ -27,6 +27,7 @@ from judge_server import Say
 from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.budget import Client
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Flight
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
@@ -35,7 +36,7 @@ from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.stragglers import InFlight
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import Key, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
