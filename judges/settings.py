@@ -18,14 +18,13 @@ from typing import Final, TypeVar
 
 from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE
 from lmms_eval_captions.judges.endpoint.endpoint import (
-    APIS,
     PROVIDER_URLS,
-    Api,
     Endpoint,
     Key,
     parse_key,
 )
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
+from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
 from lmms_eval_captions.judges.endpoint.urls import parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.variables import (
@@ -51,6 +50,8 @@ SAMPLE: Final = "sample"
 """Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
 VIDCAPBENCH_FORMATS: Final = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
+JUDGE_APIS: Final = tuple(KEYS)
+"""Whose API the judge's endpoint may speak, the default first."""
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
@@ -116,15 +117,21 @@ class JudgeSettings(_CommonSettings):
     )
     api: Api = required(
         "LMMS_CAPTIONS_JUDGE_API",
-        f"API that the endpoint speaks: {', '.join(APIS)}",
-        choice_of(*APIS),
-        default=APIS[0],
+        f"whose API the endpoint speaks: {', '.join(JUDGE_APIS)}",
+        choice_of(*JUDGE_APIS),
+        default=JUDGE_APIS[0],
+    )
+    anthropic_base_url: str | None = optional(
+        "ANTHROPIC_BASE_URL",
+        "the same, where LMMS_CAPTIONS_JUDGE_URL is not set and the API is anthropic",
+        parse_text,
+        otherwise="Anthropic's",
     )
     openai_key: Key | None = optional(
-        "OPENAI_API_KEY", "key; a URL on this machine needs none", _parse_secret, otherwise="none"
+        KEYS["openai"], "key; a URL on this machine needs none", _parse_secret, otherwise="none"
     )
     anthropic_key: Key | None = optional(
-        "ANTHROPIC_API_KEY", "key where the API is anthropic", _parse_secret, otherwise="none"
+        KEYS["anthropic"], "key where the API is anthropic", _parse_secret, otherwise="none"
     )
     concurrency: int = required(
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY",
@@ -196,16 +203,16 @@ class JudgeSettings(_CommonSettings):
     )
 
     def __post_init__(self) -> None:
+        if self.mode == "batch" and self.api != "openai":
+            raise SettingsError(
+                f"LMMS_CAPTIONS_JUDGE_MODE: expected now with LMMS_CAPTIONS_JUDGE_API={self.api}, "
+                f"as batches are asked through OpenAI's Batch API alone, got {self.mode!r}"
+            )
         n_urls = len(self.endpoint.urls)
         if self.mode == "batch" and n_urls > 1:
             raise SettingsError(
                 "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one "
                 f"provider, got {n_urls}"
-            )
-        if self.mode == "batch" and self.api != "openai":
-            raise SettingsError(
-                "LMMS_CAPTIONS_JUDGE_MODE: batch goes through OpenAI's Batch API, got "
-                f"LMMS_CAPTIONS_JUDGE_API={self.api}; take one of the two out"
             )
 
     @property
@@ -216,10 +223,11 @@ class JudgeSettings(_CommonSettings):
             SettingsError: If a URL or the key cannot be used; those of the other API are not read.
         """
         urls = {"LMMS_CAPTIONS_JUDGE_URL": self.judge_url}
-        key_name, key = "ANTHROPIC_API_KEY", self.anthropic_key
+        key_name, key = KEYS[self.api], self.openai_key
         if self.api == "openai":
             urls |= {"OPENAI_BASE_URL": self.openai_base_url, "OPENAI_API_URL": self.openai_api_url}
-            key_name, key = "OPENAI_API_KEY", self.openai_key
+        else:
+            urls["ANTHROPIC_BASE_URL"], key = self.anthropic_base_url, self.anthropic_key
         given = ((name, text) for name, text in urls.items() if text)
         return Endpoint(
             urls=parse_urls(*next(given, ("", PROVIDER_URLS[self.api]))),
@@ -343,8 +351,8 @@ def _refuse_unknown(record: type[_CommonSettings], names: Iterable[str]) -> None
         closest = get_close_matches(name.removeprefix(_PREFIX), endings, n=1)
         if not closest and issubclass(record, JudgeSettings):
             raise SettingsError(
-                f"{name}: no setting of this name is known; known are {_PREFIX} and one of "
-                f"{', '.join(sorted(endings))}"
+                f"{name}: no setting of this name is known; expected {_PREFIX} and one of "
+                f"{', '.join(sorted(endings))} behind it"
             )
         if closest and endings[closest[0]] in own:
             raise SettingsError(

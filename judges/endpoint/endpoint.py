@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
+from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
 from lmms_eval_captions.judges.endpoint.urls import is_http, is_loopback, proxy_of, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 
 LEXICAL: Final = "lexical"
 """Name of the offline stand-in judge."""
 
-Api = Literal["openai", "anthropic"]
-"""Which API an endpoint speaks: chat completions, or Anthropic's messages."""
-APIS: Final[tuple[Api, ...]] = ("openai", "anthropic")
-"""All of them, the default first."""
 PROVIDER_URLS: Final[Mapping[Api, str]] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -70,15 +67,18 @@ class Endpoint:
     """Which API they speak."""
     api_key: Key | None = field(default=None, repr=False)
     """Key that is sent, or ``None``. Never printed."""
-    key_name: str = "OPENAI_API_KEY"
+    key_name: str = KEYS["openai"]
     """Variable that holds the key, for messages."""
     alias: str | None = None
     """Name under which the endpoint answers as the model that is asked for, where it differs."""
 
     def __post_init__(self) -> None:
-        if not self.urls or not all(map(is_http, self.urls)):
+        n_usable = sum(map(is_http, self.urls))
+        if not self.urls or n_usable < len(self.urls):
+            # A text that is no URL may hold a password anywhere: it is not shown.
             raise SettingsError(
-                f"expected HTTP URLs of an endpoint, got {len(self.urls)} URLs, not all of them so"
+                "endpoint: expected at least one URL such as http://127.0.0.1:8000/v1, and no "
+                f"other text, got {n_usable} of {len(self.urls)}"
             )
 
     @property

@@ -249,11 +249,13 @@ def test_a_bad_variable_fails_its_own_settings_alone() -> None:
 
 
 def test_the_table_says_what_every_variable_is() -> None:
-    """Each has a meaning and a default; the default is read without an error."""
+    """Each has a meaning, a default that is read without an error, and its place in the README."""
     rows = {row.name: row for kind in (JudgeSettings, DataSettings)
             for row in variables_of(kind).values()}  # fmt: skip
     assert {"LMMS_CAPTIONS_JUDGE", "OPENAI_API_KEY", "LMMS_CAPTIONS_DATA", "RANK"} <= set(rows)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     for row in rows.values():
+        assert f"`{row.name}`" in readme or row.name in {"RANK", "WORLD_SIZE"}
         assert row.meaning
         assert row.default
         assert (row.read({}) is None) is row.is_optional
@@ -268,6 +270,12 @@ def test_the_table_says_what_every_variable_is() -> None:
             ("https://api.anthropic.com",),
             None,
             id="OpenAI's variables are another one's",
+        ),
+        pytest.param(
+            {"ANTHROPIC_BASE_URL": "http://b:1/", "ANTHROPIC_API_KEY": "k"},
+            ("http://b:1",),
+            "k",
+            id="its own variable",
         ),
         pytest.param(
             {"LMMS_CAPTIONS_JUDGE_URL": "http://a:1", "ANTHROPIC_API_KEY": "k"},
@@ -305,7 +313,7 @@ def test_batches_are_at_one_openai_endpoint() -> None:
     environ = {"LMMS_CAPTIONS_JUDGE_MODE": "batch"}
     with pytest.raises(SettingsError, match="expected one URL with batch"):
         read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_URL": "http://a,http://b"})
-    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_JUDGE_API=anthropic"):
+    with pytest.raises(SettingsError, match="expected now with LMMS_CAPTIONS_JUDGE_API=anthropic"):
         read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_API": "anthropic"})
 
 

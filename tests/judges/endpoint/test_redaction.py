@@ -155,10 +155,12 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
             await client.close()
 
     settings = read_settings({"OPENAI_API_KEY": KEY})
-    config = EngineConfig(urls=(URL,), store=Path(), api_key=settings.api_key)
-    texts = [repr(settings), str(asdict(settings)), repr(config), str(asdict(config))]
+    endpoint = settings.endpoint
+    config = EngineConfig(urls=(URL,), store=Path(), api_key=endpoint.api_key)
+    texts = [text for record in (settings, endpoint, config)
+             for text in (repr(record), str(asdict(record)))]  # fmt: skip
     assert traces("\n".join([*texts, asyncio.run(shown())]).encode()) == []
-    assert settings.api_key == KEY
+    assert endpoint.api_key == KEY
 
 
 def _raise_with_key(key: str) -> None:
