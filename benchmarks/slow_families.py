@@ -32,12 +32,12 @@ from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.line import read_line
 from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
-from lmms_eval_captions.judges.settings import redact_url
 from lmms_eval_captions.lmms_eval_tasks.commands import check
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from time_limit import TooSlowError, time_limit

@@ -9,7 +9,7 @@ from math import inf
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import JudgeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class JudgeConfig:
             )
 
     @classmethod
-    def build(cls, defaults: Mapping[str, object], settings: Settings) -> JudgeConfig:
+    def build(cls, defaults: Mapping[str, object], settings: JudgeSettings) -> JudgeConfig:
         """Merge a YAML's ``metadata.judge`` with the environment, which wins.
 
         Raises:
             SettingsError: If a key is unknown or a value cannot be used.
         """
-        known = [one.name for one in fields(cls) if one.metadata.get("is_key", True)]
-        unknown = sorted(set(defaults) - set(known))
+        keys = [each.name for each in fields(cls) if each.metadata.get("is_key", True)]
+        unknown = sorted(set(defaults) - set(keys))
         if unknown:
-            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
+            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {keys}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
         prompts = Prompts(settings.prompts)
         prompts.check()

@@ -16,8 +16,8 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import BROKEN_OFF, JudgeError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import is_self_hosted
 
 NEUTRAL: Final[Mapping[str, object]] = {
     "top_p": 1,

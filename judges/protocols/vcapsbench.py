@@ -7,7 +7,7 @@ prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -59,9 +59,8 @@ async def judge_question(
     seeds = range(N_ASKS * run, N_ASKS * run + (config.asks or N_ASKS))
     requests = [_request(question, caption, config=config, seed=seed) for seed in seeds]
     # Together, so that one batch answers all of them.
-    asked: list[Asked[YesNo]] = await asyncio.gather(
-        *(ask(request, read_answer) for request in requests)
-    )
+    asking: list[Awaitable[Asked[YesNo]]] = [ask(request, read_answer) for request in requests]
+    asked = await asyncio.gather(*asking)
     answers = tuple(outcome.value for outcome in asked)
     predicted = consensus(answers)
     return AgreementJudgement(

@@ -14,6 +14,7 @@ from lmms_eval_captions.judges.endpoint.answers.completion import status_of
 from lmms_eval_captions.judges.endpoint.answers.moderation import is_about_content
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
 from lmms_eval_captions.judges.endpoint.roles import Api, Role, role_words
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -21,7 +22,6 @@ from lmms_eval_captions.judges.errors import (
     JudgeUnavailableError,
     ParameterRefusedError,
 )
-from lmms_eval_captions.judges.settings import redact_url
 
 FORBIDDEN: Final = "the key may not use this model or endpoint"
 """What is said of a 403 that stops everything, and not of one that is about what was asked."""

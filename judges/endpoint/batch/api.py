@@ -35,8 +35,8 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
     save_answer,
 )
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
+from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import proxy_of
 
 if TYPE_CHECKING:
     from openai import AsyncAPIResponse

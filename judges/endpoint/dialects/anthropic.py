@@ -26,11 +26,11 @@ from lmms_eval_captions.judges.endpoint.answers.failures import (
     no_reply_in,
 )
 from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.redaction import answer_text
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.errors import JudgeError, JudgeRequestError
-from lmms_eval_captions.judges.settings import Key
 
 _VERSION: Final = "2023-06-01"
 _MOST_TOKENS: Final = 4096

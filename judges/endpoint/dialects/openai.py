@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.endpoint.answers.failures import (
 from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
 from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
 from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, redactor
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.roles import Role
@@ -30,7 +31,6 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
 )
-from lmms_eval_captions.judges.settings import Key
 
 
 def _is_out_of_money(status: int, raw: bytes) -> bool:

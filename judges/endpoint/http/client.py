@@ -28,7 +28,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
 )
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
-from lmms_eval_captions.judges.settings import proxy_of, redact_url
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 
 _DOWN_FOR_S: Final = 10.0
 

@@ -14,8 +14,8 @@ from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.http.wire import open_session, read_answer
 from lmms_eval_captions.judges.endpoint.redaction import answer_text
 from lmms_eval_captions.judges.endpoint.roles import Api
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.settings import proxy_of, redact_url
 
 _TIMEOUT_S: Final = 10.0
 

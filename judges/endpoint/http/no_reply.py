@@ -9,12 +9,12 @@ import aiohttp
 from lmms_eval_captions.judges.endpoint.answers.failures import HINTS, MOST_WORDS
 from lmms_eval_captions.judges.endpoint.http.wire import CONNECT_TIMEOUT_S
 from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import (
     BROKEN_OFF,
     JudgeStoppedError,
     JudgeUnavailableError,
 )
-from lmms_eval_captions.judges.settings import redact_url
 
 
 def no_reply(

@@ -13,10 +13,10 @@ import numpy as np
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import PAPER, SEED, Report, Row
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (
-    JUDGE_RUN,
     Judged,
     judge_caption,
     judge_defaults,
@@ -65,7 +65,7 @@ def meta_eval_msvd(
     Raises:
         DataError: If the ratings or a score file cannot be used.
     """
-    items = read_items(JUDGE_RUN.settings())
+    items = read_items(data_settings())
     if not all(item.ratings and item.candidate for item in items):
         raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
     row = partial(_row, items=items, n_resamples=n_resamples)

@@ -24,11 +24,12 @@ from echo_server import CODES, KEY, traces
 from judge_server import Say
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import Key, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
@@ -137,7 +138,7 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
     """Records, clients, their headers and the errors that name a request print without it."""
 
     async def shown() -> str:
-        client = ChatClient((URL,), settings.api_key)
+        client = ChatClient((URL,), settings.endpoint.api_key)
         try:
             session = client._replicas[0].session
             request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", session.headers)  # type: ignore[arg-type]
@@ -147,10 +148,12 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
             await client.close()
 
     settings = read_settings({"OPENAI_API_KEY": KEY})
-    config = EngineConfig(urls=(URL,), store=Path(), api_key=settings.api_key)
-    texts = [repr(settings), str(asdict(settings)), repr(config), str(asdict(config))]
+    endpoint = settings.endpoint
+    config = EngineConfig(urls=(URL,), store=Path(), api_key=endpoint.api_key)
+    texts = [text for record in (settings, endpoint, config)
+             for text in (repr(record), str(asdict(record)))]  # fmt: skip
     assert traces("\n".join([*texts, asyncio.run(shown())]).encode()) == []
-    assert settings.api_key == KEY
+    assert endpoint.api_key == KEY
 
 
 def _raise_with_key(key: str) -> None:

@@ -271,8 +271,8 @@ def test_settings_of_the_api() -> None:
     """Its own key and address; batches are OpenAI's alone."""
     env = {"LMMS_CAPTIONS_JUDGE_API": "anthropic", "ANTHROPIC_API_KEY": KEY}
     settings = read_settings({**env, "OPENAI_API_KEY": "other", "OPENAI_BASE_URL": "http://o/v1"})
-    assert settings.api_key == KEY
-    assert settings.urls == ("https://api.anthropic.com",)
+    assert settings.endpoint.api_key == KEY
+    assert settings.endpoint.urls == ("https://api.anthropic.com",)
     settings.require_judge_access()
     with pytest.raises(SettingsError, match="ANTHROPIC_API_KEY is not set"):
         read_settings({"LMMS_CAPTIONS_JUDGE_API": "anthropic"}).require_judge_access()

@@ -15,12 +15,13 @@ from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     JudgeUnavailableError,
     SettingsError,
 )
-from lmms_eval_captions.judges.settings import proxy_of, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 
 T = TypeVar("T")
 C = TypeVar("C", ChatClient, BatchApi)
