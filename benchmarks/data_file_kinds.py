@@ -16,7 +16,7 @@ from typing import Final
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
@@ -155,8 +155,8 @@ def _vdc(root: Path) -> Units:
     return dict(read_questions(_settings(root), "camera"))
 
 
-def _settings(root: Path) -> Settings:
-    return read_settings({"LMMS_CAPTIONS_DATA": str(root), "LMMS_CAPTIONS_CACHE": str(root)})
+def _settings(root: Path) -> DataSettings:
+    return read_data_settings({"LMMS_CAPTIONS_DATA": str(root), "LMMS_CAPTIONS_CACHE": str(root)})
 
 
 def _member(key: str, value: object) -> bytes:

@@ -36,7 +36,7 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import ASPECTS, read_questions
 
 CONFIG = JudgeConfig(model="benchmark")
@@ -186,7 +186,7 @@ def _match_messages(question: Question, answer: str) -> list[Any]:
 
 
 def _captions(n_questions: int) -> Iterator[Captioned]:
-    settings = read_settings()
+    settings = read_data_settings()
     for aspect in ASPECTS:
         for pairs in read_questions(settings, aspect).values():
             if n_questions <= 0:

@@ -24,20 +24,20 @@ from math import inf, nan
 from typing import Final
 
 from hard_replies import READERS
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
 from lmms_eval_captions.judges.endpoint.batch.results import read_results
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.line import read_line
 from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
-from lmms_eval_captions.judges.settings import redact_url
 from lmms_eval_captions.lmms_eval_tasks.commands import check
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from time_limit import TooSlowError, time_limit
@@ -132,7 +132,9 @@ def _completion(text: str) -> bytes:
 
 def _fail(text: str) -> object:
     raw = text.encode("utf-8", "replace")
-    return failure(400, raw, "http://127.0.0.1/v1", headers={"Retry-After": text}, api_key="sk")
+    return OPENAI.failure(
+        400, raw, "http://127.0.0.1/v1", headers={"Retry-After": text}, api_key="sk"
+    )
 
 
 def _distribute(text: str) -> object:
@@ -175,9 +177,9 @@ SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
     "refusals": refused_parameter,
     "server's words": _fail,
     "completion": _quietly(
-        lambda text: read_completion(text.encode("utf-8", "replace"), "http://127.0.0.1", "sk")
+        lambda text: OPENAI.read_reply(text.encode("utf-8", "replace"), "http://127.0.0.1", "sk")
     ),
-    "reply of a completion": lambda text: read_completion(
+    "reply of a completion": lambda text: OPENAI.read_reply(
         _completion(text), "http://127.0.0.1", "sk"
     ),
     "lines of a batch": lambda text: read_results(

@@ -1,4 +1,4 @@
-"""Files that others wrote, read within bounds: JSON, JSON lines and CSV, plain or gzipped.
+"""Files that others wrote, read within bounds: JSON and JSON lines, plain or gzipped.
 
 Whatever is wrong with a file is an ``OSError`` or a ``ValueError`` in words; who asked for the file
 says which file it was and what to do.
@@ -7,7 +7,6 @@ says which file it was and what to do.
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import io
 import json
@@ -25,17 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_AT_ONCE: Final = 64 * 2**20
-"""Bytes of one line, one CSV row, or a file that is read whole. A caption of a million emoji,
+"""Most bytes of one line, one CSV row, or a file that is read whole. A caption of a million emoji,
 written as JSON escapes three times over in a sample log, takes 36 MB."""
 MOST_BYTES: Final = 2 * 2**30
-"""Bytes of a file that is read line by line, unpacked."""
+"""Most bytes of a file that is read line by line, unpacked."""
 MOST_LINES: Final = 2_000_000
 MOST_RATIO: Final = 100
-"""Unpacked bytes a packed one beyond ``MOST_AT_ONCE``; benchmark files have 5, zeros have 1,000."""
-CSV_LINE_ENDS: Final = (b"\n", b"\r")
+"""Most unpacked bytes per packed byte, beyond ``MOST_AT_ONCE``; benchmark files have 5, zeros
+1,000."""
 MOST_DEPTH: Final = 100
-"""Levels of lists and objects within each other."""
-_MOST_COLUMNS: Final = 10_000
+"""Most levels of lists and objects within each other."""
 _CHUNK: Final = 2**16
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_TEXTS: Final = {
@@ -44,6 +42,20 @@ _OTHER_TEXTS: Final = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+
+
+class BadLineError(ValueError):
+    """A line that is no JSON.
+
+    Attributes:
+        number: The line's, which starts at 1.
+        raw: The line.
+    """
+
+    def __init__(self, number: int, raw: bytes, error: ValueError) -> None:
+        super().__init__(str(error))
+        self.number = number
+        self.raw = raw
 
 
 class _Bounded(io.RawIOBase):
@@ -66,11 +78,11 @@ class _Bounded(io.RawIOBase):
             raise OSError(f"its packed data are cut off or damaged: {error}") from error
         self._n_bytes += len(chunk)
         if self._n_bytes > self._most_bytes:
-            raise ValueError(f"it has more than {_megabytes(self._most_bytes)} unpacked")
+            raise ValueError(f"it has more than {in_megabytes(self._most_bytes)} unpacked")
         end = max(chunk.rfind(mark) for mark in self._line_ends)
         self._n_of_line = len(chunk) - end - 1 + (self._n_of_line if end < 0 else 0)
         if self._n_of_line > MOST_AT_ONCE:
-            raise ValueError(f"a line has more than {_megabytes(MOST_AT_ONCE)}")
+            raise ValueError(f"a line has more than {in_megabytes(MOST_AT_ONCE)}")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -155,6 +167,21 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, raw
 
 
+def json_lines(path: Path) -> Iterator[tuple[int, object]]:
+    """The JSON value of each line that is not blank, with the line's number, which starts at 1.
+
+    Raises:
+        OSError: As ``open_bounded``.
+        ValueError: As ``numbered_lines``; :class:`BadLineError` where a line is no JSON.
+    """
+    for number, raw in numbered_lines(path):
+        try:
+            value = parse_json(raw)
+        except ValueError as error:
+            raise BadLineError(number, raw, error) from error
+        yield number, value
+
+
 def read_whole(path: Path, most_bytes: int = MOST_AT_ONCE) -> bytes:
     """All bytes of a file, unpacked.
 
@@ -165,7 +192,7 @@ def read_whole(path: Path, most_bytes: int = MOST_AT_ONCE) -> bytes:
     with open_bounded(path) as stream:
         raw = stream.read(most_bytes + 1)
     if len(raw) > most_bytes:
-        raise ValueError(f"it has more than {_megabytes(most_bytes)}, unpacked if it is packed")
+        raise ValueError(f"it has more than {in_megabytes(most_bytes)}, unpacked if it is packed")
     return raw
 
 
@@ -224,79 +251,8 @@ def check_depth(value: object, most_values: float = float("inf")) -> None:
     raise ValueError(_too_deep())
 
 
-class CsvTable:
-    """The rows of comma-separated text in UTF-8 with a header, in order.
-
-    Args:
-        stream: Of bytes, from ``bounded`` with ``CSV_LINE_ENDS``; closed at the end of the table.
-
-    Raises:
-        ValueError: If it is not such text, has a row of more than ``MOST_AT_ONCE`` characters, a
-            column twice, or too many lines or columns; the text says after which line. So do the
-            rows.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        # Closed here, as a wrapper that is merely dropped closes the file with a warning.
-        self._text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        self._n_of_row = 0
-        self._reader = csv.DictReader(self._lines(), strict=True)
-        with self._errors():
-            self.columns = list(self._reader.fieldnames or ())
-            """Names in the header."""
-        if len(self.columns) > _MOST_COLUMNS:
-            raise ValueError(f"it has more than {_MOST_COLUMNS:,} columns")
-        twice = [name for name, n in Counter(self.columns).items() if name and n > 1]
-        if twice:
-            raise ValueError(f"it has two columns {twice[0]!r:.80}")
-
-    def __enter__(self) -> CsvTable:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._text.close()
-
-    @property
-    def line(self) -> int:
-        """Number of the last line read."""
-        return self._reader.line_num
-
-    def __iter__(self) -> Iterator[tuple[dict[str, str | None], list[str]]]:
-        """Each row by column, ``None`` for a cell that it lacks, and cells beyond the header's."""
-        while True:
-            self._n_of_row = 0
-            with self._errors():
-                row = next(self._reader, None)
-            if row is None:
-                return
-            # The key of further cells is None, whatever the type says.
-            further = cast("dict[str | None, list[str]]", row).pop(None, [])
-            yield row, further
-
-    def _lines(self) -> Iterator[str]:
-        for number, line in enumerate(self._text, start=1):
-            self._n_of_row += len(line)
-            if self._n_of_row > MOST_AT_ONCE:
-                raise ValueError(
-                    f"a row of more than {_megabytes(MOST_AT_ONCE)}; is a quote left open?"
-                )
-            if number > MOST_LINES:
-                raise ValueError(f"it has more than {MOST_LINES:,} lines")
-            yield line
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        # csv's own limit of 131,072 characters is below what a reasoning captioner can write.
-        before = csv.field_size_limit(MOST_AT_ONCE)
-        try:
-            yield
-        except (csv.Error, ValueError) as error:
-            raise ValueError(f"after line {self.line}: {error}") from error
-        finally:
-            csv.field_size_limit(before)
-
-
-def _megabytes(n_bytes: int) -> str:
+def in_megabytes(n_bytes: int) -> str:
+    """A number of bytes in words."""
     return f"{n_bytes / 2**20:,.4g} MB"
 
 

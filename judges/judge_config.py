@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import LEXICAL, Settings
+from lmms_eval_captions.judges.settings import JudgeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,16 @@ class JudgeConfig:
             )
 
     @classmethod
-    def build(cls, defaults: Mapping[str, object], settings: Settings) -> JudgeConfig:
+    def build(cls, defaults: Mapping[str, object], settings: JudgeSettings) -> JudgeConfig:
         """Merge a YAML's ``metadata.judge`` with the environment, which wins.
 
         Raises:
             SettingsError: If a key is unknown or a value cannot be used.
         """
-        known = [one.name for one in fields(cls) if one.metadata.get("is_key", True)]
-        unknown = sorted(set(defaults) - set(known))
+        keys = [each.name for each in fields(cls) if each.metadata.get("is_key", True)]
+        unknown = sorted(set(defaults) - set(keys))
         if unknown:
-            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {known}")
+            raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {keys}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
         prompts = Prompts(settings.prompts)
         prompts.check()
@@ -67,9 +68,7 @@ class JudgeConfig:
             temperature = settings.temperature
             extras["temperature"] = f"{temperature:g}"
         model = settings.judge or own.model
-        if settings.alias is not None and model != LEXICAL:
-            extras["alias"] = settings.alias
-        return replace(
+        config = replace(
             own,
             model=model,
             runs=settings.runs or own.runs,
@@ -79,6 +78,14 @@ class JudgeConfig:
             prompts=prompts,
             extras=extras,
         )
+        if settings.alias is not None and config.asks_endpoint:
+            extras["alias"] = settings.alias
+        return config
+
+    @property
+    def asks_endpoint(self) -> bool:
+        """Whether an endpoint is asked: not where the judge is the offline stand-in."""
+        return not is_offline(self.model)
 
     @property
     def label(self) -> str:
@@ -87,4 +94,4 @@ class JudgeConfig:
         >>> JudgeConfig(model="lexical").label
         'lexical (smoke test, not a score)'
         """
-        return "lexical (smoke test, not a score)" if self.model == LEXICAL else self.model
+        return self.model if self.asks_endpoint else f"{self.model} (smoke test, not a score)"

@@ -38,4 +38,4 @@ def whole_json(text: str) -> str:
     """
     if "\\ud" not in text and "\\uD" not in text:
         return whole(text)
-    return whole(_ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text))
+    return whole(_ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text))

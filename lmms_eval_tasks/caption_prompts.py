@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import prompt_folder
+from lmms_eval_captions.judges.settings import data_settings
 
 
 def caption_prompt(name: str, key: str, kwargs: Mapping[str, str] | None) -> str:
@@ -17,8 +17,8 @@ def caption_prompt(name: str, key: str, kwargs: Mapping[str, str] | None) -> str
         kwargs: The task's ``lmms_eval_specific_kwargs`` for the model.
 
     Raises:
-        SettingsError: If ``LMMS_CAPTIONS_PROMPTS`` cannot be used.
+        SettingsError: If ``LMMS_CAPTIONS_PROMPTS``, or another setting of the data, cannot be used.
     """
     around = kwargs or {}
-    prompt = Prompts(prompt_folder()).text(name, key)
+    prompt = Prompts(data_settings().prompts).text(name, key)
     return f"{around.get('pre_prompt', '')}{prompt}{around.get('post_prompt', '')}"

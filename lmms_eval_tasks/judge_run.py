@@ -26,14 +26,17 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
+from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import LEXICAL, Settings, read_settings, redact_url
+from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
 
@@ -101,10 +104,10 @@ class JudgeRun:
         self._lock = threading.Lock()
         self._engine: Engine | None = getattr(self, "_engine", None)
         self._n_engines = 0
-        self._settings: Settings | None = None
+        self._settings: JudgeSettings | None = None
         self._captions: CaptionLog | None = None
 
-    def settings(self) -> Settings:
+    def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
 
         Raises:
@@ -112,15 +115,14 @@ class JudgeRun:
         """
         with self._lock:
             if self._settings is None:
-                self._settings = read_settings()
+                self._settings = read_judge_settings()
             return self._settings
 
     def captions(self) -> CaptionLog:
-        """Where this process saves its captions."""
-        settings = self.settings()
+        """Where this process saves its captions, whatever the settings of the judge."""
         with self._lock:
             if self._captions is None:
-                self._captions = CaptionLog(settings.cache)
+                self._captions = CaptionLog(cache_folder())
             return self._captions
 
     def engine(self) -> Engine:
@@ -142,8 +144,8 @@ class JudgeRun:
                     "judge {}{} at {}, {}, at most {:.2%} unscored{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
-                    ", ".join(map(redact_url, settings.urls))
-                    if settings.judge != LEXICAL
+                    ", ".join(map(redact_url, settings.endpoint.urls))
+                    if not is_offline(settings.judge)
                     else "nowhere (an offline smoke test)",
                     "in batches"
                     if settings.mode == "batch"
@@ -157,6 +159,7 @@ class JudgeRun:
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
+        data_settings.cache_clear()
         with self._lock:
             engine, self._engine = self._engine, None
             self._settings = self._captions = None
@@ -164,12 +167,13 @@ class JudgeRun:
             engine.close()
 
 
-def _engine_config(settings: Settings) -> EngineConfig:
+def _engine_config(settings: JudgeSettings) -> EngineConfig:
     limit_usd = settings.max_cost_usd
     config = EngineConfig(
-        urls=settings.urls,
+        urls=settings.endpoint.urls,
         store=settings.cache / "replies",
-        api_key=settings.api_key,
+        api=settings.api,
+        api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
         ask_again=settings.ask_again,
         progress=settings.rank == 0,
@@ -180,7 +184,7 @@ def _engine_config(settings: Settings) -> EngineConfig:
         alias=settings.alias,
     )
     if settings.mode == "now":
-        return replace(config, sampling=explicit_sampling(settings.urls))
+        return replace(config, sampling=explicit_sampling(settings.endpoint.urls, settings.api))
     return replace(
         config,
         concurrency=BATCH_CONCURRENCY,
@@ -238,8 +242,8 @@ def judge_caption(
     """
     config: JudgeConfig | None = None
     try:
-        settings = JUDGE_RUN.settings()
         JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
+        settings = JUDGE_RUN.settings()
         config = JudgeConfig.build(defaults, settings)
         if isinstance(caption, NoCaption):
             missing = f"{NO_CAPTION}{caption.reason}"
@@ -247,7 +251,7 @@ def judge_caption(
         if says_nothing(caption):
             known = silent(config)
             return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
-        if config.model != LEXICAL:
+        if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()
         future = JUDGE_RUN.engine().submit(chains(config))
@@ -258,7 +262,7 @@ def judge_caption(
 
 
 def _waiter(
-    future: Future[list[J]], config: JudgeConfig, settings: Settings
+    future: Future[list[J]], config: JudgeConfig, settings: JudgeSettings
 ) -> Callable[[], Judged[J]]:
     pid, settled = os.getpid(), list[Future[list[J]]]()
     future.add_done_callback(settled.append)
@@ -281,5 +285,5 @@ def _waiter(
     return wait
 
 
-def _scrubbed(text: str, settings: Settings) -> str:
-    return scrub(text, settings.api_key, *settings.urls)
+def _scrubbed(text: str, settings: JudgeSettings) -> str:
+    return scrub(text, settings.endpoint.api_key, *settings.endpoint.urls)

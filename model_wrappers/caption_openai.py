@@ -13,20 +13,15 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.settings import (
-    OPENAI_URL,
-    cache_folder,
-    is_loopback,
-    parse_key,
-    parse_urls,
-    redact_url,
-)
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.video.resizing import fit
@@ -106,7 +101,7 @@ class CaptionOpenai(Captioner):
         self.frame_pixels = frame_pixels
         self.timeout_s = float(timeout_s)
         self.max_tokens_field = max_tokens_field
-        self._places = threading.Semaphore(2 * concurrency)
+        self._under_way = threading.Semaphore(2 * concurrency)
         self._engine = Engine(_engine_config(base_url, api_key_env, concurrency, alias))
 
     def prepare(
@@ -126,9 +121,9 @@ class CaptionOpenai(Captioner):
             raise TypeError(f"expected what prepare returned, got {shown!r}")
         futures = []
         for job, parts in zip(batch.jobs, shown, strict=True):
-            self._places.acquire()
+            self._under_way.acquire()
             request = self._request(job, parts, batch.generation)
-            futures.append(_caption_of(self._engine, _chain(request), self._places))
+            futures.append(_caption_of(self._engine, _chain(request), self._under_way))
         return futures
 
     def clean(self) -> None:
@@ -163,28 +158,40 @@ class CaptionOpenaiChat(CaptionOpenai):
     is_simple = False
 
 
+def _endpoint(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
+    """The captioner's endpoint; settings of the judge are those of another one.
+
+    Raises:
+        SettingsError: If it cannot be used, or needs a key and has none.
+    """
+    given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
+    texts = (str(value).strip() for value in given if value)
+    url = next(filter(None, texts), PROVIDER_URLS["openai"])
+    setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
+    key = os.environ.get(api_key_env, "").strip()
+    endpoint = Endpoint(
+        urls=parse_urls(setting, url.replace(";", ",")),
+        api_key=parse_key(api_key_env, key) if key else None,
+        key_name=api_key_env,
+        alias=whole(str(alias)) if alias else None,
+    )
+    endpoint.require_access(
+        "caption_openai:", "set it, or name an endpoint on this machine with base_url="
+    )
+    return endpoint
+
+
 def _engine_config(
     base_url: str | None, api_key_env: str, concurrency: int, alias: str | None = None
 ) -> EngineConfig:
-    """How the captioner's endpoint is reached; settings of the judge are those of another one."""
-    given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
-    url = next((str(value).strip() for value in given if value and str(value).strip()), OPENAI_URL)
-    setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
-    urls = parse_urls(url.replace(";", ","), setting)
-    api_key = parse_key(os.environ.get(api_key_env, "").strip() or None, api_key_env)
-    remote = [url for url in urls if not is_loopback(url)]
-    if remote and not api_key:
-        raise SettingsError(
-            f"caption_openai: {redact_url(remote[0])} needs a key and {api_key_env} is not set; "
-            "set it, or name an endpoint on this machine with base_url="
-        )
+    endpoint = _endpoint(base_url, api_key_env, alias)
     return EngineConfig(
-        urls=urls,
+        urls=endpoint.urls,
         store=cache_folder() / "caption_replies",
-        api_key=api_key,
+        api_key=endpoint.api_key,
         concurrency=concurrency,
         role="captioner",
-        alias=whole(str(alias)) if alias else None,
+        alias=endpoint.alias,
     )
 
 
@@ -197,27 +204,27 @@ def _chain(request: Request) -> Chain[Asked[Reply]]:
 
 
 def _caption_of(
-    engine: Engine, chain: Chain[Asked[Reply]], places: threading.Semaphore
+    engine: Engine, chain: Chain[Asked[Reply]], under_way: threading.Semaphore
 ) -> Future[Caption]:
     asked: Future[list[Asked[Reply]]] = engine.submit([chain])
     caption: Future[Caption] = Future()
 
     def finish(done: Future[list[Asked[Reply]]]) -> None:
-        places.release()
+        under_way.release()
         error = done.exception()
         if error is not None:
-            known = isinstance(error, CaptionsError)
+            is_ours = isinstance(error, CaptionsError)
             words = scrub(f"internal error: {error!r}", engine.config.api_key, *engine.config.urls)
-            caption.set_exception(error if known else CaptionError(words))
+            caption.set_exception(error if is_ours else CaptionError(words))
             return
-        [one] = done.result()
-        if one.value is None:
-            caption.set_exception(CaptionError(one.reason or "no caption came back"))
-        elif one.cached:
-            caption.set_result(Caption(one.value.text))
+        [answer] = done.result()
+        if answer.value is None:
+            caption.set_exception(CaptionError(answer.reason or "no caption came back"))
+        elif answer.cached:
+            caption.set_result(Caption(answer.value.text))
         else:
             caption.set_result(
-                Caption(one.value.text, one.usage.input_tokens, one.usage.output_tokens)
+                Caption(answer.value.text, answer.usage.input_tokens, answer.usage.output_tokens)
             )
 
     asked.add_done_callback(finish)

@@ -13,6 +13,7 @@ from loguru import logger
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -28,6 +29,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("real")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_were_read() -> None:
+    """Settings of the data are read once a process: each test starts a new one."""
+    data_settings.cache_clear()
 
 
 @pytest.fixture

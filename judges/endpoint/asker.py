@@ -14,7 +14,6 @@ from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
 
 T = TypeVar("T")
@@ -61,7 +60,7 @@ class Asker:
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
                 attempt += 1
-                if request.model == LEXICAL:
+                if reply.is_final:
                     break
                 if not from_store:
                     self._go_on_until(request, attempt + self._config.n_rereads)

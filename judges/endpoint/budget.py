@@ -7,12 +7,11 @@ takes its place. So what was billed and what is in flight stay within the limit 
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import Final, Protocol
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import pictures_in
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 
 SAFE_CHARS_PER_TOKEN: Final = 2.0
@@ -23,16 +22,6 @@ _TOKENS_AROUND: Final = 50
 _LOOK_AGAIN_S: Final = 1.0
 _DEFAULT_MAX_TOKENS: Final = 16_384
 """Most output tokens where a request does not say."""
-
-
-class Client(Protocol):
-    """What the engine sends requests through."""
-
-    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
-        """The reply to one chat completion, see :class:`ChatClient` and :class:`BatchClient`."""
-
-    async def close(self) -> None:
-        """Close every connection."""
 
 
 class Budget:
@@ -65,14 +54,13 @@ class Budget:
         self.reserved_usd = 0.0
         """Worst case of what is in flight."""
 
-    def worst_case_usd(self, body: bytes) -> float:
+    def worst_case_usd(self, request: Request, attempt: int) -> float:
         """Most that a request can cost.
 
         Raises:
             JudgeStoppedError: If the model's price is not known.
         """
-        payload = json.loads(body)
-        model = payload["model"]
+        model = request.model
         price = self._prices.models.get(model)
         if price is None:
             raise JudgeStoppedError(
@@ -81,14 +69,15 @@ class Budget:
                 f"{{{model}: {{input: 2.5, output: 10}}}}` (US dollars for a million tokens; 0 for "
                 "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
             )
-        most = payload.get("max_completion_tokens") or payload.get("max_tokens")
-        n_pictures, n_letters = pictures_in(payload)
+        most = request.params.get("max_completion_tokens") or request.params.get("max_tokens")
+        n_replies = request.params.get("n")
+        n_pictures, n_letters = pictures_in(request.messages)
         cost = self._prices.cost_usd(
             model,
-            input_tokens=(len(body) - n_letters) / SAFE_CHARS_PER_TOKEN
+            input_tokens=(len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN
             + n_pictures * price.image_tokens
             + _TOKENS_AROUND,
-            output_tokens=(most or _DEFAULT_MAX_TOKENS) * (payload.get("n") or 1),
+            output_tokens=_whole(most, _DEFAULT_MAX_TOKENS) * _whole(n_replies, 1),
             mode=self._mode,
         )
         return cost or 0.0
@@ -132,7 +121,7 @@ class Budget:
             if task is not None and task.done():
                 self._settle(task, cost_usd, cost_usd)
 
-    def billed_usd(self, body: bytes, reply: Reply, worst_usd: float) -> float:
+    def billed_usd(self, model: str, reply: Reply, worst_usd: float) -> float:
         """What a reply cost; its worst case at least where the endpoint does not say.
 
         So an odd count, or one too small to be true, never leaves more to be spent.
@@ -140,7 +129,7 @@ class Budget:
         if not reply.input_tokens:
             return worst_usd
         cost = self._prices.cost_usd(
-            json.loads(body)["model"],
+            model,
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
             mode=self._mode,
@@ -170,19 +159,19 @@ class CappedClient:
         self._client = client
         self._budget = budget
 
-    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
         """As the client's, once its worst case is within the budget.
 
         Raises:
             JudgeStoppedError: Also where the budget is used up or a price is not known.
         """
-        worst_usd = self._budget.worst_case_usd(body)
+        worst_usd = self._budget.worst_case_usd(request, attempt)
         await self._budget.reserve(worst_usd)
         # What is cancelled or fails out of sight may have been billed.
         billed_usd = worst_usd
         try:
-            reply = await self._client.complete(body, timeout_s=timeout_s, asked=asked)
-            billed_usd = self._budget.billed_usd(body, reply, worst_usd)
+            reply = await self._client.complete(request, attempt, timeout_s=timeout_s)
+            billed_usd = self._budget.billed_usd(request.model, reply, worst_usd)
         except JudgeError as error:
             billed_usd = worst_usd if error.may_be_billed else 0.0
             raise
@@ -193,3 +182,8 @@ class CappedClient:
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
+
+
+def _whole(value: object, otherwise: int) -> int:
+    """A number of a request's parameters, or what counts where there is none."""
+    return value if isinstance(value, int) and value else otherwise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
-from lmms_eval_captions.judges.endpoint.roles import Role
+from lmms_eval_captions.judges.endpoint.roles import Api, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class EngineConfig:
     store: Path
     """Folder of the stored replies."""
     api_key: str | None = field(default=None, repr=False)
+    api: Api = "openai"
+    """Whose API the endpoint speaks."""
     concurrency: int = 64
     """Most requests in flight, >= 1."""
     n_rereads: int = 3

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
-from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient, Client
+from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
 from lmms_eval_captions.judges.endpoint.caption_runner import CaptionRunner
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -30,6 +30,7 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
+from lmms_eval_captions.judges.endpoint.request import Client
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
@@ -190,5 +191,5 @@ def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
             pace=config.batch_pace,
         )
     else:
-        client = ChatClient(config.urls, config.api_key, role=config.role)
+        client = ChatClient(config.urls, config.api_key, role=config.role, api=config.api)
     return client if budget is None else CappedClient(client, budget)

@@ -8,16 +8,16 @@ repetition penalty is among them. The values sent here are those that change not
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import Api
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import BROKEN_OFF, JudgeError, JudgeUnavailableError
-from lmms_eval_captions.judges.settings import is_self_hosted
 
 NEUTRAL: Final[Mapping[str, object]] = {
     "top_p": 1,
@@ -36,15 +36,15 @@ _ENOUGH: Final = 3
 """Connections that are broken off with them, where the same is answered without, until they are
 taken for the cause: mlx_lm.server ends a connection so where ``top_k`` is negative."""
 
-Send = Callable[[bytes], Awaitable[Reply]]
+Send = Callable[[Request], Awaitable[Reply]]
 
 
-def explicit_sampling(urls: Sequence[str]) -> Mapping[str, object]:
+def explicit_sampling(urls: Sequence[str], api: Api = "openai") -> Mapping[str, object]:
     """What is sent explicitly to these endpoints: nothing where one is a provider's.
 
     Providers have no defaults of a checkpoint, and refuse what OpenAI's API does not name.
     """
-    return NEUTRAL if all(map(is_self_hosted, urls)) else {}
+    return NEUTRAL if api == "openai" and all(map(is_self_hosted, urls)) else {}
 
 
 class ExplicitSampling:
@@ -62,30 +62,28 @@ class ExplicitSampling:
         self._refused: set[str] = set()
         self._n_broken_off: Counter[str] = Counter()
 
-    async def send(
-        self, model: str, params: Mapping[str, object], body: bytes, *, send: Send
-    ) -> Reply:
-        """The reply to a request, with the parameters that it has none of its own of.
+    async def send(self, request: Request, *, send: Send) -> Reply:
+        """The reply to a request that is sent with those parameters that it does not set itself.
 
         As long as none of a model's requests was answered with them, one that is refused is sent
         once more without; where that is answered, they are left out from then on. Later one is
         where another replica may not take them, or where the refusal names one of them.
 
         Args:
-            model: Name of the model.
-            params: The request's own parameters, which win.
-            body: JSON of the request, an object.
-            send: Sends a body.
+            request: The request, whose own parameters win.
+            send: Sends a request.
 
         Raises:
             JudgeError: That of ``send``; of the request without them where that fails as well.
         """
-        missing = {name: value for name, value in self._parameters.items() if name not in params}
+        model = request.model
+        missing = {
+            name: value for name, value in self._parameters.items() if name not in request.params
+        }
         if not missing or model in self._refused:
-            return await send(body)
-        explicit = body[:-1] + b"," + json.dumps(missing, separators=(",", ":")).encode()[1:]
+            return await send(request)
         try:
-            reply = await send(explicit)
+            reply = await send(request.sent_otherwise(beside=missing))
         except JudgeError as error:
             if not self._may_be_refused(model, error, missing):
                 raise
@@ -93,7 +91,7 @@ class ExplicitSampling:
         else:
             self._taken.add(model)
             return reply
-        reply = await send(body)
+        reply = await send(request)
         self._n_broken_off[model] += self._is_broken_off(failed)
         is_cause = not self._is_broken_off(failed) or self._n_broken_off[model] >= _ENOUGH
         if is_cause and model not in self._taken and model not in self._refused:

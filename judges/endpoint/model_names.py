@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.settings import redact_url
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Reply

@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from lmms_eval_captions.judges.settings import proxy_of
+from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.surrogates import whole_json
 
 _SHOWN: Final = b"[key]"

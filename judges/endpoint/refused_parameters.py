@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.request import Reply, without
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import RoleWords
 from lmms_eval_captions.judges.errors import ParameterRefusedError
 
@@ -30,49 +30,50 @@ class RefusedParameters:
 
     Args:
         role: Words for messages.
+        not_taken: Parameters that no model takes at this API.
     """
 
-    def __init__(self, role: RoleWords) -> None:
+    def __init__(self, role: RoleWords, not_taken: Sequence[str] = ()) -> None:
         self._role = role
+        self._not_taken = tuple(not_taken)
         self._refused: dict[str, list[str]] = {}
         """Model to the parameters that it does not take."""
 
     async def send(
-        self, model: str, body: bytes, *, send: Callable[[bytes], Awaitable[Reply]]
+        self,
+        request: Request,
+        attempt: int,
+        *,
+        send: Callable[[Request], Awaitable[Reply]],
     ) -> Reply:
         """The reply, which says what was left out of the request.
 
         Args:
-            model: Name of the model.
-            body: JSON of the request.
-            send: Sends a body.
+            request: What is asked.
+            attempt: 0, and one more for each fresh sample.
+            send: Sends a request.
 
         Raises:
             JudgeError: That of ``send``; also where a parameter is refused that is not there.
         """
-        refused = self._refused.setdefault(model, [])
-        plain, left_out = body, list[str]()
-        for parameter in refused:
-            plain = _leave_out(plain, parameter, left_out)
+        refused = self._refused.get(request.model)
+        if refused is None:
+            refused = self._refused[request.model] = list(self._not_taken)
+        asked = request.parameters(attempt)
+        left_out = tuple(parameter for parameter in refused if parameter in asked)
+        sent = request.sent_otherwise(left_out=left_out) if left_out else request
         while True:
             try:
-                reply = await send(plain)
+                reply = await send(sent)
             except ParameterRefusedError as error:
-                n_left_out = len(left_out)
-                plain = _leave_out(plain, error.parameter, left_out)
-                if len(left_out) == n_left_out:
+                parameter = error.parameter
+                if parameter in left_out or parameter not in asked:
                     raise
-                if error.parameter not in refused:
-                    refused.append(error.parameter)
-                    words = _WITHOUT[error.parameter].format(role=self._role)
+                left_out = (*left_out, parameter)
+                sent = request.sent_otherwise(left_out=left_out)
+                if parameter not in refused:
+                    refused.append(parameter)
+                    words = _WITHOUT[parameter].format(role=self._role)
                     logger.warning("{}: {}", words, error)
             else:
-                return replace(reply, refused=tuple(left_out)) if left_out else reply
-
-
-def _leave_out(body: bytes, parameter: str, left_out: list[str]) -> bytes:
-    """The body without a parameter, which is then added to the list if it was in it."""
-    plain = without(body, parameter)
-    if plain != body:
-        left_out.append(parameter)
-    return plain
+                return replace(reply, refused=left_out) if left_out else reply

@@ -10,6 +10,7 @@ from math import inf
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.lexical_client import OFFLINE
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -18,7 +19,6 @@ from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
-from lmms_eval_captions.judges.settings import LEXICAL
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
@@ -77,10 +77,10 @@ class ReplySource:
         Raises:
             JudgeError: If there is none, or it could not be saved.
         """
-        if request.model == LEXICAL:
-            return Reply(request.stand_in(), "stop"), False
-        body = request.body(attempt)
-        key = request.key(body, self._alias)
+        offline = OFFLINE.get(request.model)
+        if offline is not None:
+            return await offline.complete(request, attempt, timeout_s=request.timeout_s), False
+        key = request.key(request.body(attempt), self._alias)
         stored = await self._look_up(request.model, key)
         if stored is not None:
             self._meter.n_cached += 1
@@ -91,14 +91,14 @@ class ReplySource:
             reply = await asyncio.shield(twin)
             self._meter.n_cached += 1
             return reply, True
-        return await self._send_once(question_index, request, body, key)
+        return await self._send_once(question_index, request, attempt, key)
 
     def has(self, request: Request, attempt: int) -> bool:
         """Whether the reply to a fresh sample is in the store."""
         return self._stored.has(request.model, request.key(request.body(attempt), self._alias))
 
     async def _send_once(
-        self, question_index: int, request: Request, body: bytes, key: bytes
+        self, question_index: int, request: Request, attempt: int, key: bytes
     ) -> tuple[Reply, bool]:
         """Send and save; identical requests meanwhile wait for this one, in other processes too."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -107,7 +107,7 @@ class ReplySource:
             self._under_way[key] = twin
             stored = await self._claim(question_index, request, key)
             if stored is None:
-                reply = await self._send(question_index, request, body)
+                reply = await self._send(question_index, request, attempt)
                 await self._stored.save(request.model, key, reply)
                 is_saved = True
             else:
@@ -130,10 +130,10 @@ class ReplySource:
             self._slots.release()
         return reply, stored is not None
 
-    async def _send(self, question_index: int, request: Request, body: bytes) -> Reply:
+    async def _send(self, question_index: int, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
         try:
-            return await self._sender.send(question_index, request, body)
+            return await self._sender.send(question_index, request, attempt)
         except JudgeStoppedError as error:
             self._trouble.stopped(request.model, error)
             raise

@@ -1,22 +1,20 @@
-"""One chat request to a judge, its bytes on the wire and its key in the store."""
+"""One chat request to a judge, its body, its key in the store, and who answers it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import Final, NamedTuple, Protocol
 
-from lmms_eval_captions.judges.endpoint.answers.logprobs import NumberToken
-from lmms_eval_captions.judges.protocols.prompt import Message
 from lmms_eval_captions.judges.surrogates import whole_json
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+Message = dict[str, object]
+"""A message of a chat: ``role``, and ``content`` as text or in parts, as OpenAI has them."""
 
-_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 RESAMPLE_TEMPERATURE = 0.7
 """Temperature of a repeated request. Deviation: the papers ask once; at temperature 0 a repeated
 request would return the unreadable text again, so a fresh sample needs one above 0."""
@@ -36,17 +34,62 @@ class Request:
     timeout_s: float
     stand_in: Callable[[], str]
     """The reply of the offline stand-in ``lexical``."""
+    left_out: tuple[str, ...] = ()
+    """Parameters that it is sent without, as its model does not take them; in no key."""
+    beside: Mapping[str, object] | None = None
+    """Parameters that it is sent with beside its own; in no key."""
+    _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Attempt to its body, of the latest attempt alone: encoding takes time."""
+
+    def parameters(self, attempt: int) -> dict[str, object]:
+        """Sampling parameters as they are asked for, the seed among them.
+
+        Args:
+            attempt: 0, and one more for each fresh sample after an unreadable reply.
+        """
+        parameters = {**self.params, "seed": self.seed}
+        if attempt:
+            parameters["seed"] = self.seed + 1_000_003 * attempt
+            temperature = _number(parameters.get("temperature"))
+            parameters["temperature"] = max(RESAMPLE_TEMPERATURE, temperature)
+        return parameters
 
     def body(self, attempt: int) -> bytes:
-        """JSON body; ``attempt`` > 0 asks for a fresh sample after an unreadable reply.
+        """JSON body of what is asked, of which the key is made; each API has its own on the wire.
 
         Escaped to ASCII, so that a caption with lone surrogates can be sent at all.
         """
-        payload = {"model": self.model, "messages": self.messages, **self.params, "seed": self.seed}
-        if attempt:
-            payload["seed"] = self.seed + 1_000_003 * attempt
-            payload["temperature"] = max(RESAMPLE_TEMPERATURE, _number(payload.get("temperature")))
-        return _ENCODE(payload).encode("ascii")
+        body = self._bodies.get(attempt)
+        if body is None:
+            payload = {
+                "model": self.model,
+                "messages": self.messages,
+                **self.parameters(attempt),
+            }
+            body = encode(payload)
+            self._bodies.clear()
+            self._bodies[attempt] = body
+        return body
+
+    def sent_otherwise(
+        self,
+        *,
+        left_out: tuple[str, ...] | None = None,
+        beside: Mapping[str, object] | None = None,
+    ) -> Request:
+        """The same request, under the same key, with other parameters on the wire.
+
+        Args:
+            left_out: Parameters that are not sent, by default those that are not sent now.
+            beside: Parameters that are sent beside the request's own, by default as now.
+        """
+        request = replace(
+            self,
+            left_out=self.left_out if left_out is None else left_out,
+            beside=self.beside if beside is None else beside,
+        )
+        request._bodies.update(self._bodies)
+        return request
 
     def key(self, body: bytes, alias: str | None = None) -> bytes:
         """Store key, 16 bytes: everything that moves a verdict (the body, the protocol version).
@@ -64,53 +107,21 @@ class Request:
         return digest.digest()
 
 
-def request_of(
-    prompt: str,
-    messages: Sequence[Message],
-    *,
-    config: JudgeConfig,
-    seed: int,
-    stand_in: Callable[[], str],
-    **params: object,
-) -> Request:
-    """A request to a benchmark's judge, at its temperature and length.
-
-    Args:
-        prompt: Name of the prompt, of which the protocol's version makes the store's key.
-        messages: The prompt with its slots filled.
-        config: The benchmark's judge.
-        seed: Seed, >= 0.
-        stand_in: The reply of the offline stand-in.
-        params: Further sampling parameters.
-    """
-    return Request(
-        protocol=f"{prompt}:{config.protocol}",
-        model=config.model,
-        messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens, **params},
-        seed=seed,
-        timeout_s=config.timeout_s,
-        stand_in=stand_in,
-    )
-
-
-def without(body: bytes, parameter: str) -> bytes:
-    """The body of a request without what its model does not take; itself where it is not in it.
-
-    >>> without(b'{"model":"m","logprobs":true,"top_logprobs":20,"seed":0}', "logprobs")
-    b'{"model":"m","seed":0}'
-    >>> without(b'{"model":"m","max_tokens":256}', "max_tokens")
-    b'{"model":"m","max_completion_tokens":256}'
-    """
-    payload = json.loads(body)
-    if parameter not in payload:
-        return body
-    value = payload.pop(parameter)
-    if parameter == "logprobs":
-        payload.pop("top_logprobs", None)
-    if parameter == "max_tokens":
-        payload["max_completion_tokens"] = value
+def encode(payload: Mapping[str, object]) -> bytes:
+    """JSON as it goes over the wire: without white space, escaped to ASCII."""
     return _ENCODE(payload).encode("ascii")
+
+
+class NumberToken(NamedTuple):
+    """A token of a reply that holds a digit, or the first one after such tokens."""
+
+    start: int
+    """Position in the reply's text of the token's first character; negative where white space
+    that the token begins with was cut from the text."""
+    text: str
+    alternatives: Mapping[str, float]
+    """Log-probabilities of this place's likeliest tokens, the token itself among them; all that
+    hold no digit are one, the empty string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,8 @@ class Reply:
     """Parameters that were to be sent and that the model does not take: it was asked without."""
     is_estimated: bool = False
     """Whether its tokens are not those that the endpoint counts; not stored."""
+    is_final: bool = False
+    """Whether asking again would give the same text; not stored."""
     model: str | None = None
     """The model that it says it is of; ``None`` where it says none, and from when it is checked
     (:func:`.model_names.check_name`) where that is the one that was expected."""
@@ -145,7 +158,7 @@ class Reply:
             record["refused"] = self.refused
         if self.model is not None:
             record["model"] = self.model
-        return _ENCODE(record).encode("ascii")
+        return encode(record)
 
     @classmethod
     def from_json(cls, line: bytes) -> Reply:
@@ -163,12 +176,33 @@ class Reply:
                 finish_reason=None if reason is None else _text(reason),
                 input_tokens=_count(record["input_tokens"]),
                 output_tokens=_count(record["output_tokens"]),
-                logprobs=None if logprobs is None else tuple(_token(*one) for one in logprobs),
+                logprobs=None if logprobs is None else tuple(_token(*token) for token in logprobs),
                 refused=tuple(map(_text, record.get("refused", ()))),
                 model=None if model is None else _text(model),
             )
         except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error
+
+
+class Client(Protocol):
+    """Who answers requests: an endpoint, a Batch API, the offline stand-in."""
+
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
+        """The reply to a request.
+
+        Args:
+            request: What is asked.
+            attempt: 0, and one more for each fresh sample after an unreadable reply.
+            timeout_s: Seconds until the reply must be complete.
+
+        Raises:
+            JudgeUnavailableError: What can pass: 429, 5xx, time-out, dropped or garbled response.
+            JudgeRequestError: This request is refused.
+            JudgeStoppedError: All of them are (401, 404, 403 but for flagged ones).
+        """
+
+    async def close(self) -> None:
+        """Close every connection."""
 
 
 def _text(value: object) -> str:

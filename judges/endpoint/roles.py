@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 Role = Literal["judge", "captioner"]
 """What an engine asks for: verdicts, or captions."""
+Api = Literal["openai", "anthropic"]
+"""Whose API an endpoint speaks, see :mod:`.dialects`."""
+KEYS: Final[Mapping[Api, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""Variable that holds a judge's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         who="judge",
         work="judging",
         results="verdicts",
-        key="OPENAI_API_KEY",
+        key=KEYS["openai"],
         model="LMMS_CAPTIONS_JUDGE",
         alias="LMMS_CAPTIONS_JUDGE_ALIAS",
         url="LMMS_CAPTIONS_JUDGE_URL",
@@ -69,3 +73,12 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         ),
     ),
 }
+
+
+def role_words(role: Role, api: Api) -> RoleWords:
+    """Words of a role whose endpoint speaks an API.
+
+    >>> role_words("judge", "anthropic").key
+    'ANTHROPIC_API_KEY'
+    """
+    return replace(WORDS[role], key=KEYS[api]) if role == "judge" else WORDS[role]

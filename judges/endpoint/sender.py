@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN, Shown, cannot_see, shown_in
-from lmms_eval_captions.judges.endpoint.budget import Client
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
 from lmms_eval_captions.judges.endpoint.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.endpoint.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.endpoint.load import Flight, Load
@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.endpoint.patience import Patience
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.refused_parameters import RefusedParameters
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.errors import (
@@ -67,9 +67,9 @@ class Sender:
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         """Model and what it is shown to why nothing more of that is asked."""
         self._sampling = ExplicitSampling(config.sampling, n_replicas=len(config.urls))
-        self._refused = RefusedParameters(self._role)
+        self._refused = RefusedParameters(self._role, DIALECTS[config.api].not_taken)
 
-    async def send(self, question_index: int, request: Request, body: bytes) -> Reply:
+    async def send(self, question_index: int, request: Request, attempt: int) -> Reply:
         """The reply to a request, however often it has to be sent.
 
         Where there is one, the request still has its slot, so that the reply can be saved in it.
@@ -77,7 +77,7 @@ class Sender:
         Args:
             question_index: Number of the question, in the order of submission.
             request: What is asked.
-            body: JSON of it.
+            attempt: 0, and one more for each fresh sample.
 
         Raises:
             JudgeStoppedError: If nothing more can be asked of this model, or nothing that shows it
@@ -93,7 +93,7 @@ class Sender:
                 self._check(request.model, shown)
             flight = self._flight(request, n_timeouts=failed.n_timeouts if failed else 0)
             try:
-                reply = await self._fly(request, body, flight)
+                reply = await self._fly(request, attempt, flight)
             except JudgeStoppedError as error:
                 self.stop(request.model, error, shown)
                 raise
@@ -182,21 +182,20 @@ class Sender:
             self.stop(request.model, stopped, shown_in(request.messages))
             raise
 
-    async def _fly(self, request: Request, body: bytes, flight: Flight) -> Reply:
+    async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
         """One completion, counted while it is under way."""
         self._in_flight.add(flight)
         try:
-            return await self._complete(request, body, flight.given_s)
+            return await self._complete(request, attempt, flight.given_s)
         finally:
             self._in_flight.discard(flight)
 
-    async def _complete(self, request: Request, body: bytes, given_s: float) -> Reply:
+    async def _complete(self, request: Request, attempt: int, given_s: float) -> Reply:
         """One completion of the model that was asked for."""
-        send = partial(self._send_body, request, body, given_s)
-        explicitly = partial(self._sampling.send, request.model, request.params, send=send)
-        return self._named(
-            await self._refused.send(request.model, body, send=explicitly), request.model
-        )
+        send = partial(self._send_once, attempt, given_s)
+        explicitly = partial(self._sampling.send, send=send)
+        reply = await self._refused.send(request, attempt, send=explicitly)
+        return self._named(reply, request.model)
 
     def _named(self, reply: Reply, model: str) -> Reply:
         """A reply of the model that was asked for; another one's, to a copy too, ends judging."""
@@ -214,14 +213,12 @@ class Sender:
             self.stop(model, error)
             raise
 
-    async def _send_body(
-        self, request: Request, asked: bytes, given_s: float, body: bytes
-    ) -> Reply:
+    async def _send_once(self, attempt: int, given_s: float, request: Request) -> Reply:
         """One completion; where its model cannot see what it is shown, that is the error's word."""
         if self._client is None:
             self._client = self._open_client()
         try:
-            return await self._client.complete(body, timeout_s=given_s, asked=asked)
+            return await self._client.complete(request, attempt, timeout_s=given_s)
         except JudgeError as error:
             shown = shown_in(request.messages)
             is_rate = isinstance(error, JudgeUnavailableError) and error.rate_limited

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.request import Request, request_of
+from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome, Usage
 

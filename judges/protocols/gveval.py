@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.endpoint.request import Message, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.protocols.prompt import Message, Picture, Prompt, attach_picture
+from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.protocols.prompt import Prompt, attach_picture
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 

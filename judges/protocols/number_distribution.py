@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import exp
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.answers.logprobs import NumberToken
+from lmms_eval_captions.judges.endpoint.request import NumberToken
 from lmms_eval_captions.judges.verdict import ScoreDistribution
 
 _PART: Final = re.compile(r"([^0-9]*)([0-9]+)([^0-9]*)")

@@ -11,9 +11,9 @@ from typing import Final
 
 import yaml
 
-from lmms_eval_captions.judges.endpoint.picture import Picture as Picture  # noqa: PLC0414 (prompts are made from here)
+from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Message
 
-Message = dict[str, object]
 Content = Mapping[str, list[dict[str, str]]]
 """What a file of prompts holds: ``messages``, or texts under keys of their own."""
 

@@ -13,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Ask
-from lmms_eval_captions.judges.endpoint.request import Request, request_of
+from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.verdict import (
     UNREADABLE,

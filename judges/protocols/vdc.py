@@ -13,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
-from lmms_eval_captions.judges.endpoint.request import Reply, Request, request_of
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import Asked, MatchJudgement, Usage
 

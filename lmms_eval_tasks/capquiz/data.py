@@ -11,7 +11,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import CAPQUIZ
 
@@ -55,7 +55,7 @@ _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 Row = dict[str, object]
 
 
-def read_videos(settings: Settings) -> list[Row]:
+def read_videos(settings: DataSettings) -> list[Row]:
     """The rows of the file: ``video``, ``domain`` and ``questions``, checked, in its order.
 
     Raises:
@@ -91,7 +91,7 @@ def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:
             yield f"line {number}, video: {video!r} is on line {lines[video]} already"
 
 
-def video_path(settings: Settings, video: str) -> Path:
+def video_path(settings: DataSettings, video: str) -> Path:
     """File of a video.
 
     Raises:

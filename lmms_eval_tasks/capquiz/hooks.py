@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import MicroAverages, listed
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
@@ -60,13 +60,13 @@ def process_docs(stub: Dataset) -> Dataset:
 
     prompt = stub[0]["caption_prompt"]
     return Dataset.from_list(
-        [{**row, "caption_prompt": prompt} for row in read_videos(read_settings())]
+        [{**row, "caption_prompt": prompt} for row in read_videos(data_settings())]
     )
 
 
 def doc_to_visual(doc: Doc) -> list[str]:
     """Path of the document's video, looked up when a captioner asks for it."""
-    return [str(video_path(read_settings(), str(doc["video"])))]
+    return [str(video_path(data_settings(), str(doc["video"])))]
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:

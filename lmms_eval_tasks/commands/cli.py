@@ -66,10 +66,10 @@ def _tasks_path(_: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.judges.settings import read_settings
+    from lmms_eval_captions.judges.settings import read_judge_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
 
-    report = check_folder(arguments.folder, max_unscored=read_settings().max_unscored)
+    report = check_folder(arguments.folder, max_unscored=read_judge_settings().max_unscored)
     for line in (*report.fine, *report.problems):
         print(line)
     return 1 if report.problems else 0

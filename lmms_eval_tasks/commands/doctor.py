@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import importlib.util
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +12,13 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model
+from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import LEXICAL, Settings, is_loopback, redact_url
+from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
 from lmms_eval_captions.lmms_eval_tasks.data.sources import (
     CAPQUIZ,
@@ -47,6 +49,7 @@ _FILES = (
     (MSVD_EVAL, "MSVD-Eval.json"),
 )
 """A file of each benchmark that tells whether it is there."""
+_TIMEOUT_S: Final = 30.0
 _TOKENS: Final = 32
 """Of the answer to the question that the judge is asked."""
 _NAMES: Final = 20
@@ -108,18 +111,18 @@ def _cache(settings: Settings) -> list[Finding]:
 async def _judge(settings: Settings) -> list[Finding]:
     default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
     model = settings.judge or default
-    if model == LEXICAL:
+    if is_offline(model):
         return [
             Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
         ]
     named = settings.judge or f"{default} (VDC's own)"
-    where = ", ".join(map(redact_url, settings.urls))
-    key = "set" if settings.api_key else "not set"
+    where = ", ".join(map(redact_url, settings.endpoint.urls))
+    key = "set" if settings.endpoint.api_key else "not set"
     names = [model, *([settings.alias] if settings.alias else [])]
     models: list[Finding] = []
     try:
         settings.require_judge_access()
-        models = [await _models(url, settings, names) for url in settings.urls]
+        models = [await _models(url, settings, names) for url in settings.endpoint.urls]
         settings.require_named_judge(default)
         words = await _say_hello(settings, model)
     except CaptionsError as error:
@@ -135,18 +138,24 @@ async def _say_hello(settings: Settings, model: str) -> str:
     Raises:
         JudgeError: If it does not answer, or as another model.
     """
-    client = ChatClient(settings.urls, settings.api_key)
-    messages = [{"role": "user", "content": "Reply with the word ready."}]
+    client = ChatClient(settings.endpoint.urls, settings.endpoint.api_key, api=settings.api)
     # No max_tokens: some models refuse it, and reasoning counts towards it. A server of one's own
     # takes it, and a small model may write on until its context is full.
-    is_here = all(map(is_loopback, settings.urls))
-    bound = {"max_tokens": _TOKENS} if is_here else {}
-    body = json.dumps({"model": model, "messages": messages, **bound}).encode()
+    is_here = all(map(is_loopback, settings.endpoint.urls))
+    request = Request(
+        protocol="doctor:1",
+        model=model,
+        messages=[{"role": "user", "content": "Reply with the word ready."}],
+        params={"max_tokens": _TOKENS} if is_here else {},
+        seed=0,
+        timeout_s=_TIMEOUT_S,
+        stand_in=lambda: "",
+    ).sent_otherwise(left_out=("seed",))
     try:
-        reply = await client.complete(body, timeout_s=30.0)
+        reply = await client.complete(request, 0, timeout_s=_TIMEOUT_S)
     finally:
         await client.close()
-    reply = check_name(reply, model, alias=settings.alias, urls=settings.urls)
+    reply = check_name(reply, model, alias=settings.alias, urls=settings.endpoint.urls)
     return f"{f' as {reply.model}' if reply.model else ''}: {reply.text[:40]!r}"
 
 
@@ -154,7 +163,7 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
     """What an endpoint says that it serves, and whether the judge is among it."""
     where = redact_url(url)
     try:
-        names = await listed_models(url, settings.api_key)
+        names = await listed_models(url, settings.endpoint.api_key, api=settings.api)
     except CaptionsError as error:
         return Finding("models", ok=True, text=f"{where} does not list its models: {error}")
     shown = ", ".join(repr(name[:_NAME]) for name in names[:_NAMES]) or "no model"

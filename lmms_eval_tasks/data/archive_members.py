@@ -11,11 +11,11 @@ from typing import Final, Protocol
 MOST_FILES: Final = 100_000
 """Members of one archive; the largest benchmark has 5,677 videos."""
 MOST_RATIO: Final = 100
-"""Unpacked bytes a packed one beyond ``_ALWAYS_BYTES``; videos have 1, zeros have 1,000."""
+"""Most unpacked bytes per packed byte, beyond ``_ALWAYS_BYTES``; videos have 1, zeros 1,000."""
 _ALWAYS_BYTES: Final = 2**30
 _LEFT_FREE_BYTES: Final = 256 * 2**20
 _BYTES_OF_A_FILE: Final = 4096
-"""What even an empty file takes on a disk."""
+"""Disk space that even an empty file takes."""
 _MOST_NAME_BYTES: Final = 255
 _MOST_PATH_BYTES: Final = 1024
 _MOST_FOLDERS: Final = 64

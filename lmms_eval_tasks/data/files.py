@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.bounded_files import numbered_lines, parse_json
+from lmms_eval_captions.judges.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import SAMPLE
+from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.settings import Settings
     from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 _VIDEO_EXTENSIONS = (
@@ -28,7 +27,7 @@ _RARE_EXTENSIONS = (
 _ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
 
-def find_file(settings: Settings, source: Source, name: str, hub: Hub | None = None) -> Path:
+def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None = None) -> Path:
     """A file of a benchmark: below the local root or the sample's, or downloaded from the hub.
 
     Args:
@@ -56,7 +55,9 @@ def find_file(settings: Settings, source: Source, name: str, hub: Hub | None = N
     )
 
 
-def find_video(settings: Settings, source: Source, video_id: str, hub: Hub | None = None) -> Path:
+def find_video(
+    settings: DataSettings, source: Source, video_id: str, hub: Hub | None = None
+) -> Path:
     """The file of a video, by any ending a video may have. Folders are read once a process.
 
     The first call without local data downloads and unpacks all of the benchmark's archives.
@@ -87,7 +88,7 @@ def find_video(settings: Settings, source: Source, video_id: str, hub: Hub | Non
     )
 
 
-def local_root(settings: Settings) -> Path | None:
+def local_root(settings: DataSettings) -> Path | None:
     """The root of local data, the sample's where that is asked for, or ``None`` for the hub.
 
     Raises:
@@ -125,8 +126,15 @@ def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
     """As :func:`read_jsonl`, each object with its line's number, which starts at 1."""
     rows: list[tuple[int, dict[str, object]]] = []
     try:
-        for number, raw in numbered_lines(path):
-            rows.append((number, _parse_line(raw, path, number)))
+        for number, value in json_lines(path):
+            if not isinstance(value, dict):
+                raise DataError(f"{path}, line {number}: expected a JSON object, got {value!r:.80}")
+            rows.append((number, value))
+    except BadLineError as error:
+        raise DataError(
+            f"{path}, line {error.number}: expected one JSON object a line ({error}); was it cut "
+            "off? Download it again"
+        ) from error
     except (OSError, ValueError) as error:
         last = rows[-1][0] if rows else 0
         raise DataError(
@@ -156,16 +164,16 @@ def index_videos(folder: Path) -> dict[str, Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    found: list[Path] = []
+    files: list[Path] = []
     seen: set[str] = set()
     # Links are followed, as shards are often linked in from another disk; ``seen`` ends loops.
     for parent, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(parent)
         folders[:] = [] if real in seen else sorted(f for f in folders if not f.startswith("."))
         if real not in seen:
-            found += [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
+            files += [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
         seen.add(real)
-    return found
+    return files
 
 
 def _spellings(video_id: str) -> tuple[str, ...]:
@@ -187,16 +195,3 @@ def _content(folder: Path) -> str:
     packed = sorted(path.name for path in files if path.name.lower().endswith(_ARCHIVE_EXTENSIONS))
     text = f"{len(files) - len(packed):,} files"
     return f"{text}; archives not yet unpacked: {', '.join(packed[:5])}" if packed else text
-
-
-def _parse_line(raw: bytes, path: Path, number: int) -> dict[str, object]:
-    try:
-        value = parse_json(raw)
-    except ValueError as error:
-        raise DataError(
-            f"{path}, line {number}: expected one JSON object a line ({error}); was it cut "
-            "off? Download it again"
-        ) from error
-    if not isinstance(value, dict):
-        raise DataError(f"{path}, line {number}: expected a JSON object, got {value!r:.80}")
-    return value

@@ -61,13 +61,14 @@ def fetch_file(source: Source, name: str, hub: Hub) -> Path:
             raise
         wanted = PurePosixPath(name).name
         files = _list_files(source, hub)
-        found = [file for file in files if PurePosixPath(file).name in (wanted, f"{wanted}.gz")]
-        if len(found) != 1:
+        namesakes = [file for file in files if PurePosixPath(file).name in (wanted, f"{wanted}.gz")]
+        if len(namesakes) != 1:
             raise DataError(
                 f"{source.benchmark}: {source.hub_repo} ({source.revision}) has no file {name!r}, "
-                f"and {len(found)} of that name elsewhere; it has {_some(files)}. {source.advice()}"
+                f"and {len(namesakes)} of that name elsewhere; it has {_listed(files)}. "
+                f"{source.advice()}"
             ) from error
-        return _download(source, found[0], hub)
+        return _download(source, namesakes[0], hub)
 
 
 def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
@@ -117,7 +118,7 @@ def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
     if not archives:
         raise DataError(
             f"{source.benchmark}: {source.hub_repo} ({source.revision}) has no archive of videos "
-            f"like {', '.join(source.archives)}; it has {_some(files)}. {source.advice()}"
+            f"like {', '.join(source.archives)}; it has {_listed(files)}. {source.advice()}"
         )
     logger.info(
         f"{source.benchmark}: {len(archives)} archives of videos from {source.page} to {folder}"
@@ -222,5 +223,5 @@ def _failure(source: Source, what: str, error: BaseException) -> DataError:
     )
 
 
-def _some(files: Sequence[str]) -> str:
+def _listed(files: Sequence[str]) -> str:
     return ", ".join(files[:_FILES_SHOWN]) + (" and more" if len(files) > _FILES_SHOWN else "")

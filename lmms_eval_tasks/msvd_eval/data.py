@@ -10,7 +10,7 @@ from typing import Final
 from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import MSVD_EVAL
 
@@ -31,7 +31,7 @@ class Item:
     """Shape (n_annotators, 5), in [1, 5]: the four dimensions and their mean."""
 
 
-def read_items(settings: Settings) -> list[Item]:
+def read_items(settings: DataSettings) -> list[Item]:
     """The videos of ``MSVD-Eval.json``, in the official order.
 
     Raises:
@@ -58,7 +58,7 @@ def collapsed(text: str) -> str:
     return " ".join(text.split())
 
 
-def video_path(settings: Settings, vname: str) -> Path:
+def video_path(settings: DataSettings, vname: str) -> Path:
     """File of a video, with the ending of the official file or another.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.judges.endpoint.chain import Chain
     from lmms_eval_captions.judges.judge_config import JudgeConfig
-    from lmms_eval_captions.judges.protocols.prompt import Picture
+    from lmms_eval_captions.judges.endpoint.picture import Picture
     from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 Doc = Mapping[str, object]
@@ -61,14 +61,14 @@ def process_docs(stub: Dataset) -> Dataset:
                 "setting": setting,
                 "references": list(item.references),
             }
-            for item in read_items(read_settings())
+            for item in read_items(data_settings())
         ]
     )
 
 
 def doc_to_visual(doc: Doc) -> list[str]:
     """Path of the document's video, looked up when a captioner asks for it."""
-    return [str(video_path(read_settings(), str(doc["vname"])))]
+    return [str(video_path(data_settings(), str(doc["vname"])))]
 
 
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:
@@ -150,7 +150,7 @@ def signature_extras(setting: Setting, sampling: Sampling) -> dict[str, str]:
 
 
 def _frames(vname: str, sampling: Sampling) -> Picture:
-    settings = read_settings()
+    settings = data_settings()
     try:
         return frame_strip(video_path(settings, vname), cache=settings.cache, sampling=sampling)
     except DataError as error:

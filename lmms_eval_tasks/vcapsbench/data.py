@@ -10,7 +10,7 @@ from typing import Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import VCAPSBENCH
 
@@ -46,7 +46,7 @@ class Video:
     """Those of all videos, also of videos that have no other strings and are left out."""
 
 
-def read_videos(settings: Settings) -> list[Video]:
+def read_videos(settings: DataSettings) -> list[Video]:
     """The videos that have questions, in the official order; what is left out is logged.
 
     Rows of one and the same video are taken together. A string that is not
@@ -109,7 +109,7 @@ def category_name(text: str) -> str:
     return " ".join(text.replace("_", " ").replace("-", " ").lower().split())
 
 
-def video_path(settings: Settings, video_id: str) -> Path:
+def video_path(settings: DataSettings, video_id: str) -> Path:
     """File of a video.
 
     Raises:

@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     judge_question,
     silent_judgement,
 )
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
@@ -61,14 +61,14 @@ def process_docs(_stub: Dataset) -> Dataset:
                 "n_malformed": video.n_malformed,
                 "n_malformed_in_file": video.n_malformed_in_file,
             }
-            for video in read_videos(read_settings())
+            for video in read_videos(data_settings())
         ]
     )
 
 
 def doc_to_visual(doc: Doc) -> list[str]:
     """Path of the document's video, looked up when a captioner asks for it."""
-    return [str(video_path(read_settings(), str(doc["video_id"])))]
+    return [str(video_path(data_settings(), str(doc["video_id"])))]
 
 
 def doc_to_text(_doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
 
@@ -17,7 +17,7 @@ Pair = dict[str, str]
 """One question, its gold ``answer`` and its ``category``."""
 
 
-def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
+def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]:
     """The questions of one aspect, by video id, in the official order.
 
     Every official line holds one video under a key of its own. Of a video that is there more than
@@ -42,7 +42,7 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
     return questions
 
 
-def video_path(settings: Settings, video_id: str) -> Path:
+def video_path(settings: DataSettings, video_id: str) -> Path:
     """File of a video.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
 from lmms_eval_captions.lmms_eval_tasks.chat_messages import video_messages
@@ -48,7 +48,7 @@ def process_docs(stub: Dataset) -> Dataset:
     from datasets import Dataset
 
     aspect = stub[0]["aspect"]
-    questions = read_questions(read_settings(), aspect)
+    questions = read_questions(data_settings(), aspect)
     return Dataset.from_list(
         [
             {"video_id": video_id, "aspect": aspect, "questions": list(pairs)}
@@ -59,7 +59,7 @@ def process_docs(stub: Dataset) -> Dataset:
 
 def doc_to_visual(doc: Doc) -> list[str]:
     """Path of the document's video, looked up when a captioner asks for it."""
-    return [str(video_path(read_settings(), str(doc["video_id"])))]
+    return [str(video_path(data_settings(), str(doc["video_id"])))]
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import VIDCAPBENCH
 
@@ -48,7 +48,7 @@ class Video:
     """None where the subset asks nothing about the video."""
 
 
-def read_videos(settings: Settings, subset: str) -> list[Video]:
+def read_videos(settings: DataSettings, subset: str) -> list[Video]:
     """The videos of a subset: those that have questions, then the others, in the official order.
 
     Videos without a pair are asked nothing, and their captions' tokens count in ``con``: HE has
@@ -79,7 +79,7 @@ def read_videos(settings: Settings, subset: str) -> list[Video]:
     return found
 
 
-def video_path(settings: Settings, video_dir: str) -> Path:
+def video_path(settings: DataSettings, video_dir: str) -> Path:
     """File of a video, found by its base name.
 
     Raises:

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
     judge_question,
     silent_judgement,
 )
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.breakdown import listed, verdicts_by_run
 from lmms_eval_captions.lmms_eval_tasks.caption_prompts import caption_prompt
@@ -65,7 +65,7 @@ def process_docs(stub: Dataset) -> Dataset:
     from datasets import Dataset
 
     subset = stub[0]["subset"]
-    settings = read_settings()
+    settings = data_settings()
     logger.log("INFO" if subset == "AE" else "WARNING", _MEANT_FOR[subset])
     return Dataset.from_list(
         [
@@ -83,7 +83,7 @@ def process_docs(stub: Dataset) -> Dataset:
 
 def doc_to_visual(doc: Doc) -> list[str]:
     """Path of the document's video, looked up when a captioner asks for it."""
-    return [str(video_path(read_settings(), str(doc["video_dir"])))]
+    return [str(video_path(data_settings(), str(doc["video_dir"])))]
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None) -> str:

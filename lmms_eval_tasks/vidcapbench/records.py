@@ -9,9 +9,10 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.vidcapbench import Question
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 from lmms_eval_captions.lmms_eval_tasks.breakdown import scored_item
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, Record
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
@@ -71,7 +72,7 @@ class VidCapBenchRecords(CaptionRecords[CorrectnessJudgement]):
 def _tokenizer() -> tuple[TokenCounter | None, str | None]:
     """T5's counter, or why there is none."""
     try:
-        return _tokenizer_at(JUDGE_RUN.settings().t5)
+        return _tokenizer_at(data_settings().t5)
     except SettingsError as error:
         return None, str(error)
 

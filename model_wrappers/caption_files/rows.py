@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from lmms_eval_captions.judges.bounded_csv import open_csv
 from lmms_eval_captions.judges.bounded_files import (
-    CSV_LINE_ENDS,
-    CsvTable,
-    numbered_lines,
-    open_bounded,
+    BadLineError,
+    json_lines,
     parse_json,
     read_whole,
 )
@@ -67,16 +66,15 @@ def read_rows(path: Path) -> list[CaptionRow]:
 
 
 def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:
-    for number, raw in numbered_lines(path):
-        place = f"line {number}"
-        try:
-            value = parse_json(raw)
-        except ValueError as error:
-            raise CaptionError(
-                f"{path}, {place}: expected one JSON object a line, got {_excerpt(raw[:100])} "
-                f"({error}); correct or remove the line"
-            ) from error
-        yield CaptionRow(place, _as_fields(value, path, place))
+    try:
+        for number, value in json_lines(path):
+            place = f"line {number}"
+            yield CaptionRow(place, _as_fields(value, path, place))
+    except BadLineError as error:
+        raise CaptionError(
+            f"{path}, line {error.number}: expected one JSON object a line, got "
+            f"{_excerpt(error.raw[:100])} ({error}); correct or remove the line"
+        ) from error
 
 
 def _json_rows(path: Path) -> Iterator[CaptionRow]:
@@ -112,7 +110,7 @@ def _json_rows(path: Path) -> Iterator[CaptionRow]:
 
 def _csv_rows(path: Path) -> Iterator[CaptionRow]:
     try:
-        with open_bounded(path, CSV_LINE_ENDS) as stream, CsvTable(stream) as table:
+        with open_csv(path) as table:
             for fields, further in table:
                 place = f"line {table.line}"
                 if further:

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.protocols.prompt import Message
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.verdict import Asked
 
 PARAMS: Final[Mapping[str, object]] = MappingProxyType({"temperature": 0.0, "max_tokens": 8})

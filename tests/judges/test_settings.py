@@ -8,23 +8,31 @@ import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import (
+    DataSettings,
+    JudgeSettings,
+    read_data_settings,
+    read_judge_settings,
+)
+from lmms_eval_captions.judges.variables import variables_of
 
 
 def test_defaults_are_those_of_the_readme() -> None:
     """An empty environment gives the documented defaults."""
-    settings = read_settings({})
-    assert settings.urls == ("https://api.openai.com/v1",)
+    settings, data = read_judge_settings({}), read_data_settings({})
+    endpoint = settings.endpoint
+    assert (endpoint.urls, endpoint.api) == (("https://api.openai.com/v1",), "openai")
     assert (settings.concurrency, settings.max_unscored, settings.rank) == (64, 0.01, 0)
+    assert (settings.mode, settings.world_size, data.vidcapbench_format) == ("now", 1, "free")
     assert settings.ask_again is False
-    assert {settings.judge, settings.runs, settings.data, settings.api_key} == {None}
-    assert settings.cache == Path.home() / ".cache" / "lmms-eval-captions"
+    assert settings.judge is settings.runs is data.data is endpoint.api_key is None
+    assert settings.cache == data.cache == Path.home() / ".cache" / "lmms-eval-captions"
 
 
 @pytest.mark.parametrize(("value", "is_set"), [("1", True), ("0", False), ("", False)])
 def test_asking_again_is_a_switch(value: str, is_set: bool) -> None:
     """1 is on; 0, or nothing, is off."""
-    assert read_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
+    assert read_judge_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
 
 
 @pytest.mark.parametrize(
@@ -50,7 +58,7 @@ def test_urls_come_from_the_first_variable_that_is_set(
     environment: dict[str, str], urls: tuple[str, ...]
 ) -> None:
     """Our own variable comes before the common ones."""
-    assert read_settings(environment).urls == urls
+    assert read_judge_settings(environment).endpoint.urls == urls
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,14 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_MAX_COST", "inf"),
         ("LMMS_CAPTIONS_MAX_COST", "ten"),
         ("LMMS_CAPTIONS_JUDGE_MODE", "later"),
+        ("LMMS_CAPTIONS_JUDGE_API", "gemini"),
         ("LMMS_CAPTIONS_JUDGE_URL", "127.0.0.1:8000"),
+        ("LMMS_CAPTIONS_JUDGE_URL", ","),
+        ("OPENAI_BASE_URL", "127.0.0.1:8000"),
+        ("RANK", "x"),
+        ("RANK", "-1"),
+        ("WORLD_SIZE", "0"),
+        ("WORLD_SIZE", "9" * 5000),
         ("LMMS_CAPTIONS_JUDGE_URL", "ftp://host/v1"),
         ("LMMS_CAPTIONS_JUDGE_URL", "http://host:31x/v1"),
         ("LMMS_CAPTIONS_JUDGE_URL", "http://[::1"),
@@ -85,16 +100,16 @@ def test_urls_come_from_the_first_variable_that_is_set(
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
     """The error names the variable and shows what came."""
     with pytest.raises(SettingsError, match=name) as error:
-        read_settings({name: value})
+        read_judge_settings({name: value})
     assert value in str(error.value)
 
 
 def test_a_remote_judge_needs_a_key_and_a_local_one_does_not() -> None:
     """A missing key is an error that says what to set; loopback needs none."""
-    read_settings({"LMMS_CAPTIONS_JUDGE_URL": "http://127.0.0.1:8/v1"}).require_judge_access()
-    read_settings({"OPENAI_API_KEY": "sk-1"}).require_judge_access()
+    read_judge_settings({"LMMS_CAPTIONS_JUDGE_URL": "http://127.0.0.1:8/v1"}).require_judge_access()
+    read_judge_settings({"OPENAI_API_KEY": "sk-1"}).require_judge_access()
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        read_settings({}).require_judge_access()
+        read_judge_settings({}).require_judge_access()
 
 
 @pytest.mark.parametrize(
@@ -106,21 +121,21 @@ def test_no_judge_of_a_paper_is_assumed_on_this_machine(host: str) -> None:
     """One has to be named there, however the machine is called, and needs no key."""
     environ = {"LMMS_CAPTIONS_JUDGE_URL": f"https://judge.example/v1,http://{host}:8000/v1"}
     with pytest.raises(SettingsError, match="own judge, gpt-4o, is never assumed") as error:
-        read_settings(environ).require_named_judge("gpt-4o")
+        read_judge_settings(environ).require_named_judge("gpt-4o")
     assert f"http://{host.lower()}:8000/v1" in str(error.value).lower()
     for words in ("Set LMMS_CAPTIONS_JUDGE to", "lmms-eval-captions doctor"):
         assert words in str(error.value)
-    read_settings({**environ, "LMMS_CAPTIONS_JUDGE": "mine"}).require_named_judge("gpt-4o")
-    read_settings({"LMMS_CAPTIONS_JUDGE_URL": f"http://{host}:8/v1"}).require_judge_access()
+    read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE": "mine"}).require_named_judge("gpt-4o")
+    read_judge_settings({"LMMS_CAPTIONS_JUDGE_URL": f"http://{host}:8/v1"}).require_judge_access()
 
 
 @pytest.mark.parametrize("host", ["judge.example", "10.0.0.1", "localhost.example", "1.2.3.4"])
 def test_the_judge_of_a_paper_is_asked_elsewhere(host: str) -> None:
     """A provider serves what it is asked for, or says that it does not."""
     environ = {"LMMS_CAPTIONS_JUDGE_URL": f"https://{host}/v1"}
-    read_settings(environ).require_named_judge("gpt-4o")
+    read_judge_settings(environ).require_named_judge("gpt-4o")
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        read_settings(environ).require_judge_access()
+        read_judge_settings(environ).require_judge_access()
 
 
 @pytest.mark.parametrize(
@@ -134,18 +149,18 @@ def test_the_judge_of_a_paper_is_asked_elsewhere(host: str) -> None:
 def test_an_alias_is_noted(judge: str, alias: str, extras: dict[str, str]) -> None:
     """The signature of every benchmark says under which name its judge answers."""
     environ = {"LMMS_CAPTIONS_JUDGE": judge, "LMMS_CAPTIONS_JUDGE_ALIAS": alias}
-    config = JudgeConfig.build({"model": "paper"}, read_settings(environ))
+    config = JudgeConfig.build({"model": "paper"}, read_judge_settings(environ))
     assert (config.model, config.extras) == (judge, extras)
 
 
 def test_the_key_is_in_no_text_of_the_settings() -> None:
     """Printing settings does not print the key."""
-    assert "sk-secret" not in repr(read_settings({"OPENAI_API_KEY": "sk-secret"}))
+    assert "sk-secret" not in repr(read_judge_settings({"OPENAI_API_KEY": "sk-secret"}))
 
 
 def test_the_environment_wins_over_the_benchmark() -> None:
     """Model and runs of the environment replace those of the YAML; the rest stays."""
-    settings = read_settings({"LMMS_CAPTIONS_JUDGE": "mine", "LMMS_CAPTIONS_JUDGE_RUNS": "3"})
+    settings = read_judge_settings({"LMMS_CAPTIONS_JUDGE": "mine", "LMMS_CAPTIONS_JUDGE_RUNS": "3"})
     config = JudgeConfig.build({"model": "paper", "runs": 1, "max_tokens": 9}, settings)
     assert (config.model, config.runs, config.max_tokens) == ("mine", 3, 9)
 
@@ -165,7 +180,7 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
 ) -> None:
     """It replaces the benchmark's; the signature holds it where it is not the benchmark's."""
     environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_TEMPERATURE": value}
-    config = JudgeConfig.build({"model": "paper", "temperature": own}, read_settings(environ))
+    config = JudgeConfig.build({"model": "paper", "temperature": own}, read_judge_settings(environ))
     assert (config.temperature, config.extras) == (temperature, extras)
 
 
@@ -175,7 +190,7 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
 def test_asks_concern_the_benchmark_that_has_them(own: int, value: str | None, asks: int) -> None:
     """VCapsBench's YAML names asks, so the setting replaces them; others know none."""
     environ = {} if value is None else {"LMMS_CAPTIONS_VCAPSBENCH_ASKS": value}
-    settings = read_settings(environ)
+    settings = read_judge_settings(environ)
     config = JudgeConfig.build({"model": "paper", "asks": own}, settings)
     assert (config.asks, config.extras) == (asks, {"asks": str(asks)})
     other = JudgeConfig.build({"model": "paper"}, settings)
@@ -190,7 +205,7 @@ def test_a_number_of_asks_without_a_majority_is_an_error() -> None:
 
 def test_a_timeout_of_ones_own_moves_no_score() -> None:
     """It replaces the benchmark's seconds and is in no signature."""
-    settings = read_settings({"LMMS_CAPTIONS_JUDGE_TIMEOUT": "7.5"})
+    settings = read_judge_settings({"LMMS_CAPTIONS_JUDGE_TIMEOUT": "7.5"})
     config = JudgeConfig.build({"model": "paper", "timeout_s": 120}, settings)
     assert (config.timeout_s, config.extras) == (7.5, {})
 
@@ -198,27 +213,134 @@ def test_a_timeout_of_ones_own_moves_no_score() -> None:
 def test_a_yaml_names_no_extras() -> None:
     """What goes into the signature beside the judge is computed, not configured."""
     with pytest.raises(SettingsError, match="extras"):
-        JudgeConfig.build({"model": "paper", "extras": {"a": "b"}}, read_settings({}))
+        JudgeConfig.build({"model": "paper", "extras": {"a": "b"}}, read_judge_settings({}))
 
 
 def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
     """A typing error in ``metadata.judge`` is not passed over."""
     with pytest.raises(SettingsError, match="temprature"):
-        JudgeConfig.build({"model": "paper", "temprature": 0}, read_settings({}))
+        JudgeConfig.build({"model": "paper", "temprature": 0}, read_judge_settings({}))
 
 
 @pytest.mark.parametrize("url", ["http://me:S3/CRET@host/v1", "http://me:S3CRET@host:x/v1"])
 def test_a_password_in_a_broken_url_is_not_told(url: str) -> None:
     """What is no URL has its password anywhere."""
     with pytest.raises(SettingsError, match="number 1") as error:
-        read_settings({"LMMS_CAPTIONS_JUDGE_URL": url})
+        read_judge_settings({"LMMS_CAPTIONS_JUDGE_URL": url})
     assert "CRET" not in str(error.value)
 
 
 def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both() -> None:
     """HTTP sends one authorization."""
     environ = {"LMMS_CAPTIONS_JUDGE_URL": "https://me:S3CRET@host/v1"}
-    read_settings(environ).require_judge_access()
+    read_judge_settings(environ).require_judge_access()
     with pytest.raises(SettingsError, match="take the other out") as error:
-        read_settings({**environ, "OPENAI_API_KEY": "key"}).require_judge_access()
+        read_judge_settings({**environ, "OPENAI_API_KEY": "key"}).require_judge_access()
     assert "S3CRET" not in str(error.value)
+
+
+def test_a_bad_variable_fails_its_own_settings_alone() -> None:
+    """What judges needs no usable data, and what looks for data no usable judge."""
+    judge, data = {"LMMS_CAPTIONS_JUDGE_URL": "here"}, {"LMMS_CAPTIONS_VIDCAPBENCH_FORMAT": "long"}
+    assert read_judge_settings(data) == read_judge_settings({})
+    assert read_data_settings(judge) == read_data_settings({})
+    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_VIDCAPBENCH_FORMAT: expected one of"):
+        read_data_settings(data)
+
+
+def test_the_table_says_what_every_variable_is() -> None:
+    """Each has a meaning, a default that is read without an error, and its place in the README."""
+    rows = {row.name: row for kind in (JudgeSettings, DataSettings)
+            for row in variables_of(kind).values()}  # fmt: skip
+    assert {"LMMS_CAPTIONS_JUDGE", "OPENAI_API_KEY", "LMMS_CAPTIONS_DATA", "RANK"} <= set(rows)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    for row in rows.values():
+        assert f"`{row.name}`" in readme or row.name in {"RANK", "WORLD_SIZE"}
+        assert row.meaning
+        assert row.default
+        assert (row.read({}) is None) is row.is_optional
+
+
+@pytest.mark.parametrize(
+    ("environ", "urls", "key"),
+    [
+        pytest.param({}, ("https://api.anthropic.com",), None, id="the provider's"),
+        pytest.param(
+            {"OPENAI_BASE_URL": "http://a/v1", "OPENAI_API_URL": "http://b", "OPENAI_API_KEY": "o"},
+            ("https://api.anthropic.com",),
+            None,
+            id="OpenAI's variables are another one's",
+        ),
+        pytest.param(
+            {"ANTHROPIC_BASE_URL": "http://b:1/", "ANTHROPIC_API_KEY": "k"},
+            ("http://b:1",),
+            "k",
+            id="its own variable",
+        ),
+        pytest.param(
+            {"LMMS_CAPTIONS_JUDGE_URL": "http://a:1", "ANTHROPIC_API_KEY": "k"},
+            ("http://a:1",),
+            "k",
+            id="own",
+        ),
+    ],
+)
+def test_the_other_api_has_an_address_and_a_key_of_its_own(
+    environ: dict[str, str], urls: tuple[str, ...], key: str | None
+) -> None:
+    """OpenAI's key is never sent to Anthropic, nor its address asked with Anthropic's API."""
+    settings = read_judge_settings({"LMMS_CAPTIONS_JUDGE_API": "anthropic", **environ})
+    endpoint = settings.endpoint
+    assert (endpoint.api, endpoint.urls, endpoint.api_key) == ("anthropic", urls, key)
+    if key is None:
+        with pytest.raises(SettingsError, match="needs a key and ANTHROPIC_API_KEY is not set"):
+            settings.require_judge_access()
+
+
+def test_variables_of_the_api_that_is_not_asked_are_not_looked_at() -> None:
+    """A key or address that cannot be used stops nobody who does not use it."""
+    typographic = "sk\N{EN DASH}1"
+    read_judge_settings({"ANTHROPIC_API_KEY": typographic})
+    read_judge_settings({"LMMS_CAPTIONS_JUDGE_URL": "http://a", "OPENAI_BASE_URL": "here"})
+    environ = {"LMMS_CAPTIONS_JUDGE_API": "anthropic", "OPENAI_API_KEY": typographic}
+    read_judge_settings({**environ, "OPENAI_BASE_URL": "here"})
+    with pytest.raises(SettingsError, match="ANTHROPIC_API_KEY: expected printable ASCII"):
+        read_judge_settings({**environ, "ANTHROPIC_API_KEY": typographic})
+
+
+def test_batches_are_at_one_openai_endpoint() -> None:
+    """Replicas, and the other API, are refused by name."""
+    environ = {"LMMS_CAPTIONS_JUDGE_MODE": "batch"}
+    with pytest.raises(SettingsError, match="expected one URL with batch"):
+        read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_URL": "http://a,http://b"})
+    with pytest.raises(SettingsError, match="expected now with LMMS_CAPTIONS_JUDGE_API=anthropic"):
+        read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_API": "anthropic"})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("LMMS_CAPTIONS_JUGDE", "LMMS_CAPTIONS_JUDGE"),
+        ("LMMS_CAPTIONS_JUDGE_URLS", "LMMS_CAPTIONS_JUDGE_URL"),
+        ("LMMS_CAPTIONS_CONCURRENCY", "LMMS_CAPTIONS_JUDGE_CONCURRENCY"),
+        ("LMMS_CAPTIONS_MAXCOST", "LMMS_CAPTIONS_MAX_COST"),
+        ("LMMS_CAPTIONS_PROMPT", "LMMS_CAPTIONS_PROMPTS"),
+        ("LMMS_CAPTIONS_CAHCE", "LMMS_CAPTIONS_CACHE"),
+        ("LMMS_CAPTIONS_DATA_ROOT", "LMMS_CAPTIONS_DATA"),
+        ("LMMS_CAPTIONS_COLOUR", None),
+    ],
+)
+def test_a_variable_that_is_not_known_is_named_with_what_was_meant(
+    name: str, meant: str | None
+) -> None:
+    """By the settings that it was meant for, by the judge's where nothing is like it."""
+    readers = {JudgeSettings: read_judge_settings, DataSettings: read_data_settings}
+    for kind, read in readers.items():
+        assert read({name: " "}) == read({})
+        names = {row.name for row in variables_of(kind).values()}
+        if meant in names or (meant is None and kind is JudgeSettings):
+            words = f"{name}: no setting of this name is known.*{meant or 'MAX_COST, MAX_UNSCORED'}"
+            with pytest.raises(SettingsError, match=words):
+                read({name: "1"})
+        else:
+            assert read({name: "1"}) == read({})

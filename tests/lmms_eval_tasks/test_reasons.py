@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, no_reply
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.model_names import check_name
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
@@ -19,12 +20,12 @@ URL = "http://127.0.0.1:8000/v1"
 
 
 def _answered(status: int, words: str = "some words") -> str:
-    return str(failure(status, words.encode(), URL, headers={}, api_key=None))
+    return str(OPENAI.failure(status, words.encode(), URL, headers={}, api_key=None))
 
 
 def _flagged() -> str:
     raw = b'{"error": {"message": "Your input was flagged for violence"}}'
-    return str(failure(403, raw, URL, headers={}, api_key=None))
+    return str(OPENAI.failure(403, raw, URL, headers={}, api_key=None))
 
 
 def _wrong_model() -> str:

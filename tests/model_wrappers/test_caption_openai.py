@@ -209,6 +209,18 @@ def test_wrong_arguments_are_named(
         make(**arguments)
 
 
+def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both(
+    make: Callable[..., Captioner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HTTP sends one authorization, so that both are refused before anything is sent."""
+    url = "https://me:S3CRET@example.invalid/v1"
+    make(base_url=url, api_key_env="NO_KEY")
+    monkeypatch.setenv("SOME_KEY", "k")
+    with pytest.raises(SettingsError, match="only one of them can be sent") as error:
+        make(base_url=url, api_key_env="SOME_KEY")
+    assert "S3CRET" not in str(error.value)
+
+
 @pytest.mark.parametrize("ending", [".mp4", ".webm", ".ts", ".mts", ".3gp", ".ogg", ".bin", ""])
 def test_a_clip_is_never_sent_as_sound_or_text(ending: str) -> None:
     """Whatever its ending means elsewhere on this machine."""

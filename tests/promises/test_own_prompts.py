@@ -13,6 +13,7 @@ import yaml
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -183,10 +184,10 @@ def test_the_doctor_says_what_is_replaced(
     """The names of the files, or what is wrong with them."""
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     replace("vdc_match", None)
-    (found,) = [one for one in examine(JUDGE_RUN.settings()) if one.topic == "prompts"]
+    (found,) = [one for one in examine(read_settings()) if one.topic == "prompts"]
     assert (found.ok, found.text) == (True, f"{tmp_path / 'prompts'} replaces vdc_match")
     bench.setenv("LMMS_CAPTIONS_PROMPTS", str(tmp_path / "gone"))
     JUDGE_RUN.close()
-    (found,) = [one for one in examine(JUDGE_RUN.settings()) if one.topic == "prompts"]
+    (found,) = [one for one in examine(read_settings()) if one.topic == "prompts"]
     assert not found.ok
     assert "No such file" in found.text

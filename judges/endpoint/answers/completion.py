@@ -66,7 +66,7 @@ def text_in(choice: Mapping[str, object]) -> str:
     """
     message: Mapping[str, object] = choice["message"]  # type: ignore[assignment]  # else it raises
     # A refusal may come without a content.
-    return _text(message.get("content") if "refusal" in message else message["content"])
+    return text_of(message.get("content") if "refusal" in message else message["content"])
 
 
 def finish_reason_in(choice: Mapping[str, object]) -> str | None:
@@ -100,7 +100,7 @@ def error_in(payload: object) -> object:
     if not error or not isinstance(error, dict | str):
         return None
     message = choice.get("message")
-    text = _text(message.get("content")) if isinstance(message, dict) else ""
+    text = text_of(message.get("content")) if isinstance(message, dict) else ""
     return None if text and choice.get("finish_reason") != "error" else error
 
 
@@ -121,7 +121,7 @@ def status_of(error: object) -> int | None:
     return None
 
 
-def _text(content: object) -> str:
+def text_of(content: object) -> str:
     """Text of a message: as it is, or in parts, of which those that hold text count."""
     if isinstance(content, str):
         return content

@@ -8,21 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from math import exp, log
-from typing import Final, NamedTuple
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.request import NumberToken
 
 _DIGIT: Final = re.compile("[0-9]")
-
-
-class NumberToken(NamedTuple):
-    """A token that holds a digit, or the first one after such tokens."""
-
-    start: int
-    """Position in the reply's text of the token's first character; negative where white space
-    that the token begins with was cut from the text."""
-    text: str
-    alternatives: Mapping[str, float]
-    """Log-probabilities of this place's likeliest tokens, the token itself among them; all that
-    hold no digit are one, the empty string."""
 
 
 def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None:

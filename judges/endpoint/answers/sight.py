@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.protocols.prompt import Message
+from lmms_eval_captions.judges.endpoint.request import Message
 
 Shown = Literal["", "pictures", "a video"]
 """What a request shows beside its words."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 
 MOST_TOKENS: Final = 10_000_000
 """Of a request or a reply, above which a count is none: ten times the longest context there is."""
@@ -37,19 +38,23 @@ def count_of(usage: object, name: str) -> int | None:
     return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
 
 
-def counted(reply: Reply, body: bytes) -> Reply:
+def counted(reply: Reply, request: Request, attempt: int) -> Reply:
     """A reply with an estimate of its tokens where the endpoint's count is odd, or too small.
+
+    What is sent beside the request's own parameters, or left out of them, counts as asked.
 
     Args:
         reply: As it was read.
-        body: The request that it answers.
+        request: The request that it answers.
+        attempt: 0, and one more for each fresh sample.
     """
+    n_asked = len(request.body(attempt))
     knows_output = _is_enough(reply.output_tokens, len(reply.text))
-    if knows_output and not reply.is_estimated and _is_enough(reply.input_tokens, len(body)):
+    if knows_output and not reply.is_estimated and _is_enough(reply.input_tokens, n_asked):
         return reply
     # Letters of pictures are no tokens. To tell them apart takes time: only where it may matter.
-    n_pictures, n_letters = pictures_in(json.loads(body))
-    n_chars = len(body) - n_letters
+    n_pictures, n_letters = pictures_in(request.messages)
+    n_chars = n_asked - n_letters
     knows_input = _is_enough(reply.input_tokens, n_chars)
     if knows_output and knows_input and not reply.is_estimated:
         return reply
@@ -63,11 +68,10 @@ def counted(reply: Reply, body: bytes) -> Reply:
     )
 
 
-def pictures_in(payload: object) -> tuple[int, int]:
-    """Pictures in a request, and the letters that they are written with."""
+def pictures_in(messages: Sequence[Mapping[str, object]]) -> tuple[int, int]:
+    """Pictures in a request's messages, and the letters that they are written with."""
     n_pictures = n_letters = 0
-    messages = payload.get("messages") if isinstance(payload, dict) else None
-    for message in messages or ():
+    for message in messages:
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
             if part.get("type") == "image_url":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import hashlib
-import json
 import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
@@ -31,8 +30,9 @@ from lmms_eval_captions.judges.endpoint.batch.results import (
     why_missing,
     words_of,
 )
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.redaction import scrub
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -110,34 +110,35 @@ class BatchClient:
 
     async def complete(
         self,
-        body: bytes,
+        request: Request,
+        attempt: int,
         *,
         timeout_s: float,  # noqa: ARG002 - of clients that answer at once
-        asked: bytes = b"",
     ) -> Reply:
-        """The reply to one chat completion, hours later.
+        """The reply to a request, hours later.
 
         Args:
-            body: JSON of the request.
+            request: What is asked. Two that differ in parameters which their model refuses are
+                different ones, and get a reply each.
+            attempt: 0, and one more for each fresh sample.
             timeout_s: Not used: a batch takes up to a day.
-            asked: What the body was before parameters that the model refuses were left out of it:
-                requests that differ there are different ones, and get a reply each.
 
         Raises:
             JudgeUnavailableError: What can pass: a batch that expired, a line that failed so.
             JudgeRequestError: This request is refused.
             JudgeStoppedError: The endpoint refuses them all, or the batch was cancelled.
         """
+        body, asked = OPENAI.encode(request, attempt), request.body(attempt)
         digest = hashlib.blake2b(body, digest_size=16)
-        if asked and asked != body:
+        if asked != body:
             digest.update(asked)
         custom_id = digest.hexdigest()
         future = self._waiting.get(custom_id)
         if future is None or future.done():
             # First, so that nobody waits for what was not lined up.
-            self._line_up(custom_id, body)
+            self._line_up(custom_id, body, request.model)
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
-        return counted(await asyncio.shield(future), body)
+        return counted(await asyncio.shield(future), request, attempt)
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""
@@ -153,13 +154,12 @@ class BatchClient:
             )
         await self._api.close()
 
-    def _line_up(self, custom_id: str, body: bytes) -> None:
+    def _line_up(self, custom_id: str, body: bytes, model: str) -> None:
         sent = self._ledger.batch_of(custom_id)
         if sent is not None:
             group = self._resumed.setdefault(sent.name, (sent, Group(sent.model)))[1]
             group.add(custom_id, body)
         else:
-            model = str(json.loads(body)["model"])
             group = self._groups.setdefault(model, Group(model))
             n_bytes = group.n_bytes + len(line_of(custom_id, body))
             if len(group.bodies) >= self._pace.max_requests or n_bytes > self._pace.max_bytes:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.wire import MOST_BYTES
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
 from lmms_eval_captions.judges.endpoint.request import Reply
@@ -101,13 +101,13 @@ def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None)
         status = int(str(response["status_code"]))
         raw = json.dumps(response["body"]).encode("ascii")
         if status != 200:
-            error = failure(status, raw, url, headers={}, api_key=key)
+            error = OPENAI.failure(status, raw, url, headers={}, api_key=key)
             if isinstance(error, JudgeUnavailableError):
                 # Not as a rate limit: what slows single requests down is no matter of batches.
                 return JudgeUnavailableError(str(error), may_be_billed=False, kind=error.kind)
             return error
         try:
-            return read_completion(raw, url, key)
+            return OPENAI.read_reply(raw, url, key)
         except JudgeUnavailableError as unreadable:
             return unreadable
     refusal = record["error"]

@@ -1,4 +1,4 @@
-"""Chat completions over HTTP: one call in, one reply or one classified error out.
+"""Requests over HTTP: one call in, one reply or one classified error out.
 
 The official SDK costs 2-3 ms of CPU a call, a bare aiohttp session a tenth of that, and a full VDC
 is 193,650 calls: so the hot path is a bare session.
@@ -16,8 +16,9 @@ import aiohttp
 from loguru import logger
 from yarl import URL
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, no_reply, read_completion
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
+from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
+from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.http.wire import (
     OutOfStepError,
     RequestNames,
@@ -25,9 +26,9 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
     read_answer,
     timeout_of,
 )
-from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.roles import Role
-from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 
 _DOWN_FOR_S: Final = 10.0
 
@@ -45,27 +46,34 @@ class _Replica:
 
 
 class ChatClient:
-    """An OpenAI-compatible endpoint with one or more replicas; must be made inside the event loop.
+    """An endpoint with one or more replicas; must be made inside the event loop.
 
     Args:
         urls: Base URLs, e.g. ``http://127.0.0.1:8000/v1``; replicas of one another.
-        api_key: Bearer token or ``None``.
+        api_key: The endpoint's key or ``None``.
         role: What is asked, for messages.
+        api: Whose API it speaks.
     """
 
-    def __init__(self, urls: tuple[str, ...], api_key: str | None, *, role: Role = "judge") -> None:
+    def __init__(
+        self,
+        urls: tuple[str, ...],
+        api_key: str | None,
+        *,
+        role: Role = "judge",
+        api: Api = "openai",
+    ) -> None:
+        self._dialect = DIALECTS[api]
         self._api_key = api_key
         self._role = role
         self._names = RequestNames()
-        self._headers = {"Content-Type": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = Key(f"Bearer {api_key}")
+        self._headers = {"Content-Type": "application/json", **self._dialect.headers(api_key)}
         # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to send our
         # key where a .netrc names the host.
         self._replicas = [
             _Replica(
-                url=f"{url}/chat/completions",
-                parsed=URL(f"{url}/chat/completions"),
+                url=(goal := self._dialect.completions_url(url)),
+                parsed=URL(goal),
                 proxy=proxy_of(url),
                 session=open_session(self._headers),
             )
@@ -74,24 +82,13 @@ class ChatClient:
 
     async def complete(
         self,
-        body: bytes,
+        request: Request,
+        attempt: int,
         *,
         timeout_s: float,
-        asked: bytes = b"",
     ) -> Reply:
-        """Send one chat completion to the replica that is least busy.
-
-        Args:
-            body: JSON of the request.
-            timeout_s: Seconds until the reply must be complete.
-            asked: What the body was before parameters were left out of it or added to it, of which
-                tokens are estimated where the endpoint does not count them.
-
-        Raises:
-            JudgeUnavailableError: What can pass: 429, 5xx, time-out, dropped or garbled response.
-            JudgeRequestError: The endpoint refuses this request.
-            JudgeStoppedError: The endpoint refuses them all (401, 404, 403 but for flagged ones).
-        """
+        """Send one request to the replica that is least busy; see :class:`.request.Client`."""
+        body = self._dialect.encode(request, attempt)
         now_s = time.monotonic()
         replica = min(self._replicas, key=lambda r: (r.down_until_s > now_s, r.in_flight))
         replica.in_flight += 1
@@ -101,12 +98,12 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            reply = read_completion(raw, replica.url, self._api_key, role=self._role)
-            return counted(reply, asked or body)
+            reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
+            return counted(reply, request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
-        raise failure(
+        raise self._dialect.failure(
             status, raw, replica.url, headers=headers, api_key=self._api_key, role=self._role
         )
 

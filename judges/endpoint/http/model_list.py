@@ -1,4 +1,4 @@
-"""Which models an endpoint says that it serves: what ``GET /models`` lists."""
+"""Which models an endpoint says that it serves."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from lmms_eval_captions.judges.endpoint.answers.answers import no_reply
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE, decode
+from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
+from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.http.wire import open_session, read_answer
 from lmms_eval_captions.judges.endpoint.redaction import answer_text
+from lmms_eval_captions.judges.endpoint.roles import Api
+from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.settings import Key, proxy_of, redact_url
 
 _TIMEOUT_S: Final = 10.0
 
 
-async def listed_models(url: str, api_key: str | None) -> tuple[str, ...]:
+async def listed_models(url: str, api_key: str | None, *, api: Api = "openai") -> tuple[str, ...]:
     """Names of the models that an endpoint lists, other names of theirs (llama.cpp) among them.
 
     Args:
         url: Base URL, e.g. ``http://127.0.0.1:8000/v1``.
-        api_key: Bearer token or ``None``.
+        api_key: The endpoint's key or ``None``.
+        api: Whose API it speaks.
 
     Raises:
         JudgeError: If it cannot be asked, or lists none.
     """
-    goal = f"{url}/models"
-    headers = {"Authorization": Key(f"Bearer {api_key}")} if api_key else {}
-    async with open_session(headers, timeout_s=_TIMEOUT_S) as session:
+    goal = DIALECTS[api].models_url(url)
+    async with open_session(DIALECTS[api].headers(api_key), timeout_s=_TIMEOUT_S) as session:
         try:
             async with session.get(URL(goal), proxy=proxy_of(url), allow_redirects=False) as answer:
                 status, raw = answer.status, await read_answer(answer)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from typing import IO, TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ MOST_BYTES: Final = 16 * 2**20
 tokens with 20 alternatives each."""
 MOST_FILE_BYTES: Final = 4 * 2**30
 """Largest file of a batch."""
-_MOST_ERROR_BYTES: Final = 2**16
+MOST_ERROR_BYTES: Final = 2**16
 """Of an answer other than 200, all that is looked at."""
 _PIECE_BYTES: Final = 2**18
 """Of an answer, unpacked at once."""
@@ -103,11 +103,11 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
         aiohttp.ClientPayloadError: If one cannot be unpacked.
     """
     is_good = response.status == 200
-    most_bytes = MOST_BYTES if is_good else _MOST_ERROR_BYTES
+    most_bytes = MOST_BYTES if is_good else MOST_ERROR_BYTES
     pieces: list[bytes] = []
     n_bytes = 0
     try:
-        unpack = _unpacker(response)
+        unpack = _unpacker(response.headers.get("Content-Encoding", ""))
         while n_bytes <= most_bytes and (chunk := await response.content.readany()):
             for piece in (chunk,) if unpack is None else unpack(chunk):
                 pieces.append(piece)
@@ -123,30 +123,38 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
     return b"".join(pieces)
 
 
-async def save_answer(response: aiohttp.ClientResponse, file: IO[bytes]) -> None:
+async def save_answer(
+    chunks: AsyncIterable[bytes], encoding: str, file: IO[bytes], *, most_bytes: int
+) -> None:
     """Write the body of an answer into a file, unpacked.
 
+    Args:
+        chunks: The body as it comes.
+        encoding: What it is packed with, of its ``Content-Encoding``.
+        file: Where to.
+        most_bytes: Largest body, unpacked.
+
     Raises:
-        TooLargeError: If it is larger than 4 GB.
+        TooLargeError: If it is larger.
         aiohttp.ClientPayloadError: If it cannot be unpacked.
     """
-    unpack = _unpacker(response)
+    unpack = _unpacker(encoding)
     n_bytes = 0
-    while chunk := await response.content.readany():
+    async for chunk in chunks:
         for piece in (chunk,) if unpack is None else unpack(chunk):
             n_bytes += len(piece)
-            if n_bytes > MOST_FILE_BYTES:
-                raise _too_large(MOST_FILE_BYTES)
+            if n_bytes > most_bytes:
+                raise _too_large(most_bytes)
             file.write(piece)
 
 
-def _unpacker(response: aiohttp.ClientResponse) -> Callable[[bytes], Iterator[bytes]] | None:
+def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]] | None:
     """What unpacks the chunks of an answer, ``None`` where it is not packed.
 
     Raises:
         aiohttp.ClientPayloadError: If it is packed in a way that was not asked for.
     """
-    name = response.headers.get("Content-Encoding", "").strip().lower()
+    name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
     if name not in ("gzip", "x-gzip", "deflate"):

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import Message
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import Asked, Usage
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import Document
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable
@@ -113,7 +111,7 @@ class Counter:
             for run in range(config.runs):
                 for asker in document.askers:
                     row.n_questions += 1
-                    if config.model != LEXICAL:
+                    if config.asks_endpoint:
                         ask = _Ask(self, row, shelf, place, is_real=table is not None)
                         await asker(caption, config, run)(ask)
 

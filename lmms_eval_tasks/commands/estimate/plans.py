@@ -13,8 +13,8 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
-from lmms_eval_captions.judges.protocols.prompt import Picture
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_capquiz
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items as read_msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import read_videos as read_vcapsbench
@@ -45,7 +45,7 @@ class Plan:
 
     benchmark: str
     """Folder of the benchmark; its template holds ``metadata.judge``."""
-    documents: Callable[[Settings], Iterable[Document]]
+    documents: Callable[[DataSettings], Iterable[Document]]
     caption_chars: int
     """Length of a caption where none is given, by our judgement."""
 
@@ -56,7 +56,7 @@ class Plan:
 
 
 def _vdc(
-    settings: Settings, aspect: str, matcher: Callable[[str, str], float] | None = None
+    settings: DataSettings, aspect: str, matcher: Callable[[str, str], float] | None = None
 ) -> Iterator[Document]:
     def asker(question: vdc.Question, caption: str, config: JudgeConfig, run: int) -> Chain[object]:
         return partial(
@@ -73,7 +73,7 @@ def _vdc(
         yield Document((video_id,), [partial(asker, one) for one in questions], aspect)
 
 
-def _vidcapbench(settings: Settings, subset: str) -> Iterator[Document]:
+def _vidcapbench(settings: DataSettings, subset: str) -> Iterator[Document]:
     def asker(
         question: vidcapbench.Question, caption: str, config: JudgeConfig, run: int
     ) -> Chain[object]:
@@ -92,7 +92,7 @@ def _vidcapbench(settings: Settings, subset: str) -> Iterator[Document]:
         yield Document((video.video_id, video.video_dir), askers)
 
 
-def _vcapsbench(settings: Settings) -> Iterator[Document]:
+def _vcapsbench(settings: DataSettings) -> Iterator[Document]:
     def asker(
         question: vcapsbench.Question, caption: str, config: JudgeConfig, run: int
     ) -> Chain[object]:
@@ -109,7 +109,7 @@ def _vcapsbench(settings: Settings) -> Iterator[Document]:
         yield Document((video.video_id,), [partial(asker, one) for one in questions])
 
 
-def _capquiz(settings: Settings) -> Iterator[Document]:
+def _capquiz(settings: DataSettings) -> Iterator[Document]:
     def asker(
         question: capquiz.Question, caption: str, config: JudgeConfig, run: int
     ) -> Chain[object]:
@@ -126,7 +126,7 @@ def _capquiz(settings: Settings) -> Iterator[Document]:
         yield Document((str(row["video"]),), [partial(asker, one) for one in questions])
 
 
-def _msvd_eval(settings: Settings, setting: Setting) -> Iterator[Document]:
+def _msvd_eval(settings: DataSettings, setting: Setting) -> Iterator[Document]:
     scorer = GVeval(setting)
 
     def asker(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CHARS_PER_TOKEN,
     N_ASKS,
@@ -118,5 +118,5 @@ def _remarks(made: Estimate, prices: Prices) -> Iterator[str]:
     if unknown:
         names = ", ".join(sorted(unknown))
         yield f"No price is known of {names}: give one in LMMS_CAPTIONS_PRICES."
-    if any(row.model == LEXICAL for row in made.rows):
+    if any(is_offline(row.model) for row in made.rows):
         yield "The judge lexical sends nothing: name another one with --judge."

@@ -13,11 +13,10 @@ import numpy as np
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
-from lmms_eval_captions.judges.settings import LEXICAL
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import PAPER, SEED, Report, Row
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (
-    JUDGE_RUN,
     Judged,
     judge_caption,
     judge_defaults,
@@ -66,7 +65,7 @@ def meta_eval_msvd(
     Raises:
         DataError: If the ratings or a score file cannot be used.
     """
-    items = read_items(JUDGE_RUN.settings())
+    items = read_items(data_settings())
     if not all(item.ratings and item.candidate for item in items):
         raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
     row = partial(_row, items=items, n_resamples=n_resamples)
@@ -216,8 +215,9 @@ def _note(judged: Sequence[GVevalRecords]) -> str:
     items = [one.unscored() for one in judged]
     if isnan(score_or_nan(lambda: 0.0, metric="correlation", items=items)):
         return f"{_UNSCORED}, see the log"
-    lexical = any(one.judged.config and one.judged.config.model == LEXICAL for one in judged)
-    return "smoke test, not a score" if lexical else ""
+    configs = (records.judged.config for records in judged)
+    is_smoke_test = any(config and not config.asks_endpoint for config in configs)
+    return "smoke test, not a score" if is_smoke_test else ""
 
 
 def _expected(judged: Sequence[GVevalRecords], dimension: str) -> list[float | None]:

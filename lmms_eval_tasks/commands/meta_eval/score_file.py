@@ -7,13 +7,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.bounded_files import (
-    CSV_LINE_ENDS,
-    CsvTable,
-    open_bounded,
-    parse_json,
-    read_whole,
-)
+from lmms_eval_captions.judges.bounded_csv import open_csv
+from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 
@@ -107,7 +102,7 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
 
 def _csv_rows(path: Path) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
-    with open_bounded(path, CSV_LINE_ENDS) as stream, CsvTable(stream) as table:
+    with open_csv(path) as table:
         for row, further in table:
             if any(further):
                 raise ValueError(f"line {table.line} has more cells than the header")

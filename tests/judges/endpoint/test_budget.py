@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_server import BatchServer
+from chains import request_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
@@ -163,9 +164,9 @@ class _Scripted:
     def __init__(self, usages: list[tuple[int, int] | None]) -> None:
         self.usages = usages
 
-    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
-        await asyncio.sleep(0.0 * timeout_s * len(asked))
-        usage = self.usages[json.loads(body)["seed"]]
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
+        await asyncio.sleep(0.0 * timeout_s * attempt)
+        usage = self.usages[request.seed]
         if usage is None:
             raise JudgeUnavailableError("told to fail")
         return Reply("fine", "stop", *usage)
@@ -188,10 +189,10 @@ def test_spent_and_reserved_stay_within_the_limit(
         client = CappedClient(_Scripted(usages), budget)
 
         async def ask(seed: int) -> None:
-            message = {"role": "user", "content": "x" * 200}
-            body = {"model": _MODEL, "messages": [message], "max_tokens": 50, "seed": seed}
+            params = {"max_tokens": 50}
+            request = request_of("x" * 200, model=_MODEL, params=params, seed=seed)
             with suppress(JudgeStoppedError, JudgeUnavailableError):
-                await client.complete(json.dumps(body).encode(), timeout_s=1.0)
+                await client.complete(request, 0, timeout_s=1.0)
             assert budget.spent_usd + budget.reserved_usd <= limit_usd + 1e-12
 
         await asyncio.gather(*(ask(seed) for seed in range(len(usages))))
@@ -207,8 +208,8 @@ def test_a_picture_counts_as_its_tokens_not_its_letters() -> None:
     budget = Budget(1.0, load_prices())
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
     message = {"role": "user", "content": [picture, {"type": "text", "text": "Describe."}]}
-    body = {"model": _MODEL, "messages": [message], "max_tokens": 100}
-    worst_usd = budget.worst_case_usd(json.dumps(body).encode())
+    request = request_of("", model=_MODEL, messages=[message], params={"max_tokens": 100})
+    worst_usd = budget.worst_case_usd(request, 0)
     assert 1500 * 2.5e-6 + 100 * 10e-6 < worst_usd < 1700 * 2.5e-6 + 100 * 10e-6
 
 

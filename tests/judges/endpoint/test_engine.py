@@ -23,9 +23,9 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.settings import LEXICAL
 from lmms_eval_captions.judges.verdict import Asked
 
 

@@ -11,10 +11,10 @@ from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.dialects.openai import OpenaiDialect
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL, explicit_sampling
-from lmms_eval_captions.judges.endpoint.http import client
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.settings import is_self_hosted
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.verdict import Asked
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}
@@ -200,7 +200,8 @@ def test_tokens_are_estimated_of_what_was_asked(
     make_engine: EngineFactory, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the server does not count them, parameters that are sent beside it are no tokens."""
-    monkeypatch.setattr(client, "read_completion", lambda *_, **__: Reply("ok", is_estimated=True))
+    estimated = Reply("ok", is_estimated=True)
+    monkeypatch.setattr(OpenaiDialect, "read_reply", lambda *_, **__: estimated)
     server = serve()
     usages = [
         make_engine(server.url, sampling=sampling).submit([_asks(text)]).result(timeout=30)[0].usage

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import AS_ASKED, Say
-from lmms_eval_captions.judges.endpoint.answers.answers import read_completion
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
@@ -186,9 +186,9 @@ _NO_NAMES: list[object] = [None, 5, True, [], {"id": "x"}, "", " \n", "the [key]
 )
 def test_a_completion_says_its_model_in_words_or_not_at_all(sent: object, read: str | None) -> None:
     """What is no name is none, and no name takes more room than a path has."""
-    reply = read_completion(completion("yes", model=sent), "http://127.0.0.1/v1", None)
+    reply = OPENAI.read_reply(completion("yes", model=sent), "http://127.0.0.1/v1", None)
     assert reply.model == read
-    assert read_completion(completion("yes"), "http://127.0.0.1/v1", None).model is None
+    assert OPENAI.read_reply(completion("yes"), "http://127.0.0.1/v1", None).model is None
 
 
 def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:

@@ -22,13 +22,14 @@ import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
 from echo_server import CODES, KEY, traces
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import Key, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
@@ -46,15 +47,15 @@ def _answer(text: str, reason: str = "stop") -> bytes:
 def test_a_placeholder_for_a_key_changes_no_reply(key: str) -> None:
     """What servers without keys are given occurs in ordinary replies, which stay as they are."""
     text = f"The {key} shows {key.upper()} and {base64.b64encode(key.encode()).decode()}."
-    assert read_completion(_answer(text, key), URL, key).text == text
-    assert read_completion(_answer(text, key), URL, key).finish_reason == key
+    assert OPENAI.read_reply(_answer(text, key), URL, key).text == text
+    assert OPENAI.read_reply(_answer(text, key), URL, key).finish_reason == key
 
 
 @pytest.mark.parametrize("key", PLACEHOLDERS)
 def test_the_words_of_errors_tell_no_key_however_short(key: str) -> None:
     """A refused key is not told; words that merely hold it are, as the reason must be read."""
     raw = json.dumps({"error": {"message": f"Incorrect key: {key} ({key}ish)"}}).encode()
-    said = str(failure(401, raw, URL, headers={}, api_key=key))
+    said = str(OPENAI.failure(401, raw, URL, headers={}, api_key=key))
     assert f"Incorrect key: [key] ({key}ish)" in said
 
 
@@ -69,7 +70,7 @@ def test_the_rest_of_an_answer_is_unchanged(code: str) -> None:
     """What stands around the key, in escapes too, is read as it came."""
     around = 'a "quoted"\n\\ back/slash \u00e9 50% {sign}'
     raw = _answer(f"{around} <key> {around}").replace(b"<key>", CODES[code](KEY).encode())
-    text = read_completion(raw, URL, KEY).text
+    text = OPENAI.read_reply(raw, URL, KEY).text
     assert text.startswith(f"{around} ")
     assert text.endswith(f" {around}")
     assert "[key]" in text
@@ -119,7 +120,7 @@ def test_passwords_in_urls_and_proxies_are_secrets(monkeypatch: pytest.MonkeyPat
     basic = [base64.b64encode(f"user:p4ss-word!x{n * 'y'}".encode()).decode() for n in range(3)]
     words = [*basic, "p4ss-word!x", "p4ss-word%21x", "pr0xy-pass+word", "PR0XY-PASS%2BWORD"]
     raw = json.dumps({"error": {"message": " ".join(words)}}).encode()
-    said = str(failure(407, raw, url, headers={}, api_key=None))
+    said = str(OPENAI.failure(407, raw, url, headers={}, api_key=None))
     assert "p4ss" not in said
     assert not [one for one in basic if one[8:-6] in said]
     assert "pr0xy" not in said.lower()
@@ -137,7 +138,7 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
     """Records, clients, their headers and the errors that name a request print without it."""
 
     async def shown() -> str:
-        client = ChatClient((URL,), settings.api_key)
+        client = ChatClient((URL,), settings.endpoint.api_key)
         try:
             session = client._replicas[0].session
             request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", session.headers)  # type: ignore[arg-type]
@@ -147,10 +148,12 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
             await client.close()
 
     settings = read_settings({"OPENAI_API_KEY": KEY})
-    config = EngineConfig(urls=(URL,), store=Path(), api_key=settings.api_key)
-    texts = [repr(settings), str(asdict(settings)), repr(config), str(asdict(config))]
+    endpoint = settings.endpoint
+    config = EngineConfig(urls=(URL,), store=Path(), api_key=endpoint.api_key)
+    texts = [text for record in (settings, endpoint, config)
+             for text in (repr(record), str(asdict(record)))]  # fmt: skip
     assert traces("\n".join([*texts, asyncio.run(shown())]).encode()) == []
-    assert settings.api_key == KEY
+    assert endpoint.api_key == KEY
 
 
 def _raise_with_key(key: str) -> None:

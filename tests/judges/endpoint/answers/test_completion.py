@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (
     JudgeError,
@@ -39,12 +39,12 @@ _LOGPROB = st.fixed_dictionaries(
 
 
 def _read(choice: dict[str, object], **fields: object) -> Reply:
-    return read_completion(json.dumps({"choices": [choice], **fields}).encode(), _URL, None)
+    return OPENAI.read_reply(json.dumps({"choices": [choice], **fields}).encode(), _URL, None)
 
 
 def _error(payload: object) -> JudgeError:
     with pytest.raises(JudgeError) as caught:
-        read_completion(json.dumps(payload).encode(), _URL, None)
+        OPENAI.read_reply(json.dumps(payload).encode(), _URL, None)
     return caught.value
 
 
@@ -70,7 +70,7 @@ def test_a_good_reply_with_an_odd_usage_counts(usage: str) -> None:
     """Its text is read, its tokens are whole numbers, and it says that they are no count."""
     choices = '[{"message":{"content":"yes"},"finish_reason":"stop"}]'
     raw = f'{{"choices":{choices},"usage":{usage}}}'
-    reply = read_completion(raw.encode(), _URL, None)
+    reply = OPENAI.read_reply(raw.encode(), _URL, None)
     assert (reply.text, reply.finish_reason, reply.is_estimated) == ("yes", "stop", True)
     for n_tokens in (reply.input_tokens, reply.output_tokens):
         assert type(n_tokens) is int
@@ -145,7 +145,7 @@ def test_any_json_is_a_reply_or_a_classified_error(
         error,
     ):
         try:
-            reply = read_completion(json.dumps(payload).encode(), _URL, None)
+            reply = OPENAI.read_reply(json.dumps(payload).encode(), _URL, None)
         except JudgeError:
             continue
         Reply.from_json(reply.to_json())
@@ -246,7 +246,7 @@ def test_an_error_beside_a_whole_text_leaves_the_reply() -> None:
 
 
 def _retry_after(header: str) -> float | None:
-    error = failure(429, b"{}", _URL, headers={"Retry-After": header}, api_key=None)
+    error = OPENAI.failure(429, b"{}", _URL, headers={"Retry-After": header}, api_key=None)
     assert isinstance(error, JudgeUnavailableError)
     return error.retry_after_s
 

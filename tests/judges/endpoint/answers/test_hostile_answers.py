@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from chains import request_of
 from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
 from lmms_eval_captions.judges.endpoint.batch.results import read_results
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
@@ -26,7 +27,7 @@ from lmms_eval_captions.judges.errors import (
 )
 from raw_server import Answer, Asked, RawServer, completion, http
 
-BODY = b'{"model":"m","messages":[{"role":"user","content":"a question"}]}'
+REQUEST = request_of("a question", model="m", params={})
 MB = 2**20
 _TIMEOUT_S = 1.0
 
@@ -35,7 +36,7 @@ def _ask(url: str, *, timeout_s: float = 20.0, key: str | None = None) -> Reply:
     async def run() -> Reply:
         client = ChatClient((url,), key)
         try:
-            return await client.complete(BODY, timeout_s=timeout_s)
+            return await client.complete(REQUEST, 0, timeout_s=timeout_s)
         finally:
             await client.close()
 
@@ -327,11 +328,11 @@ async def _ask_many(url: str, n: int, *, at_once: int, pause_s: float = 0.0) -> 
     slots = asyncio.Semaphore(at_once)
 
     async def ask(index: int) -> str | None:
-        body = {"model": "m", "messages": [{"role": "user", "content": f"question {index}"}]}
+        request = request_of(f"question {index}", model="m", params={})
         async with slots:
             await asyncio.sleep(pause_s)
             try:
-                reply = await client.complete(json.dumps(body).encode(), timeout_s=5.0)
+                reply = await client.complete(request, 0, timeout_s=5.0)
             except JudgeUnavailableError:
                 return None
         return reply.text
@@ -389,8 +390,8 @@ def test_an_answer_after_its_time_out_is_nobodys() -> None:
         texts: list[str | None] = []
 
         async def ask(index: int) -> None:
-            body = {"model": "m", "messages": [{"role": "user", "content": f"question {index}"}]}
-            asking = client.complete(json.dumps(body).encode(), timeout_s=0.1)
+            request = request_of(f"question {index}", model="m", params={})
+            asking = client.complete(request, 0, timeout_s=0.1)
             try:
                 texts.append((await asyncio.wait_for(asking, 0.05 + index % 2)).text)
             except (JudgeUnavailableError, asyncio.TimeoutError):

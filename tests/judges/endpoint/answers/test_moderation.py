@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
 
 _XAI_CODE = "The caller does not have permission to execute the specified operation"
@@ -20,7 +20,7 @@ def _error(message: str, **more: object) -> dict[str, object]:
 
 def _failure(answer: object, status: int = 403) -> Exception:
     raw = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-    return failure(status, raw, "http://host/v1", headers={}, api_key=None)
+    return OPENAI.failure(status, raw, "http://host/v1", headers={}, api_key=None)
 
 
 @pytest.mark.parametrize(

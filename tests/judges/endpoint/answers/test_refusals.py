@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.answers.answers import failure
 from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.errors import JudgeRequestError, ParameterRefusedError
 
 _GEMINI = [
@@ -27,7 +27,7 @@ _VLLM = (
 
 def _failure(answer: object) -> Exception:
     raw = json.dumps(answer).encode()
-    return failure(400, raw, "http://host/v1", headers={}, api_key=None)
+    return OPENAI.failure(400, raw, "http://host/v1", headers={}, api_key=None)
 
 
 @pytest.mark.parametrize(

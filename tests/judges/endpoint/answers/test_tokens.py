@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chains import request_of
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.answers.answers import read_completion
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.protocols.prompt import Message
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.verdict import Asked
 from raw_server import Asked as Sent
 from raw_server import RawServer, completion, http
@@ -38,23 +38,23 @@ _USAGE = _COUNT | st.dictionaries(
 )
 
 
-def _body(prompt: str, max_tokens: int = 100) -> bytes:
-    message = {"role": "user", "content": prompt}
-    return json.dumps({"model": _MODEL, "messages": [message], "max_tokens": max_tokens}).encode()
+def _request(prompt: str) -> Request:
+    return request_of(prompt, model=_MODEL, params={"max_tokens": 100})
 
 
-def _reply(text: str, usage: object, body: bytes) -> Reply:
+def _reply(text: str, usage: object, request: Request) -> Reply:
     payload = {"choices": [{"message": {"content": text}}], "usage": usage}
-    return counted(read_completion(json.dumps(payload).encode(), "http://host/v1", None), body)
+    reply = OPENAI.read_reply(json.dumps(payload).encode(), "http://host/v1", None)
+    return counted(reply, request, 0)
 
 
 def test_an_honest_count_is_kept() -> None:
     """What the endpoint says is what is billed, to the token."""
-    body = _body("words " * 100)
-    reply = _reply("a reply", {"prompt_tokens": 110, "completion_tokens": 3}, body)
+    request = _request("words " * 100)
+    reply = _reply("a reply", {"prompt_tokens": 110, "completion_tokens": 3}, request)
     assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (110, 3, False)
     budget = Budget(1.0, load_prices())
-    assert budget.billed_usd(body, reply, 1.0) == pytest.approx((110 * 2.5 + 3 * 10.0) / 1e6)
+    assert budget.billed_usd(_MODEL, reply, 1.0) == pytest.approx((110 * 2.5 + 3 * 10.0) / 1e6)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_an_honest_count_is_kept() -> None:
 )
 def test_an_odd_count_is_estimated(usage: object, tokens: tuple[int, int]) -> None:
     """At four letters a token, as the `estimate` command does; a count that can be is kept."""
-    body = _body("words " * 99)
-    assert len(body) == 690
-    reply = _reply("a reply", usage, body)
+    request = _request("words " * 98 + "words")
+    assert len(request.body(0)) == 690
+    reply = _reply("a reply", usage, request)
     assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (*tokens, True)
 
 
@@ -79,10 +79,11 @@ def test_the_letters_of_a_picture_are_not_its_tokens() -> None:
     """A megabyte of picture and an honest count of 1,000 tokens is no odd count."""
     url = "data:image/png;base64," + "A" * 10**6
     parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "Rate it."}]
-    body = json.dumps({"model": _MODEL, "messages": [{"role": "user", "content": parts}]}).encode()
-    honest = _reply("85", {"prompt_tokens": 1000, "completion_tokens": 1}, body)
+    messages: list[Message] = [{"role": "user", "content": parts}]
+    request = request_of("", model=_MODEL, messages=messages)
+    honest = _reply("85", {"prompt_tokens": 1000, "completion_tokens": 1}, request)
     assert (honest.input_tokens, honest.is_estimated) == (1000, False)
-    odd = _reply("85", "none", body)
+    odd = _reply("85", "none", request)
     assert odd.is_estimated
     assert 1500 < odd.input_tokens < 1600
 
@@ -93,18 +94,18 @@ def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -
 
     So is one that is too small to be true: fewer tokens than a sixteenth of the letters.
     """
-    body, prices = _body(prompt), load_prices()
+    request, prices = _request(prompt), load_prices()
     budget = Budget(1.0, prices)
-    worst_usd = budget.worst_case_usd(body)
-    reply = _reply(text, usage, body)
-    billed_usd = budget.billed_usd(body, reply, worst_usd)
+    worst_usd = budget.worst_case_usd(request, 0)
+    reply = _reply(text, usage, request)
+    billed_usd = budget.billed_usd(_MODEL, reply, worst_usd)
     exact_usd = prices.cost_usd(
         _MODEL, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
     )
     assert exact_usd is not None
     assert isfinite(billed_usd)
     assert billed_usd == (max(exact_usd, worst_usd) if reply.is_estimated else exact_usd)
-    assert billed_usd >= (len(body) * 2.5 + len(text) * 10.0) / 16 / 1e6
+    assert billed_usd >= (len(request.body(0)) * 2.5 + len(text) * 10.0) / 16 / 1e6
     given_counts = usage if isinstance(usage, dict) else {}
     for n_tokens, name in (
         (reply.input_tokens, "prompt_tokens"),
@@ -125,10 +126,10 @@ class _Odd:
         self.usages = usages
         self.n_asked = 0
 
-    async def complete(self, body: bytes, *, timeout_s: float, asked: bytes = b"") -> Reply:
-        await asyncio.sleep(0.0 * timeout_s * len(asked))
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
+        await asyncio.sleep(0.0 * timeout_s * attempt)
         self.n_asked += 1
-        return _reply("fine", self.usages[self.n_asked - 1], body)
+        return _reply("fine", self.usages[self.n_asked - 1], request)
 
     async def close(self) -> None:
         pass
@@ -138,17 +139,17 @@ class _Odd:
 def test_no_number_of_odd_usages_passes_the_limit(counts: list[object]) -> None:
     """As many are sent as fit the limit at their worst case, and not one more."""
     usages: list[object] = [{"prompt_tokens": n, "completion_tokens": n} for n in counts]
-    body, limit_usd = _body("x" * 200), 0.01
+    request, limit_usd = _request("x" * 200), 0.01
 
     async def run() -> tuple[Budget, int]:
         budget, client = Budget(limit_usd, load_prices()), _Odd(usages)
         capped = CappedClient(client, budget)
-        asked = [capped.complete(body, timeout_s=1.0) for _ in usages]
+        asked = [capped.complete(request, 0, timeout_s=1.0) for _ in usages]
         await asyncio.gather(*asked, return_exceptions=True)
         return budget, client.n_asked
 
     budget, n_asked = asyncio.run(run())
-    worst_usd = budget.worst_case_usd(body)
+    worst_usd = budget.worst_case_usd(request, 0)
     assert n_asked == min(len(usages), int(limit_usd / worst_usd))
     assert budget.spent_usd == pytest.approx(n_asked * worst_usd)
     assert budget.spent_usd <= limit_usd

@@ -9,22 +9,24 @@ from typing import TypeVar
 
 import pytest
 
+from chains import request_of
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.endpoint.answers.answers import failure, read_completion
 from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     JudgeUnavailableError,
     SettingsError,
 )
-from lmms_eval_captions.judges.settings import proxy_of, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 
 T = TypeVar("T")
 C = TypeVar("C", ChatClient, BatchApi)
 
-BODY = b'{"model":"m","messages":[{"role":"user","content":"a \\n\\nPredicted Answer: b"}]}'
+REQUEST = request_of("a \n\nPredicted Answer: b", model="m", params={})
 
 
 @pytest.fixture(autouse=True)
@@ -151,7 +153,7 @@ def test_half_a_key_is_not_told_either(serve: Callable[..., JudgeServer]) -> Non
 def test_a_body_of_another_shape_can_pass(raw: str) -> None:
     """Whatever a body does to its reader, it is one more garbled answer, which is asked again."""
     with pytest.raises(JudgeUnavailableError, match="expected a chat completion"):
-        read_completion(raw.encode(), "http://127.0.0.1/v1", None)
+        OPENAI.read_reply(raw.encode(), "http://127.0.0.1/v1", None)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_body_of_another_shape_can_pass(raw: str) -> None:
 )
 def test_a_wild_retry_after_is_no_error_of_ours(header: str) -> None:
     """A refusal stays one that can pass, whatever date or number comes with it."""
-    error = failure(
+    error = OPENAI.failure(
         429,
         ("[" * 100_000).encode(),
         "http://127.0.0.1/v1",
@@ -171,7 +173,7 @@ def test_a_wild_retry_after_is_no_error_of_ours(header: str) -> None:
 
 
 async def _ask(client: ChatClient) -> Reply:
-    return await client.complete(BODY, timeout_s=10.0)
+    return await client.complete(REQUEST, 0, timeout_s=10.0)
 
 
 def _with(open_client: Callable[[], C], use: Callable[[C], Awaitable[T]]) -> T:

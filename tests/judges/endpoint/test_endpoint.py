@@ -1,0 +1,42 @@
+"""An endpoint is validated when it is built, whoever builds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, Key
+from lmms_eval_captions.judges.errors import SettingsError
+
+REMOTE = "https://judge.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("urls", "words"),
+    [
+        pytest.param((), "got 0 of 0", id="none"),
+        pytest.param((REMOTE, "me:S3CRET@host"), "got 1 of 2", id="no URL"),
+    ],
+)
+def test_an_endpoint_has_urls_and_nothing_else(urls: tuple[str, ...], words: str) -> None:
+    """What is no URL is refused, and not shown."""
+    with pytest.raises(SettingsError, match=words) as error:
+        Endpoint(urls=urls)
+    assert "S3CRET" not in str(error.value)
+
+
+def test_the_key_is_in_no_text_of_an_endpoint() -> None:
+    """Printing an endpoint does not print its key."""
+    assert "sk-secret" not in repr(Endpoint(urls=(REMOTE,), api_key=Key("sk-secret")))
+
+
+def test_access_is_a_key_or_a_user_for_every_replica_elsewhere() -> None:
+    """The first replica that cannot be called is named, with what is missing and what to do."""
+    local, with_user = "http://127.0.0.1:8/v1", "https://me:S3CRET@judge.example/v1"
+    Endpoint(urls=(local, with_user)).require_access("x at", "set it")
+    Endpoint(urls=(local, REMOTE), api_key=Key("k")).require_access("x at", "set it")
+    with pytest.raises(SettingsError, match=f"x at {REMOTE} needs a key and MINE is not .*set it"):
+        Endpoint(urls=(local, REMOTE), key_name="MINE").require_access("x at", "set it")
+    with pytest.raises(SettingsError, match="a user in its URL and MINE is set") as error:
+        endpoint = Endpoint(urls=(with_user,), api_key=Key("k"), key_name="MINE")
+        endpoint.require_access("x at", "set it")
+    assert "S3CRET" not in str(error.value)

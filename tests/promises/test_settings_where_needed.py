@@ -1,0 +1,85 @@
+"""A setting that cannot be used stops what needs it, in every benchmark, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from five_tasks import TASKS, Task, Texts, write_data
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+
+CAPTION = "A dog."
+VIDEO_FOLDERS = {
+    "vdc_camera": "vdc/videos",
+    "vidcapbench_ae": "vidcapbench/videos",
+    "vcapsbench": "vcapsbench/videos5k",
+    "capquiz": "capquiz/videos",
+    "msvd_eval_ref_only": "msvd_eval/YouTubeClips",
+}
+BAD_JUDGES = {
+    "url": {"LMMS_CAPTIONS_JUDGE_URL": "here"},
+    "replicas in batch mode": {
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1,http://127.0.0.1:2/v1",
+        "LMMS_CAPTIONS_JUDGE_MODE": "batch",
+    },
+    "rank": {"RANK": "x"},
+    "misspelt": {"LMMS_CAPTIONS_MAX_COTS": "1"},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path, bench: pytest.MonkeyPatch) -> Path:
+    """The files of all benchmarks about one video, and the video, where the settings say."""
+    root = write_data(tmp_path / "data", [Texts("clip")])
+    for folder in VIDEO_FOLDERS.values():
+        (root / folder).mkdir(parents=True)
+        (root / folder / "clip.mp4").touch()
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
+    return root
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("environ", BAD_JUDGES.values(), ids=BAD_JUDGES)
+def test_a_judge_that_cannot_be_asked_stops_no_captioner(
+    task: Task, environ: dict[str, str], data: Path, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Documents, prompts and clips are there, the caption is saved, the sample says why."""
+    for name, value in environ.items():
+        bench.setenv(name, value)
+    (document,) = task.documents()
+    (clip,) = task.hooks.doc_to_visual(document)
+    assert Path(clip) == data / VIDEO_FOLDERS[task.name] / "clip.mp4"
+    assert task.hooks.doc_to_text(document)
+    (sample,) = task.samples([CAPTION], tmp_path)
+    record = next(
+        value for value in sample.values() if isinstance(value, dict) and "reasons" in value
+    )
+    named = "LMMS_CAPTIONS_JUDGE_MODE" if "OPENAI_BASE_URL" in environ else next(iter(environ))
+    assert named in json.dumps(record["reasons"])
+    (log,) = (tmp_path / "cache" / "captions").glob("*.jsonl")
+    assert CAPTION in log.read_text()
+
+
+def test_replicas_caption_where_the_judge_is_asked_in_batches(bench: pytest.MonkeyPatch) -> None:
+    """That a batch is at one provider concerns the judge alone."""
+    for name, value in BAD_JUDGES["replicas in batch mode"].items():
+        bench.setenv(name, value)
+    CaptionOpenai(model="seer", device="cpu").clean()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_data_that_cannot_be_had_stop_no_judge(
+    task: Task, data: Path, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Once the documents are there, captions are judged whatever the settings of the data are."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    (document,) = task.documents()
+    bench.setenv("LMMS_CAPTIONS_DATA", str(data / "nowhere"))
+    bench.setenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", "long")
+    JUDGE_RUN.close()
+    metrics = task.hooks.process_results(document, [CAPTION])
+    unscored = task.hooks.aggregate_unscored([metrics["unscored"]])
+    assert unscored == 0
