@@ -18,7 +18,8 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     Record,
     judge_caption,
 )
-from lmms_eval_captions.lmms_eval_tasks.scoring import SERVED, head_of, report_usage, signature_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import head_of, report_usage, signature_of
+from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
 
 J = TypeVar("J", bound=Judgement)
 C = TypeVar("C", bound="CaptionRecords[Any]")

@@ -17,17 +17,13 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.verdict import Usage
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, Judged, PendingRecord, Record
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature, package_version
+from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
 
 if TYPE_CHECKING:
     import argparse
 
 J = TypeVar("J")
-SERVED: Final = "served"
-"""Field of the signature: the names, separated by commas, under which the judge answered."""
 _SHOWN: Final = 5
-_MORE: Final = "..."
-"""Stands for names that are not shown."""
 
 
 def resolve(items: Iterable[Record]) -> list[Record]:
@@ -169,17 +165,14 @@ def signature_of(items: Sequence[Record]) -> str:
         return "no captions were judged"
     first = items[0]
     return str(
-        Signature(
-            task=str(first["task"]),
-            judge=" + ".join(sorted({str(item["judge"]) for item in items})),
-            runs=int(str(first["runs"])),
-            protocol=int(str(first["protocol"])),
-            n_unscored=count(items, "n_unscored"),
-            n_questions=count(items, "n_questions"),
+        Signature.of_task(
+            str(first["task"]),
+            " + ".join(sorted({str(item["judge"]) for item in items})),
+            int(str(first["runs"])),
+            int(str(first["protocol"])),
             extras=_extras(items),
-            version=package_version(),
-            n_empty=count(items, "n_empty"),
-            n_captions=len(items),
+            unscored=Share(count(items, "n_unscored"), count(items, "n_questions")),
+            empty=Share(count(items, "n_empty"), len(items)),
         )
     )
 
@@ -191,17 +184,7 @@ def _extras(items: Sequence[Record]) -> dict[str, str]:
         extras = item["extras"]
         for name, value in extras.items() if isinstance(extras, dict) else ():
             found.setdefault(name, {})[value] = None
-    return {name: _joined(name, sorted(values)) for name, values in found.items()}
-
-
-def _joined(name: str, values: Iterable[str]) -> str:
-    """The values of a field of the signature as one."""
-    if name == SERVED:
-        names = {one for value in values for one in value.split(",")}
-        shown = sorted(names - {_MORE})
-        is_cut = _MORE in names or len(shown) > _SHOWN
-        return ",".join([*shown[:_SHOWN], *([_MORE] if is_cut else [])])
-    return "+".join(values)
+    return {name: join_values(name, sorted(values)) for name, values in found.items()}
 
 
 def head_of(
@@ -270,16 +253,4 @@ def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: 
     >>> signatures_of_tasks(values, [2, 3], False)
     'judge:j|runs:1+3|empty:1/5'
     """
-    merged: dict[str, dict[str, None]] = {}
-    n_empty = 0
-    for value in values:
-        for field in value.split("|"):
-            name, colon, text = field.partition(":")
-            if name == "empty":
-                n_empty += int(text.partition("/")[0])
-            elif colon and name != "unscored":
-                merged.setdefault(name, {})[text] = None
-    if n_empty:
-        # One caption a document; a task without an empty one does not say how many it has.
-        merged["empty"] = {f"{n_empty}/{sum(sizes)}": None}
-    return "|".join(f"{name}:{_joined(name, texts)}" for name, texts in merged.items())
+    return str(Signature.merge(map(Signature.parse, values), sizes))
