@@ -31,7 +31,6 @@ def _vcapsbench_verdicts(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import (
         read_published_verdicts,
     )
-    from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
 
     n_unreadable = 0
     for path in arguments.files:
@@ -42,6 +41,6 @@ def _vcapsbench_verdicts(arguments: argparse.Namespace) -> int:
                 f"{published.verdicts.count(None):,} without a readable verdict, "
                 f"{published.n_malformed:,} without a category; {published.n_contradicted:,} "
                 "verdicts are not what the row's own answers give\n"
-                f"{table_of(published.breakdown(), SCORES.metrics)}\n"
+                f"{table_of(published.breakdown())}\n"
             )
     return 1 if n_unreadable else 0
