@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
@@ -17,17 +17,10 @@ from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_m
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import LEXICAL, Settings, is_loopback, redact_url
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
-from lmms_eval_captions.lmms_eval_tasks.data.sources import (
-    CAPQUIZ,
-    MSVD_EVAL,
-    VCAPSBENCH,
-    VDC,
-    VIDCAPBENCH,
-    Source,
-)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import all_benchmarks
 
 _PACKAGES = (
     "lmms-eval",
@@ -39,14 +32,6 @@ _PACKAGES = (
     "av",
 )
 
-_FILES = (
-    (VDC, "VDCScore_qa/camera.jsonl"),
-    (VIDCAPBENCH, "VidCapBench-AE_QA.jsonl"),
-    (VCAPSBENCH, "VCapsBench_100KQA.jsonl"),
-    (CAPQUIZ, "capquiz.jsonl"),
-    (MSVD_EVAL, "MSVD-Eval.json"),
-)
-"""A file of each benchmark that tells whether it is there."""
 _TOKENS: Final = 32
 """Of the answer to the question that the judge is asked."""
 _NAMES: Final = 20
@@ -193,15 +178,17 @@ def _data(settings: Settings) -> list[Finding]:
             "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
         )
         return [Finding("data", ok=True, text=text)]
-    findings = [_benchmark(settings, source, name) for source, name in _FILES]
+    # A variant has its benchmark's data.
+    benchmarks = {benchmark.name: benchmark for benchmark in all_benchmarks().values()}
+    findings = [_benchmark(settings, benchmark) for benchmark in benchmarks.values()]
     # Nobody needs all five; not one of them is a problem.
     found = any(finding.ok for finding in findings)
     return [replace(finding, ok=finding.ok or found) for finding in findings]
 
 
-def _benchmark(settings: Settings, source: Source, name: str) -> Finding:
+def _benchmark(settings: Settings, benchmark: Benchmark[Any, Any]) -> Finding:
     try:
-        path = find_file(settings, source, name)
+        path = benchmark.find_data(settings)
     except CaptionsError as error:
         return Finding("data", ok=False, text=f"not found: {error}")
-    return Finding("data", ok=True, text=f"{source.benchmark}: {path.parent}")
+    return Finding("data", ok=True, text=f"{benchmark.name}: {path.parent}")
