@@ -1,4 +1,7 @@
-"""The benchmarks of this package: the one place that names them all."""
+"""The benchmarks of this package: the one place that names them all.
+
+It imports none of them, so that who needs one of their modules alone need not wait for the rest.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,22 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Final
 
-FOLDERS: Final = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
-"""Folders beside this file, a benchmark each. A new one joins with its name here."""
+_HERE: Final = "lmms_eval_captions.lmms_eval_tasks"
+
+BENCHMARKS: Final[dict[str, str]] = {
+    "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
+}
+"""Name to the dotted path of the record, which is imported when it is needed. A record of a variant
+has a name of its own here, and its benchmark's folder."""
 
 
 def modules(part: str) -> Iterator[ModuleType]:
-    """A module of every benchmark that has it, without a look at the benchmark itself.
+    """A module of every benchmark that has it, without a look at its record.
 
     Args:
-        part: The module's name, such as ``sample``.
+        part: The module's name in the benchmark's folder, such as ``sample``.
     """
-    package = __name__.rpartition(".")[0]
-    for folder in FOLDERS:
-        name = f"{package}.{folder}.{part}"
+    for package in dict.fromkeys(path.rsplit(".", 2)[0] for path in BENCHMARKS.values()):
+        name = f"{package}.{part}"
         if find_spec(name) is not None:
             yield import_module(name)
