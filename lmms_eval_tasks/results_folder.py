@@ -70,27 +70,29 @@ class RunResults:
         return _samples(logs[task])
 
     def breakdown(self, task: str) -> dict[str, object] | None:
-        """The breakdown that the task's run wrote, ``None`` where there is none.
-
-        Breakdowns of all models lie together in the folder given to lmms-eval: this run's is the
-        newest that was written before the results, of a task the newest with the same signature.
+        """The breakdown of a task or group, ``None`` where the run wrote none.
 
         Raises:
-            DataError: If one of the task's breakdowns cannot be read.
+            DataError: If the file that the results name is not there or cannot be read.
         """
-        signature = self.tasks[task].signature
-        results_time = self.path.stat().st_mtime
-        # lmms-eval puts the results into a folder of the model's own, one below.
-        folders = (self.path.parent, self.path.parent.parent)
-        paths = [path for folder in folders for path in folder.glob(f"*_breakdown_{task}.json")]
-        for path in sorted(paths, key=lambda path: path.name, reverse=True):
-            breakdown = _read_breakdown(path)
-            signed = Signature.parse(str(breakdown.get("signature")))
-            # A group's breakdown says how much is unscored, its results do not.
-            is_of_run = signed == signature or (signature is not None and not signature.task)
-            if is_of_run and path.stat().st_mtime <= results_time:
-                return breakdown
-        return None
+        name = Path(str(self.tasks[task].metrics.get("breakdown,none"))).name
+        if not name.endswith(".json"):
+            return None
+        # It is in the folder given to lmms-eval, the results in one of the model's own below it.
+        # That folder may have been moved since.
+        paths = (folder / name for folder in (self.path.parent.parent, self.path.parent))
+        path = next(filter(Path.is_file, paths), None)
+        if path is None:
+            raise DataError(
+                f"{self.path}: expected the breakdown {name!r} beside it or in the folder above; "
+                "copy the whole folder that lmms-eval had as --output_path"
+            )
+        breakdown = _read_json(path, "a breakdown of lmms-eval-captions")
+        if not isinstance(breakdown, dict):
+            raise DataError(
+                f"{path}: expected a breakdown of lmms-eval-captions, got {breakdown!r:.80}"
+            )
+        return breakdown
 
 
 def read_results(folder: Path) -> list[RunResults]:
@@ -131,15 +133,6 @@ def _read_run(path: Path) -> RunResults:
         )
     named = {name: TaskResults(metrics) for name, metrics in tasks.items()}
     return RunResults(path, document, named)
-
-
-def _read_breakdown(path: Path) -> dict[str, object]:
-    breakdown = _read_json(path, "a breakdown of lmms-eval-captions")
-    if not isinstance(breakdown, dict):
-        raise DataError(
-            f"{path}: expected a breakdown of lmms-eval-captions, got {breakdown!r:.80}"
-        )
-    return breakdown
 
 
 def _read_json(path: Path, what: str) -> object:

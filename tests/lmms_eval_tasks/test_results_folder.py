@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from math import isnan, nan
 from pathlib import Path
 
@@ -30,12 +29,6 @@ def _write(folder: Path, date: str = DATE, **of_camera: object) -> Path:
     path = folder / f"{date}_results.json"
     path.write_text(json.dumps({"results": tasks, "config": {"model": "m"}}))
     return path
-
-
-def _breakdown(path: Path, overall: int, *, signature: str = SIGNATURE, at: int | None) -> None:
-    path.write_text(json.dumps({"signature": signature, "overall": overall}))
-    if at is not None:
-        os.utime(path, (at, at))
 
 
 def _read(folder: Path) -> RunResults:
@@ -89,28 +82,28 @@ def test_a_damaged_sample_log_is_told(tmp_path: Path, text: str) -> None:
     assert log.name in str(caught.value)
 
 
-def test_the_breakdown_is_that_of_the_run(tmp_path: Path) -> None:
-    """Two models' and two judges' breakdowns lie in one folder; the run's own is found."""
-    results = _read(_write(tmp_path / "model"))
-    assert results.breakdown("vdc_camera") is None
-    written = int(results.path.stat().st_mtime)
-    other = SIGNATURE.replace("judge:j", "judge:k")
-    _breakdown(tmp_path / "1_breakdown_vdc_camera.json", 1, at=written - 99)
-    _breakdown(tmp_path / "2_breakdown_vdc_camera.json", 2, at=written - 50)
-    _breakdown(tmp_path / "3_breakdown_vdc_camera.json", 3, at=written - 40, signature=other)
-    _breakdown(tmp_path / "4_breakdown_vdc_camera.json", 4, at=written + 99)
-    _breakdown(tmp_path / "1_breakdown_vdc_score.json", 5, at=written - 9, signature=f"v|{GROUP}")
-    assert (results.breakdown("vdc_camera") or {})["overall"] == 2
-    assert (results.breakdown("vdc_score") or {})["overall"] == 5
-    assert results.breakdown("mme") is None
+def test_the_breakdown_is_the_one_that_the_results_name(tmp_path: Path) -> None:
+    """Wherever the folder has been moved to, and whatever other models left in it."""
+    names = {"breakdown,none": "elsewhere/out/2_breakdown_vdc_camera.json"}
+    results = _read(_write(tmp_path / "model", **names))
+    for number in (1, 2, 3):
+        path = tmp_path / f"{number}_breakdown_vdc_camera.json"
+        path.write_text(f'{{"overall": {number}}}')
+    assert results.breakdown("vdc_camera") == {"overall": 2}
+    assert results.breakdown("vdc_score") is None
+    none = _write(tmp_path / "other", **{"breakdown,none": "none: there is no score"})
+    assert _read(none).breakdown("vdc_camera") is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 200])
-def test_a_damaged_breakdown_is_told(tmp_path: Path, text: str) -> None:
-    """A file that was cut off is not the same as none."""
-    (tmp_path / "1_breakdown_vdc_camera.json").write_text(text)
-    with pytest.raises(DataError, match="expected a breakdown"):
-        _read(_write(tmp_path / "model")).breakdown("vdc_camera")
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 200, None])
+def test_a_damaged_breakdown_is_told(tmp_path: Path, text: str | None) -> None:
+    """A file that was cut off or lost is not the same as none."""
+    name = "1_breakdown_vdc_camera.json"
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=r"expected (a|the) breakdown") as caught:
+        _read(_write(tmp_path / "model", **{"breakdown,none": name})).breakdown("vdc_camera")
+    assert name in str(caught.value)
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
