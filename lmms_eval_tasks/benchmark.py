@@ -44,7 +44,8 @@ class Task:
     """What sets this task's stub row and documents apart from those of its benchmark's others."""
     caption_prompt: str
     """What captioners are asked with: a prompt file and a key in it, such as
-    ``vdc_caption.camera``; ``{field}`` stands for a field of the document."""
+    ``vdc_caption.camera``; ``{field}`` stands for a field of the document. Empty where the captions
+    are not asked for."""
     judge_prompts: tuple[str, ...]
     """Names of the prompts that the judge is asked with."""
     aspect: str | None = None
@@ -64,7 +65,7 @@ class Task:
 
     def prompts(self, doc: Doc) -> tuple[str, ...]:
         """All that captioner and judge are asked with, as :meth:`Prompts.extras` takes it."""
-        return (*self.judge_prompts, self.caption_prompt.format_map(doc))
+        return tuple(filter(None, (*self.judge_prompts, self.caption_prompt.format_map(doc))))
 
 
 def verdict_of(judgement: Any) -> Sequence[object]:  # noqa: ANN401 - whatever has a verdict

@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
 from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     resolve,
@@ -135,13 +136,12 @@ class Hooks(Generic[Q, J]):
         Returns:
             The file's path, or why there is none.
         """
-        records = self.breakdown_records(items)
-        note = self.benchmark.tasks[records[0].task].note if records else ""
+        records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
+        if not records:
+            return "none: no captions were judged"
+        FINISHED[records[0].task] = records, args
+        note = self.benchmark.tasks[records[0].task].note
         return report(self.benchmark, records, note=note, args=args)
-
-    def breakdown_records(self, items: Sequence[Item]) -> list[CaptionRecord]:
-        """The records of items of ``breakdown``, with what every metric reads."""
-        return [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
 
     def _aggregate(self, name: str, items: Sequence[Item]) -> float:
         field = self.benchmark.metrics[name].field

@@ -14,7 +14,12 @@ from typing import Final
 _HERE: Final = "lmms_eval_captions.lmms_eval_tasks"
 
 BENCHMARKS: Final[dict[str, str]] = {
+    "vdc": f"{_HERE}.vdc.benchmark.VDC",
+    "vdc_rouge": f"{_HERE}.vdc.benchmark.VDC_ROUGE",
+    "vidcapbench": f"{_HERE}.vidcapbench.benchmark.VIDCAPBENCH",
     "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
+    "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",
+    "msvd_eval": f"{_HERE}.msvd_eval.benchmark.MSVD_EVAL",
 }
 """Name to the dotted path of the record, which is imported when it is needed. A record of a variant
 has a name of its own here, and its benchmark's folder."""

@@ -125,10 +125,7 @@ class GVeval:
         numbers, distributions, plain = asked.value or ({}, {}, False)
         return ScoresJudgement(
             run=run,
-            reply=asked.reply,
-            reason=asked.reason,
-            cached=asked.cached,
-            usage=asked.usage,
+            **asked.outcome(),
             numbers=numbers,
             distributions=distributions,
             scoring=None if asked.value is None else "plain" if plain else "logprobs",

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+
+SOURCE: Final = Source(
+    benchmark="vdc",
+    page="https://huggingface.co/datasets/wchai/Video-Detailed-Caption",
+    license="Apache-2.0",
+    video_folder="vdc/videos",
+    hub_repo="wchai/Video-Detailed-Caption",
+    archives=("videos/videos_*.tar.gz",),
+)
+"""``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards of videos."""
 
 ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 _FIELDS: Final = ("question", "answer", "category")
 
 Pair = dict[str, str]
 """One question, its gold ``answer`` and its ``category``."""
+
+
+def questions_file(aspect: str) -> str:
+    """The file that holds the questions of an aspect."""
+    return f"VDCScore_qa/{aspect}.jsonl"
 
 
 def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
@@ -30,7 +44,7 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
-    path = find_file(settings, VDC, f"VDCScore_qa/{aspect}.jsonl")
+    path = find_file(settings, SOURCE, questions_file(aspect))
     questions: dict[str, list[Pair]] = {}
     for number, row in read_numbered_jsonl(path):
         for video_id, pairs in row.items():
@@ -40,15 +54,6 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
     if not questions:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return questions
-
-
-def video_path(settings: Settings, video_id: str) -> Path:
-    """File of a video.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, VDC, video_id)
 
 
 def _pairs(value: object, *, where: str) -> list[Pair]:
