@@ -66,7 +66,9 @@ def task_groups() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _groups_in(folder: Path) -> Mapping[str, list[str]]:
-    files = map(read_plain_yaml, sorted(folder.glob("*.yaml")))
+    # A look for the key first: parsing the files of all tasks takes a tenth of a second.
+    paths = (path for path in sorted(folder.glob("*.yaml")) if "group:" in path.read_text("utf-8"))
+    files = map(read_plain_yaml, paths)
     return {file["group"]: file["task"] for file in files if "group" in file}
 
 

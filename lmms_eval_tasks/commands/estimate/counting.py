@@ -100,7 +100,7 @@ class RequestCounter:
         self._prices = prices
         self._stored = StoredReplies(replies, patience_s=0.0)
         self._seen: set[bytes] = set()
-        self._typical: dict[str, tuple[object, Reply]] = {}
+        self._typical: dict[str, Asked[Any]] = {}
 
     async def count(
         self,
@@ -151,17 +151,14 @@ class RequestCounter:
         counts.output_tokens += reply_tokens
         counts.reply_tokens[protocol] = reply_tokens
 
-    def typical(
-        self, request: Request, read: Callable[[Reply], T | None]
-    ) -> tuple[T | None, Reply]:
+    def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """What a reply is taken to say, the same for all of a protocol: reading takes long."""
         if request.protocol not in self._typical:
             replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
-            readings = ((read(reply), reply) for reply in replies)
-            readable = (reading for reading in readings if reading[0] is not None)
-            self._typical[request.protocol] = next(readable, (None, Reply("")))
-        value, reply = self._typical[request.protocol]
-        return cast("T | None", value), reply
+            readings = (_asked(read(reply), reply) for reply in replies)
+            readable = (asked for asked in readings if asked.value is not None)
+            self._typical[request.protocol] = next(readable, _UNREADABLE)
+        return cast("Asked[T]", self._typical[request.protocol])
 
     def close(self) -> None:
         """Close the stores."""
@@ -182,7 +179,7 @@ class _CountingAsk:
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         if request.model == LEXICAL:
-            return _asked(*self.counter.typical(request, read))
+            return self.counter.typical(request, read)
         attempt = 0
         while True:
             key = request.key(request.body(attempt), self.counter.alias)
@@ -196,12 +193,12 @@ class _CountingAsk:
                 return _asked(value, reply)
             attempt += 1
         if attempt >= N_ATTEMPTS and not self.counter.ask_again:
-            return _asked(None, Reply(""))
+            return _UNREADABLE
         if is_new:
             self.counter.add(self.counts, request)
             self.counts.n_again += attempt >= N_ATTEMPTS
         self.is_real = False
-        return _asked(*self.counter.typical(request, read))
+        return self.counter.typical(request, read)
 
 
 def _asked(value: T | None, reply: Reply) -> Asked[T]:
@@ -210,12 +207,17 @@ def _asked(value: T | None, reply: Reply) -> Asked[T]:
     )
 
 
+_UNREADABLE: Final[Asked[Any]] = _asked(None, Reply(""))
+
+
 def _content(messages: Sequence[Message]) -> tuple[int, int]:
     """Characters of text, and pictures."""
     n_chars = n_pictures = 0
     for message in messages:
         content = message["content"]
-        for part in content if isinstance(content, list) else [{"text": content}]:
-            n_chars += len(str(part.get("text", "")))
-            n_pictures += part.get("type") == "image_url"
+        if isinstance(content, list):
+            n_chars += sum(len(str(part.get("text", ""))) for part in content)
+            n_pictures += sum(part.get("type") == "image_url" for part in content)
+        else:
+            n_chars += len(str(content))
     return n_chars, n_pictures
