@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
 from lmms_eval_captions.judges.judge_config import JudgeConfig
@@ -17,9 +16,6 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 Q = TypeVar("Q")
 """A benchmark's question, as its protocol takes it."""
@@ -175,10 +171,6 @@ class Benchmark(Generic[Q, J]):
     """What stands on top of a breakdown beside the numbers."""
     output_tokens: Mapping[str, int]
     """Protocol of a request to the tokens of a typical reply, by our judgement, for estimates."""
-    write_sample: Callable[[Path], None] | None = None
-    """Writes the benchmark's files of the built-in sample below its root."""
-    add_commands: Callable[[_SubParsersAction[argparse.ArgumentParser]], None] | None = None
-    """Adds subcommands of its own to ``lmms-eval-captions``."""
 
     @property
     def judge_defaults(self) -> Mapping[str, object]:

@@ -154,7 +154,7 @@ class GVeval:
         prompt = Prompt(
             [
                 (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
-                for part in prompts.read(self.prompt_name)["messages"]
+                for part in prompts.messages(self.prompt_name)
             ]
         )
         joined = "; ".join(f"'{reference}'" for reference in references)

@@ -26,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     SUPER_OF,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample.capquiz import write_capquiz
 from lmms_eval_captions.metrics.capf1 import capf1
 from lmms_eval_captions.metrics.capp import capp
 from lmms_eval_captions.metrics.capr import capr
@@ -94,6 +93,5 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     },
     fields=_fields,
     output_tokens={"capquiz_answer": 2},
-    write_sample=write_capquiz,
 )
 """Two tasks that differ in the caption prompt; ``capf1``, ``capp`` and ``capr``."""

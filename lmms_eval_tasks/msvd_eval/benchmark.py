@@ -26,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import FILE, SOURCE, read_items
-from lmms_eval_captions.lmms_eval_tasks.sample.msvd_eval import write_msvd_eval
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 from lmms_eval_captions.metrics.gveval_score import gveval_score
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
@@ -155,6 +154,5 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     headline="avg",
     extras=_scoring,
     output_tokens={"gveval": 400},
-    write_sample=write_msvd_eval,
 )
 """A task for each setting; each dimension's mean score, and the mean of the four (``avg``)."""

@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     asking,
     over_questions,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample.vcapsbench import write_vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     FILE,
     GROUP_OF,
@@ -30,7 +29,6 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     SOURCE,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verdicts_cli import add_vcapsbench_verdicts
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
 from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
@@ -92,7 +90,5 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     # Every record has the file's number: videos without any question have no record.
     summary=lambda records: {"n_malformed": records[0].fields["n_malformed_in_file"]},
     output_tokens={"vcapsbench_answer": 25},
-    write_sample=write_vcapsbench,
-    add_commands=add_vcapsbench_verdicts,
 )
 """One task; ``ar``, ``ir`` and ``cr`` over all questions, the 4 groups and the 21 categories."""

@@ -20,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
-    ASPECTS,
     SOURCE,
     questions_file,
     read_questions,
@@ -29,6 +28,7 @@ from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
 from lmms_eval_captions.metrics.rouge_l import rouge_l
 from lmms_eval_captions.metrics.vdc_acc import vdc_acc
 from lmms_eval_captions.metrics.vdc_score import vdc_score
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 _CAPTION_CHARS: Final = {
     "camera": 400,

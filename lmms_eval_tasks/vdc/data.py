@@ -19,7 +19,6 @@ SOURCE: Final = Source(
 )
 """``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards of videos."""
 
-ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 _FIELDS: Final = ("question", "answer", "category")
 
 Pair = dict[str, str]
@@ -39,7 +38,7 @@ def read_questions(settings: Settings, aspect: str) -> dict[str, list[Pair]]:
 
     Args:
         settings: Says where the data is.
-        aspect: One of ``ASPECTS``.
+        aspect: One of the five, such as ``camera``.
 
     Raises:
         DataError: If the file is missing or a row is not of the official shape.

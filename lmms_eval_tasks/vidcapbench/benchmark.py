@@ -28,7 +28,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sample.vidcapbench import write_vidcapbench
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
     SOURCE,
@@ -185,6 +184,5 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     extras=lambda _judgements, fields: {"con": "unavailable"} if "con_reason" in fields else {},
     summary=_summary,
     output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},
-    write_sample=write_vidcapbench,
 )
 """Two tasks; ``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 
-def add_vcapsbench_verdicts(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the subcommand to the parser of ``lmms-eval-captions``."""
+def add_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``vcapsbench-verdicts`` to the parser of ``lmms-eval-captions``."""
     command = commands.add_parser(
         "vcapsbench-verdicts",
         help="ar, ir and cr of the verdict files that VCapsBench's authors publish",

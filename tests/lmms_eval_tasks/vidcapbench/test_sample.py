@@ -10,12 +10,12 @@ import pytest
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.sample import render, write_sample
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.vidcapbench import automatic_pairs, human_pairs
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.sample import automatic_pairs, human_pairs
 
 
 def test_the_sample_is_read_like_the_official_files(
