@@ -38,7 +38,7 @@ from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
-from lmms_eval_captions.lmms_eval_tasks.commands import check
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from time_limit import TooSlowError, time_limit
 
@@ -163,6 +163,12 @@ def _store_lines(text: str) -> object:
     return read_line(text.encode("utf-8", "replace") + b"\n")
 
 
+def _signature(text: str) -> object:
+    """What ``check`` reads of a signature, and what a group makes of it."""
+    signature = Signature.parse(text)
+    return signature.unavailable, signature.unscored, str(Signature.merge([signature], [1]))
+
+
 SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
     **{
         name: (lambda text, read=reader: read(Reply(text, "stop")))  # type: ignore[misc]
@@ -191,10 +197,7 @@ SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
     "lexical stand-in": lambda text: (best_sentence(text, "What is it?"), recall("a dog", text)),
     "model's name": slug,
     "url": redact_url,
-    "signature": lambda text: (
-        check._UNAVAILABLE.findall(text),
-        check._UNSCORED.search(text),
-    ),
+    "signature": _signature,
 }
 """What reads a text that somebody else wrote."""
 

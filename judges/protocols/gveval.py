@@ -125,10 +125,7 @@ class GVeval:
         numbers, distributions, plain = asked.value or ({}, {}, False)
         return ScoresJudgement(
             run=run,
-            reply=asked.reply,
-            reason=asked.reason,
-            cached=asked.cached,
-            usage=asked.usage,
+            **asked.outcome(),
             numbers=numbers,
             distributions=distributions,
             scoring=None if asked.value is None else "plain" if plain else "logprobs",
@@ -157,7 +154,7 @@ class GVeval:
         prompt = Prompt(
             [
                 (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
-                for part in prompts.read(self.prompt_name)["messages"]
+                for part in prompts.messages(self.prompt_name)
             ]
         )
         joined = "; ".join(f"'{reference}'" for reference in references)

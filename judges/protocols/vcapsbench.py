@@ -19,7 +19,6 @@ from lmms_eval_captions.judges.verdict import (
     Agreement,
     AgreementJudgement,
     Asked,
-    Usage,
     YesNo,
 )
 
@@ -91,10 +90,6 @@ def silent_judgement(question: Question, run: int) -> AgreementJudgement:
         asks=(),
         predicted_answer="unanswerable",
         verdict="unanswerable",
-        reply="",
-        reason=None,
-        cached=False,
-        usage=Usage(),
     )
 
 
