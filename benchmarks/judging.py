@@ -37,7 +37,8 @@ from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_data_settings
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import ASPECTS, read_questions
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 CONFIG = JudgeConfig(model="benchmark")
 Captioned = tuple[str, list[Question]]

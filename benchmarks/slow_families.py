@@ -38,7 +38,7 @@ from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
 from lmms_eval_captions.judges.protocols.prompt import load_prompt
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
-from lmms_eval_captions.lmms_eval_tasks.commands import check
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from time_limit import TooSlowError, time_limit
 
@@ -169,6 +169,12 @@ def _read_with(reader: Callable[[Reply], object], reason: str | None) -> Callabl
     return lambda text: reader(Reply(text, reason))
 
 
+def _signature(text: str) -> object:
+    """What ``check`` reads of a signature, and what a group makes of it."""
+    signature = Signature.parse(text)
+    return signature.unavailable, signature.unscored, str(Signature.merge([signature], [1]))
+
+
 SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
     **{name: _read_with(reader, "stop") for name, reader in READERS.items()},
     **{f"{name} cut": _read_with(reader, None) for name, reader in READERS.items()},
@@ -191,10 +197,7 @@ SUBJECTS: Final[dict[str, Callable[[str], object]]] = {
     "lexical stand-in": lambda text: (best_sentence(text, "What is it?"), recall("a dog", text)),
     "model's name": slug,
     "url": redact_url,
-    "signature": lambda text: (
-        check._UNAVAILABLE.findall(text),
-        check._UNSCORED.search(text),
-    ),
+    "signature": _signature,
 }
 """What reads a text that somebody else wrote."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -29,19 +30,16 @@ from lmms_eval_captions.judges.endpoint.urls import parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.variables import (
     choice_of,
+    number,
     optional,
-    parse_count,
     parse_dollars,
     parse_path,
-    parse_rank,
-    parse_seconds,
-    parse_share,
     parse_switch,
-    parse_temperature,
     parse_text,
     read_record,
     required,
     variables_of,
+    whole_number,
 )
 
 R = TypeVar("R", bound="_CommonSettings")
@@ -105,27 +103,27 @@ class JudgeSettings(_CommonSettings):
     )
     openai_base_url: str | None = optional(
         "OPENAI_BASE_URL",
-        "the same, where LMMS_CAPTIONS_JUDGE_URL is not set and the API is openai",
+        "base URLs where LMMS_CAPTIONS_JUDGE_URL is not set and the API is openai",
         parse_text,
         otherwise="OPENAI_API_URL",
     )
     openai_api_url: str | None = optional(
         "OPENAI_API_URL",
-        "the same, where OPENAI_BASE_URL is not set either",
+        "base URLs where OPENAI_BASE_URL is not set either",
         parse_text,
         otherwise="OpenAI's",
+    )
+    anthropic_base_url: str | None = optional(
+        "ANTHROPIC_BASE_URL",
+        "base URLs where LMMS_CAPTIONS_JUDGE_URL is not set and the API is anthropic",
+        parse_text,
+        otherwise="Anthropic's",
     )
     api: Api = required(
         "LMMS_CAPTIONS_JUDGE_API",
         f"whose API the endpoint speaks: {', '.join(JUDGE_APIS)}",
         choice_of(*JUDGE_APIS),
         default=JUDGE_APIS[0],
-    )
-    anthropic_base_url: str | None = optional(
-        "ANTHROPIC_BASE_URL",
-        "the same, where LMMS_CAPTIONS_JUDGE_URL is not set and the API is anthropic",
-        parse_text,
-        otherwise="Anthropic's",
     )
     openai_key: Key | None = optional(
         KEYS["openai"], "key; a URL on this machine needs none", _parse_secret, otherwise="none"
@@ -136,26 +134,26 @@ class JudgeSettings(_CommonSettings):
     concurrency: int = required(
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY",
         "most requests in flight, all replicas together, a process",
-        parse_count,
+        whole_number(least=1),
         default="64",
     )
     runs: int | None = optional(
         "LMMS_CAPTIONS_JUDGE_RUNS",
         "independent judge runs, seeds 0..n-1; mean and standard deviation are reported",
-        parse_count,
+        whole_number(least=1),
         otherwise=_OWN,
     )
     temperature: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TEMPERATURE",
         "sampling temperature of the judge, at least 0; in the signature where it is not the "
         "benchmark's",
-        parse_temperature,
+        number("a sampling temperature of at least 0, such as 0.7", lambda value: 0 <= value < inf),
         otherwise=_OWN,
     )
     timeout_s: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TIMEOUT",
         "seconds until a reply must be complete",
-        parse_seconds,
+        number("seconds above 0, such as 300", lambda value: 0 < value < inf),
         otherwise=_OWN,
     )
     vcapsbench_asks: int | None = optional(
@@ -173,7 +171,7 @@ class JudgeSettings(_CommonSettings):
     max_unscored: float = required(
         "LMMS_CAPTIONS_MAX_UNSCORED",
         "largest share of unscored questions that still gives a score",
-        parse_share,
+        number("a share between 0 and 1", lambda value: 0 <= value <= 1),
         default="0.01",
     )
     mode: JudgeMode = required(
@@ -195,11 +193,16 @@ class JudgeSettings(_CommonSettings):
         otherwise="none",
     )
     rank: int = required(
-        "RANK", "rank of this process, from the launcher of a distributed run", parse_rank,
+        "RANK",
+        "rank of this process, from the launcher of a distributed run",
+        whole_number(least=0),
         default="0",
-    )  # fmt: skip
+    )
     world_size: int = required(
-        "WORLD_SIZE", "processes, from the launcher of a distributed run", parse_count, default="1"
+        "WORLD_SIZE",
+        "processes, from the launcher of a distributed run",
+        whole_number(least=1),
+        default="1",
     )
 
     def __post_init__(self) -> None:

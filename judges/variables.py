@@ -89,16 +89,6 @@ def parse_path(_: str, text: str) -> Path:
     return Path(text).expanduser()
 
 
-def parse_count(name: str, text: str) -> int:
-    """A whole number of at least 1."""
-    return _whole_number(name, text, least=1)
-
-
-def parse_rank(name: str, text: str) -> int:
-    """A whole number of at least 0."""
-    return _whole_number(name, text, least=0)
-
-
 def parse_switch(name: str, text: str) -> bool:
     """``1`` for on, ``0`` for off."""
     return choice_of("0", "1")(name, text) == "1"
@@ -112,30 +102,34 @@ def parse_dollars(name: str, text: str) -> float:
     return dollars
 
 
-def parse_temperature(name: str, text: str) -> float:
-    """A sampling temperature of at least 0."""
-    temperature = _number(text)
-    if not 0.0 <= temperature < inf:
-        raise SettingsError(
-            f"{name}: expected a sampling temperature of at least 0, such as 0.7, got {text!r}"
-        )
-    return temperature
+def whole_number(*, least: int) -> Callable[[str, str], int]:
+    """A reader of a whole number."""
+
+    def parse(name: str, text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
+            raise SettingsError(
+                f"{name}: expected a whole number of at least {least}, got {text!r}"
+            )
+        return int(text)
+
+    return parse
 
 
-def parse_seconds(name: str, text: str) -> float:
-    """Seconds above 0."""
-    seconds = _number(text)
-    if not 0.0 < seconds < inf:
-        raise SettingsError(f"{name}: expected seconds above 0, such as 300, got {text!r}")
-    return seconds
+def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str, str], float]:
+    """A reader of a number.
 
+    Args:
+        expected: What is expected, for messages.
+        is_usable: Whether a number will do; handed ``nan`` for what is none.
+    """
 
-def parse_share(name: str, text: str) -> float:
-    """A share between 0 and 1."""
-    share = _number(text)
-    if not 0.0 <= share <= 1.0:
-        raise SettingsError(f"{name}: expected a share between 0 and 1, got {text!r}")
-    return share
+    def parse(name: str, text: str) -> float:
+        value = _number(text)
+        if not is_usable(value):
+            raise SettingsError(f"{name}: expected {expected}, got {text!r}")
+        return value
+
+    return parse
 
 
 def choice_of(*choices: S) -> Callable[[str, str], S]:
@@ -148,12 +142,6 @@ def choice_of(*choices: S) -> Callable[[str, str], S]:
         raise SettingsError(f"{name}: expected one of {', '.join(choices)}, got {text!r}")
 
     return parse
-
-
-def _whole_number(name: str, text: str, *, least: int) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
-        raise SettingsError(f"{name}: expected a whole number of at least {least}, got {text!r}")
-    return int(text)
 
 
 def _number(text: str) -> float:

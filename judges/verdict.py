@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from functools import reduce
+from operator import add
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
 
 T = TypeVar("T")
 
@@ -39,8 +41,20 @@ class Usage:
         )
 
 
+NOTHING: Final = Usage()
+
+
 def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *others))) if others else names
+
+
+class Outcome(TypedDict):
+    """What a judgement keeps of the requests that it was read from."""
+
+    reply: str
+    reason: str | None
+    cached: bool
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +71,38 @@ class Asked(Generic[T]):
     """Whether every reply came from the store."""
     usage: Usage
 
+    def outcome(self, *earlier: Asked[Any]) -> Outcome:
+        """What a judgement keeps of this request and of the steps before it."""
+        steps = (*earlier, self)
+        return {
+            "reply": self.reply,
+            "reason": self.reason,
+            "cached": all(step.cached for step in steps),
+            "usage": reduce(add, (step.usage for step in steps)),
+        }
+
+    def no_answer(self) -> Outcome:
+        """What a judgement keeps of a first step that gave no answer, so that it is the last."""
+        return {**self.outcome(), "reason": f"no answer from the caption: {self.reason}"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What every benchmark's judgement of one question holds."""
+    """What every benchmark's judgement of one question holds.
+
+    Without the outcome of a request, a judgement that was not asked for: that of a caption that
+    says nothing.
+    """
 
     run: int
     """Judge run, which is its seed, >= 0."""
-    reply: str
+    reply: str = ""
     """Raw text that the verdict was read from."""
-    reason: str | None
+    reason: str | None = None
     """Why the question is unscored, else ``None``."""
-    cached: bool
+    cached: bool = False
     """Whether every reply came from the store."""
-    usage: Usage
+    usage: Usage = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,22 @@
-"""A benchmark's micro-averaged metrics, for all questions and for every group of them."""
+"""A benchmark's metrics for all questions and for every group of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import argparse
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
+from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from loguru import logger
 
-from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecords
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    mean_over_runs,
-    signature_of,
-    write_breakdown,
-)
-
-if TYPE_CHECKING:
-    import argparse
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
 
 Figure = float | int | None
 """A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
@@ -28,145 +25,243 @@ Breakdown = dict[str, dict[str, dict[str, Figure]]]
 
 N_QUESTIONS: Final = "n_questions"
 N_UNSCORED: Final = "n_unscored"
+_DEVIATION: Final = "_std"
+_MOST_ROWS: Final = 40
+"""Groups of a section that are shown; the file holds all."""
 
 
-@dataclass(frozen=True, slots=True)
-class MicroAverages:
-    """A benchmark's metrics over the questions of all captions together."""
-
-    metrics: Mapping[str, Callable[[Sequence[Any]], float]]
-    """Name to function of the verdicts of one judge run, in percent."""
-    groups: Callable[[Record], Sequence[Iterable[tuple[str, str]]]]
-    """For each question of a record, the (section, name) pairs it counts in."""
-    order: Mapping[str, Sequence[str]]
-    """Sections and their known names, as they are to be listed."""
-
-    def headline(self, metric: str, records: Sequence[Record]) -> float:
-        """A metric in percent, mean over judge runs; ``nan`` where too much is unscored."""
-        return mean_over_runs(
-            metric,
-            records,
-            lambda: [self.metrics[metric](run) for run in verdicts_by_run(records)],
-        )
-
-    def report(
-        self, records: Sequence[Record], args: argparse.Namespace | None, **head: object
-    ) -> None:
-        """Show the breakdown, and write it beside lmms-eval's results with ``head`` on top."""
-        task, signature = str(records[0]["task"]), signature_of(records)
-        breakdown = break_down(records, groups=self.groups, metrics=self.metrics, order=self.order)
-        logger.info("{}\n{}", signature, table_of(breakdown, self.metrics))
-        whole = {"task": task, "signature": signature, **head, **breakdown}
-        write_breakdown(whole, task=task, args=args)
+Cell = list[list[tuple["Grouped", list[int]]]]
+"""The questions of one group: for each judge run, captions with the places of these questions."""
 
 
-def scored_item(records: CaptionRecords[Any], metric: Callable[[Sequence[Any]], float]) -> Record:
-    """A caption's item of a metric in percent: its verdicts, and its own ``score`` in [0, 1].
+class Grouped(Protocol):
+    """What a breakdown needs of a caption; a :class:`CaptionRecord` has it."""
 
-    There is no ``score`` where the metric has no value for this caption.
+    @property
+    def values(self) -> Mapping[str, Values]:
+        """Metric to what it reads."""
+
+    @property
+    def groups(self) -> Mapping[str, Names]:
+        """Section to the group of each question."""
+
+
+def read_breakdown_item(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRecord:
+    """The record of a caption's item of ``breakdown``, with what every metric reads."""
+    record = CaptionRecord.read(item)
+    values = {name: record.values[benchmark.source_of_values(name)] for name in benchmark.metrics}
+    return replace(record, values=values)
+
+
+def report(
+    benchmark: Benchmark[Any, Any],
+    records: Sequence[CaptionRecord],
+    *,
+    note: str,
+    args: argparse.Namespace | None,
+) -> str:
+    """Show all numbers of a task or group, and write them beside lmms-eval's results.
 
     Args:
-        records: The judged caption; its judgements have a ``verdict``.
-        metric: Function of the verdicts of one judge run.
+        benchmark: Which one.
+        records: Those of all captions, with groups and the values of every metric.
+        note: What a reader must know about the numbers, or nothing.
+        args: lmms-eval's command line, which says where results go.
+
+    Returns:
+        The file's path, or why there is none.
     """
-    nothing = [None] * records.n_questions
-    verdicts = [[j.verdict for j in run] or nothing for run in records.by_run()]
-    scores = [value / 100.0 for value in map(metric, verdicts) if not isnan(value)]
-    head = {**records.unscored(), "verdicts": verdicts}
-    return {"score": fmean(scores), **head} if scores else head
-
-
-def verdicts_by_run(items: Iterable[Record]) -> list[list[Any]]:
-    """The verdicts of all captions together, shape (n_runs, n_questions)."""
-    runs: list[list[Any]] = []
-    for item in items:
-        for run, verdicts in enumerate(listed(item, "verdicts")):
-            if run == len(runs):
-                runs.append([])
-            runs[run] += verdicts
-    return runs
+    if not has_score(records):
+        return "none: there is no score"
+    task, signature = records[0].task, signature_of(records)
+    breakdown = break_down(benchmark, records, records)
+    head = {
+        "task": task,
+        "signature": signature,
+        **({"note": note} if note else {}),
+        "runs": _runs(benchmark, records),
+        **benchmark.summary(records),
+    }
+    logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
+    path = _write({**head, **breakdown}, task=task, args=args)
+    return "none: lmms-eval has no --output_path to write it to" if path is None else str(path)
 
 
 def break_down(
-    items: Iterable[Record],
-    *,
-    groups: Callable[[Record], Sequence[Iterable[tuple[str, str]]]],
-    metrics: Mapping[str, Callable[[Sequence[Any]], float]],
-    order: Mapping[str, Sequence[str]],
+    benchmark: Benchmark[Any, Any],
+    captions: Iterable[Grouped],
+    records: Sequence[CaptionRecord] = (),
 ) -> Breakdown:
     """Every metric for every group of questions.
 
     Args:
-        items: Resolved records with ``verdicts``, shape (n_runs, n_questions).
-        groups: For each question of a record, the (section, name) pairs it counts in.
-        metrics: Name to function of the verdicts of one judge run.
-        order: Sections and their known names, as they are to be listed; further names follow.
+        benchmark: Its metrics, and its sections in their order.
+        captions: What was judged.
+        records: The task's records where a metric needs them.
 
     Returns:
-        For each group that has questions: each metric's mean over judge runs, where there are
+        For each group that has questions, those that the benchmark names and then the others, the
+        largest first: each metric's mean over judge runs, where there are
         several also its deviation as ``<metric>_std``, the questions and, over all runs, how many
         of them are unscored.
     """
-    cells: dict[tuple[str, str], list[list[Any]]] = {
+    section, name = ALL
+    order = {section: (name,), **benchmark.sections}
+    cells: dict[tuple[str, str], Cell] = {
         (section, name): [] for section, names in order.items() for name in names
     }
-    for item in items:
-        groups_of = [tuple(pairs) for pairs in groups(item)]
-        for run, verdicts in enumerate(listed(item, "verdicts")):
-            for pairs, verdict in zip(groups_of, verdicts, strict=True):
-                for pair in pairs:
-                    runs = cells.setdefault(pair, [])
-                    while len(runs) <= run:
-                        runs.append([])
-                    runs[run].append(verdict)
+    for caption in captions:
+        for run in range(max(map(len, caption.values.values()), default=0)):
+            for pair, places in _places(benchmark, caption, run).items():
+                runs = cells.setdefault(pair, [])
+                runs.extend([] for _ in range(run + 1 - len(runs)))
+                runs[run].append((caption, places))
     breakdown: Breakdown = {section: {} for section in order}
     for (section, name), runs in cells.items():
         if runs:
-            breakdown.setdefault(section, {})[name] = _figures(runs, metrics)
-    return breakdown
+            breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
+    return {
+        section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
+    }
 
 
-def table_of(breakdown: Breakdown, metrics: Iterable[str]) -> str:
-    """A breakdown as text, a line a group.
+def table_of(breakdown: Breakdown) -> str:
+    """A breakdown as text, a line for each group.
 
     >>> figures = {"ar": 50.0, "ir": None, "n_questions": 2, "n_unscored": 0}
-    >>> print(table_of({"overall": {"all": figures}}, ["ar", "ir"]))
+    >>> print(table_of({"overall": {"all": figures}}))
     overall                                ar      ir  questions  unscored
       all                               50.00       -          2         0
     """
-    return "\n".join(_lines(breakdown, list(metrics)))
+    return "\n".join(_lines(breakdown))
 
 
-def _lines(breakdown: Breakdown, metrics: Sequence[str]) -> Iterator[str]:
+def _lines(breakdown: Breakdown) -> Iterator[str]:
     for section, rows in breakdown.items():
-        heads = "".join(f"{metric:>8}" for metric in metrics)
-        yield f"{section:<33}{heads}{'questions':>11}{'unscored':>10}"
-        for name, figures in rows.items():
-            values = "".join(f"{_shown(figures[metric]):>8}" for metric in metrics)
+        for place, (name, figures) in enumerate(rows.items()):
+            if place == _MOST_ROWS:
+                yield f"  and {len(rows) - place:,} more"
+                break
+            metrics = [metric for metric in figures if not _is_beside(metric)]
+            widths = [max(8, len(metric) + 1) for metric in metrics]
+            columns = list(zip(metrics, widths, strict=True))
+            if not place:
+                heads = "".join(f"{metric:>{width}}" for metric, width in columns)
+                yield f"{section:<33}{heads}{'questions':>11}{'unscored':>10}"
+            values = "".join(f"{_shown(figures[metric]):>{width}}" for metric, width in columns)
             yield f"  {name:<31}{values}{figures[N_QUESTIONS]:>11,}{figures[N_UNSCORED]:>10,}"
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a figure is a count or a deviation."""
+    return name in (N_QUESTIONS, N_UNSCORED) or name.endswith(_DEVIATION)
 
 
 def _shown(value: Figure) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
+def _in_order(
+    groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
+) -> dict[str, dict[str, Figure]]:
+    """Groups in the order of the benchmark, those that it does not name behind, largest first."""
+    others = [name for name in groups if name not in first]
+    others.sort(key=lambda name: -(groups[name][N_QUESTIONS] or 0))
+    return {name: groups[name] for name in (*first, *others) if name in groups}
+
+
+def _places(
+    benchmark: Benchmark[Any, Any], caption: Grouped, run: int
+) -> dict[tuple[str, str], list[int]]:
+    """Section and group to the places of the caption's questions that count there in a run."""
+    headline = benchmark.metrics[benchmark.headline]
+    n_questions = len(caption.values[benchmark.headline][run]) // headline.n_values
+    places = {ALL: list(range(n_questions))} if n_questions else {}
+    for section, names in caption.groups.items():
+        for place, name in zip(range(n_questions), names[run], strict=True):
+            if name is not None:
+                places.setdefault((section, name), []).append(place)
+    return places
+
+
 def _figures(
-    runs: Sequence[Sequence[Any]], metrics: Mapping[str, Callable[[Sequence[Any]], float]]
+    benchmark: Benchmark[Any, Any], runs: Cell, records: Sequence[CaptionRecord]
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    for name, metric in metrics.items():
-        values = [value for value in map(metric, runs) if not isnan(value)]
+    for name, metric in benchmark.metrics.items():
+        scores = [
+            metric.score(_videos(benchmark, name, run, captions), records)
+            for run, captions in enumerate(runs)
+        ]
+        values = [score for score in scores if not isnan(score)]
         figures[name] = fmean(values) if values else None
         if len(runs) > 1:
-            figures[f"{name}_std"] = pstdev(values) if values else None
-    figures[N_QUESTIONS] = max(map(len, runs))
-    figures[N_UNSCORED] = sum(verdict is None for run in runs for verdict in run)
+            figures[f"{name}{_DEVIATION}"] = pstdev(values) if values else None
+    figures[N_QUESTIONS] = max(sum(len(places) for _, places in captions) for captions in runs)
+    figures[N_UNSCORED] = sum(
+        value is None
+        for run, captions in enumerate(runs)
+        for values in _videos(benchmark, benchmark.headline, run, captions)
+        for value in values[:: benchmark.metrics[benchmark.headline].n_values]
+    )
     return figures
 
 
-def listed(record: Mapping[str, object], name: str) -> list[Any]:
-    """A field that is a list, of a record or a document."""
-    value = record[name]
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list of {name}, got {value!r:.80}")
-    return value
+def _videos(
+    benchmark: Benchmark[Any, Any],
+    metric: str,
+    run: int,
+    captions: Iterable[tuple[Grouped, Sequence[int]]],
+) -> list[list[object]]:
+    """What a metric reads of some questions of each caption."""
+    n_values = benchmark.metrics[metric].n_values
+    return [
+        [
+            value
+            for place in places
+            for value in caption.values[metric][run][place * n_values : (place + 1) * n_values]
+        ]
+        for caption, places in captions
+    ]
+
+
+def _runs(
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
+) -> list[dict[str, float | None]]:
+    """Every metric in every judge run."""
+    runs: list[dict[str, float | None]] = []
+    for name, metric in benchmark.metrics.items():
+        for run, videos in enumerate(by_run(name, records)):
+            if run == len(runs):
+                runs.append({})
+            score = metric.score(videos, records)
+            runs[run][name] = None if isnan(score) else score
+    return runs
+
+
+def _write(
+    breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None
+) -> Path | None:
+    """Write a task's full breakdown as one JSON file beside lmms-eval's results.
+
+    Args:
+        breakdown: What to write.
+        task: Name of the task, part of the file's name.
+        args: lmms-eval's command line, handed to an aggregation that has a parameter ``args``.
+
+    Returns:
+        The file, or ``None`` where lmms-eval has no ``--output_path`` or the file cannot be written
+        (which is logged).
+    """
+    output_path = getattr(args, "output_path", None)
+    if not output_path:
+        return None
+    path = Path(output_path) / f"{time.strftime('%Y%m%d_%H%M%S')}_breakdown_{task}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(breakdown, indent=2, ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
+        return None
+    logger.info("breakdown of {} written to {}", task, path)
+    return path

@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import yaml
 from loguru import logger
@@ -78,7 +79,8 @@ class PendingRecord(dict[str, object]):
 class Judged(Generic[J]):
     """The judgements of one caption, or why there are none."""
 
-    judgements: Sequence[J]
+    chains: Sequence[Sequence[J]]
+    """Those of each chain, in the order of the chains; none where nothing was judged."""
     config: JudgeConfig | None
     """``None`` where the settings could not be used."""
     reason: str | None
@@ -86,6 +88,11 @@ class Judged(Generic[J]):
     caption: Literal["there", "empty", "missing"] = "there"
     """An empty one has no word: its judgements are those of a caption that says nothing. A missing
     one has no judgements, and the reason is the captioner's."""
+
+    @property
+    def judgements(self) -> list[J]:
+        """Those of all chains."""
+        return list(chain.from_iterable(self.chains))
 
 
 class JudgeRun:
@@ -203,12 +210,17 @@ class _PlainLoader(yaml.SafeLoader):
 _PlainLoader.add_constructor("!function", lambda _, node: node.value)
 
 
+def read_plain_yaml(path: Path) -> dict[str, Any]:
+    """A packaged YAML file, read without importing what its tags name."""
+    text = path.read_text(encoding="utf-8")
+    config: dict[str, Any] = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
+    return config
+
+
 @functools.cache
 def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
-    """``metadata.judge`` of a packaged YAML, read without importing what its tags name."""
-    text = yaml_path.read_text(encoding="utf-8")
-    config = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
-    defaults: Mapping[str, object] = config["metadata"]["judge"]
+    """``metadata.judge`` of a packaged YAML file."""
+    defaults: Mapping[str, object] = read_plain_yaml(yaml_path)["metadata"]["judge"]
     return defaults
 
 
@@ -219,7 +231,7 @@ def judge_caption(
     video_id: str,
     aspect: str | None,
     defaults: Mapping[str, object],
-    chains: Callable[[JudgeConfig], Sequence[Chain[J]]],
+    chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
     silent: Callable[[JudgeConfig], Sequence[J]],
 ) -> Callable[[], Judged[J]]:
     """Save a caption and submit its questions; never waits, never raises.
@@ -234,8 +246,8 @@ def judge_caption(
         aspect: Aspect of the caption where a benchmark has several, else ``None``.
         defaults: The benchmark's ``metadata.judge``.
         chains: Makes one chain for each question and run.
-        silent: Makes the judgements of a caption that says nothing, by the paper's definition; none
-            where the benchmark has no such verdict.
+        silent: Makes the judgement of each chain for a caption that says nothing, by the paper's
+            definition; none where the benchmark has no such verdict.
 
     Returns:
         A function that waits for the judgements; thread-safe, and the same result at every call.
@@ -249,22 +261,23 @@ def judge_caption(
             missing = f"{NO_CAPTION}{caption.reason}"
             return lambda: Judged((), config, missing, "missing")
         if says_nothing(caption):
-            known = silent(config)
-            return lambda: Judged(known, config, None if known else NOTHING_TO_JUDGE, "empty")
+            silences = [(judgement,) for judgement in silent(config)]
+            reason = None if silences else NOTHING_TO_JUDGE
+            return lambda: Judged(silences, config, reason, "empty")
         if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()
         future = JUDGE_RUN.engine().submit(chains(config))
     except CaptionsError as error:
-        reason = str(error)
-        return lambda: Judged((), config, reason)
+        message = str(error)
+        return lambda: Judged((), config, message)
     return _waiter(future, config, settings)
 
 
 def _waiter(
-    future: Future[list[J]], config: JudgeConfig, settings: JudgeSettings
+    future: Future[list[Sequence[J]]], config: JudgeConfig, settings: JudgeSettings
 ) -> Callable[[], Judged[J]]:
-    pid, settled = os.getpid(), list[Future[list[J]]]()
+    pid, settled = os.getpid(), list[Future[list[Sequence[J]]]]()
     future.add_done_callback(settled.append)
 
     @functools.cache

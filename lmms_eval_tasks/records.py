@@ -1,184 +1,112 @@
-"""Per-caption records: what lmms-eval aggregates and writes into its samples."""
+"""One judged caption: what lmms-eval gathers, aggregates and writes into its samples.
+
+lmms-eval knows items alone: a dictionary for each metric of each caption, which ranks send one
+another as they are. :meth:`CaptionRecord.head` and what :mod:`hooks` adds to it are the only
+place that makes an item, :meth:`CaptionRecord.read` the only one that reads it back.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache, reduce
-from operator import add
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, cast
 
-from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.verdict import Judgement, Usage
-from lmms_eval_captions.lmms_eval_tasks.judge_run import (
-    Judged,
-    PendingRecord,
-    Record,
-    judge_caption,
-)
-from lmms_eval_captions.lmms_eval_tasks.scoring import SERVED, head_of, report_usage, signature_of
+Item = dict[str, object]
+"""A caption's item of one metric, of JSON's types."""
+Values = Sequence[Sequence[object]]
+"""What a metric reads, shape (n_runs, n_values); ``None`` is unscored."""
+Names = Sequence[Sequence[str | None]]
+"""Name of each question's group, shape (n_runs, n_questions); ``None`` is in no group."""
 
-J = TypeVar("J", bound=Judgement)
-C = TypeVar("C", bound="CaptionRecords[Any]")
+V = TypeVar("V")
+
+_HEAD: Final = (
+    "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
+    "n_empty", "reasons", "no_caption",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionRecords(Generic[J]):
-    """One judged caption; a benchmark's subclass adds an item for each of its metrics."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionRecord:
+    """One judged caption."""
 
     task: str
     video_id: str
-    n_questions: int
-    """Questions of the video, in one run."""
-    judged: Judged[J]
+    judge: str
+    """The judge as it is shown beside a score."""
+    runs: int
+    """Judge runs, 0 where the settings could not be used."""
+    protocol: int
     extras: Mapping[str, str]
     """Further fields of the signature."""
+    n_questions: int
+    """Questions times judge runs."""
+    n_unscored: int
+    """Those without a verdict."""
+    n_empty: int = 0
+    """1 where the caption has no word, else 0."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Why questions are unscored, to the number of them."""
+    no_caption: str | None = None
+    """Why there is no caption, ``None`` where there is one."""
+    values: Mapping[str, Values] = field(default_factory=dict)
+    """Metric to what it reads."""
+    groups: Mapping[str, Names] = field(default_factory=dict)
+    """Section of the breakdown to the group of each question."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """What else the benchmark keeps of a caption."""
 
-    def unscored(self) -> Record:
-        """Item of ``unscored``, and the head of every other item."""
-        judgements = self.judged.judgements
-        head = head_of(
-            self.judged,
-            task=self.task,
-            video_id=self.video_id,
-            n_questions=self.n_questions * self.n_runs,
-            n_scored=sum(judgement.reason is None for judgement in judgements),
-            **self.extras,
+    def head(self) -> Item:
+        """What every item of the caption begins with."""
+        return {
+            "task": self.task,
+            "video_id": self.video_id,
+            "judge": self.judge,
+            "runs": self.runs,
+            "protocol": self.protocol,
+            "extras": dict(self.extras),
+            "n_questions": self.n_questions,
+            "n_unscored": self.n_unscored,
+            "n_empty": self.n_empty,
+            **({} if self.no_caption is None else {"no_caption": self.no_caption}),
+            "reasons": dict(self.reasons),
+        }
+
+    @classmethod
+    def read(cls, item: Mapping[str, object], **values: str) -> CaptionRecord:
+        """The record of an item, with what the item holds of it.
+
+        Args:
+            item: An item of any metric, complete.
+            values: Metric to the item's field that holds what the metric reads.
+
+        Raises:
+            TypeError: If a field is missing or of another type.
+        """
+        stored = item.get("values", {})
+        return cls(
+            task=_get(item, "task", str),
+            video_id=_get(item, "video_id", str),
+            judge=_get(item, "judge", str),
+            runs=_get(item, "runs", int),
+            protocol=_get(item, "protocol", int),
+            extras=_get(item, "extras", dict),
+            n_questions=_get(item, "n_questions", int),
+            n_unscored=_get(item, "n_unscored", int),
+            n_empty=_get(item, "n_empty", int),
+            reasons=_get(item, "reasons", dict),
+            no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
+            values={
+                **cast("dict[str, Values]", stored),
+                **{metric: _get(item, name, list) for metric, name in values.items()},
+            },
+            groups=cast("dict[str, Names]", item.get("groups", {})),
+            fields={name: value for name, value in item.items() if name not in _HEAD},
         )
-        if judgements:
-            head["reasons"] = dict(Counter(j.reason for j in judgements if j.reason is not None))
-        return head
-
-    def signature(self) -> Record:
-        """Item of ``signature``."""
-        head = self.unscored()
-        return {"signature": signature_of([head]), **head}
-
-    @property
-    def n_runs(self) -> int:
-        """Judge runs, >= 1."""
-        return self.judged.config.runs if self.judged.config else 1
-
-    def by_run(self) -> list[list[J]]:
-        """The judgements of each run, in the order of the questions."""
-        runs: list[list[J]] = [[] for _ in range(self.n_runs)]
-        for judgement in self.judged.judgements:
-            runs[judgement.run].append(judgement)
-        return runs
-
-    def judgements(self) -> list[Record]:
-        """Every judgement as it is written into the samples."""
-        return [
-            {name: value for name, value in asdict(judgement).items() if name != "usage"}
-            for judgement in self.judged.judgements
-        ]
-
-    def report_usage(self) -> None:
-        """Report the tokens that judging this caption took to lmms-eval."""
-        if self.judged.config is not None:
-            usage = reduce(add, (j.usage for j in self.judged.judgements), Usage())
-            report_usage(self.task, self.judged.config.model, usage)
 
 
-@dataclass(frozen=True, slots=True)
-class Inquiry(Generic[J]):
-    """What is asked about a caption for one question."""
-
-    chain: Callable[[JudgeConfig, int], Chain[J]]
-    """Makes the chain of one run from the judge and the run's number."""
-    silent: Callable[[int], J] | None
-    """Makes the judgement of one run where the caption says nothing; ``None`` where the benchmark
-    has no such verdict."""
-
-
-def submit_caption(
-    make: Callable[[str, str, int, Judged[J], Mapping[str, str]], C],
-    caption: str,
-    *,
-    task: str,
-    video_id: str,
-    defaults: Mapping[str, object],
-    inquiries: Sequence[Inquiry[J]],
-    prompts: Sequence[str],
-    aspect: str | None = None,
-    **extras: str,
-) -> Callable[[], C]:
-    """Submit one caption's questions, each once for every judge run.
-
-    Args:
-        make: The benchmark's :class:`CaptionRecords`.
-        caption: Candidate caption, unchanged.
-        task: Name of the lmms-eval task.
-        video_id: The video.
-        defaults: The benchmark's ``metadata.judge``.
-        inquiries: One for each question.
-        prompts: What captioner and judge are asked with, as :meth:`Prompts.extras` takes it.
-        aspect: Aspect of the caption where a benchmark has several.
-        extras: Further fields of the signature.
-
-    Returns:
-        A function that waits for the judgements and gives the caption's records, always the same.
-    """
-    wait = judge_caption(
-        caption,
-        task=task,
-        video_id=video_id,
-        aspect=aspect,
-        defaults=defaults,
-        chains=lambda config: [
-            one.chain(config, run) for run in range(config.runs) for one in inquiries
-        ],
-        silent=lambda config: [
-            one.silent(run) for run in range(config.runs) for one in inquiries if one.silent
-        ],
-    )
-
-    @cache
-    def records() -> C:
-        judged = wait()
-        made = make(
-            task, video_id, len(inquiries), judged, {**extras, **judging_extras(judged, prompts)}
-        )
-        made.report_usage()
-        return made
-
-    return records
-
-
-def judging_extras(judged: Judged[J], prompts: Iterable[str]) -> dict[str, str]:
-    """Fields of the signature that follow from how a caption was judged.
-
-    Args:
-        judged: The caption's judgements.
-        prompts: What was asked with, as :meth:`Prompts.extras` takes it.
-    """
-    config = judged.config
-    extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
-    refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
-    served = {name for judgement in judged.judgements for name in judgement.usage.served}
-    if served:
-        extras[SERVED] = ",".join(sorted(served))
-    # What was refused was not sent, whatever was set.
-    return {**extras, **dict.fromkeys(sorted(refused), "refused")}
-
-
-def pending(
-    records: Callable[[], C], items: Mapping[str, Callable[[C], Record]]
-) -> dict[str, PendingRecord]:
-    """What ``process_results`` returns: an item for each metric, and the two that all tasks have.
-
-    Args:
-        records: What :func:`submit_caption` returned.
-        items: Metric to the item's maker.
-    """
-    all_items: dict[str, Callable[[C], Record]] = {
-        **items,
-        "unscored": lambda made: made.unscored(),
-        "signature": lambda made: made.signature(),
-    }
-    return {
-        metric: PendingRecord(lambda item=item: item(records()))  # type: ignore[misc]
-        for metric, item in all_items.items()
-    }
+def _get(item: Mapping[str, object], name: str, kind: type[V]) -> V:
+    value = item.get(name)
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {name!r} of type {kind.__name__} in a record, got {value!r:.80}")
+    return value

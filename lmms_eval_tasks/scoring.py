@@ -1,237 +1,157 @@
-"""From the records of a task's captions to what lmms-eval prints and saves."""
+"""From the records of a task's captions to the numbers that lmms-eval prints and saves."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan, nan
-from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.verdict import Usage
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, Judged, PendingRecord, Record
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature, package_version
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
 
-if TYPE_CHECKING:
-    import argparse
-
-J = TypeVar("J")
-SERVED: Final = "served"
-"""Field of the signature: the names, separated by commas, under which the judge answered."""
 _SHOWN: Final = 5
-_MORE: Final = "..."
-"""Stands for names that are not shown."""
 
 
-def resolve(items: Iterable[Record]) -> list[Record]:
-    """Wait for every record; those that came from other ranks are complete already."""
+def resolve(items: Iterable[Item]) -> list[Item]:
+    """Wait for every item; those that came from other ranks are complete already."""
     return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
 
 
-def mean_over_runs(
-    metric: str, items: Sequence[Record], per_run: Callable[[], Sequence[float]]
-) -> float:
-    """Mean over judge runs of a score, logged with its deviation and the signature.
-
-    Args:
-        metric: Metric shown in the log.
-        items: The resolved records of the task's captions, see :func:`head_of`.
-        per_run: Computes one score a judge run; not called where too much is unscored.
+def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
+    """One of a benchmark's metrics over captions, mean over judge runs.
 
     Returns:
-        The mean, or ``nan`` (with an error logged) where too many questions are unscored.
+        The mean, or ``nan`` (with an error logged) where too much is unscored or the metric cannot
+        be computed here.
     """
-
-    def mean() -> float:
-        scores = per_run()
-        if any(map(isnan, scores)):
-            # pstdev raises for nan; a metric may have no value (nothing was answered, say).
-            logger.warning("{} has no value | {}", metric, signature_of(items))
-            return nan
-        spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
-        logger.info(
-            "{} = {:.4f}{} | {}",
-            metric,
-            fmean(scores),
-            spread if len(scores) > 1 else "",
-            signature_of(items),
-        )
-        return fmean(scores)
-
-    return score_or_nan(mean, metric=metric, items=items)
+    metric = benchmark.metrics[name]
+    reason = metric.unavailable(records)
+    if reason is not None:
+        logger.error("{} {} is nan, all other metrics stand: {}", records[0].task, name, reason)
+        return nan
+    return mean_over_runs(
+        name, records, lambda: [metric.score(videos, records) for videos in by_run(name, records)]
+    )
 
 
-def aggregate_unscored(items: Sequence[Record]) -> int:
-    """Aggregation of ``unscored`` in every benchmark: over all captions and judge runs."""
-    records = resolve(items)
-    empty = [item for item in records if item["n_empty"]]
+def by_run(metric: str, records: Sequence[CaptionRecord]) -> list[list[Sequence[object]]]:
+    """What a metric reads, shape (n_runs, n_captions, n_values)."""
+    captions = [record.values[metric] for record in records]
+    n_runs = max(map(len, captions), default=0)
+    return [[runs[run] for runs in captions if run < len(runs)] for run in range(n_runs)]
+
+
+def total_unscored(records: Sequence[CaptionRecord]) -> int:
+    """Questions without a verdict over all captions and judge runs; says why, and what helps."""
+    empty = [record.video_id for record in records if record.n_empty]
+    n_unscored = sum(record.n_unscored for record in records)
     if empty:
-        videos = [str(item["video_id"]) for item in empty]
         logger.warning(
             "{}: {} of {} captions are empty, for {}{}; they were not sent and {}",
-            records[0]["task"],
+            records[0].task,
             len(empty),
             len(records),
-            ", ".join(videos[:_SHOWN]),
+            ", ".join(empty[:_SHOWN]),
             " and more" if len(empty) > _SHOWN else "",
             "are unscored: the benchmark has no verdict for a caption that says nothing"
-            if count(empty, "n_unscored")
+            if any(record.n_empty and record.n_unscored for record in records)
             else "count as captions that say nothing",
         )
-    n_unscored = count(records, "n_unscored")
     if n_unscored:
         logger.warning(
             "{}: {} of {} questions are unscored. {}",
-            records[0]["task"],
+            records[0].task,
             n_unscored,
-            count(records, "n_questions"),
+            sum(record.n_questions for record in records),
             _why(records),
         )
     return n_unscored
 
 
-def aggregate_signature(items: Sequence[Record]) -> str:
-    """Aggregation of ``signature`` in every benchmark: what moved the score, in one line."""
-    return signature_of(resolve(items))
-
-
-def write_breakdown(
-    breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None
-) -> Path | None:
-    """Write a task's full breakdown as one JSON file beside lmms-eval's results.
+def mean_over_runs(
+    metric: str, records: Sequence[CaptionRecord], per_run: Callable[[], Sequence[float]]
+) -> float:
+    """Mean over judge runs of a score, logged with its deviation and the signature.
 
     Args:
-        breakdown: What to write.
-        task: Name of the task, part of the file's name.
-        args: lmms-eval's command line, handed to an aggregation that has a parameter ``args``.
+        metric: Metric shown in the log.
+        records: Those of the task's captions.
+        per_run: Computes one score for each judge run; not called where too much is unscored.
 
     Returns:
-        The file, or ``None`` where lmms-eval has no ``--output_path`` or the file cannot be written
-        (which is logged).
+        The mean, or ``nan`` (with an error logged) where too many questions are unscored.
     """
-    output_path = getattr(args, "output_path", None)
-    if not output_path:
-        return None
-    path = Path(output_path) / f"{time.strftime('%Y%m%d_%H%M%S')}_breakdown_{task}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(breakdown, indent=2, ensure_ascii=False), encoding="utf-8")
-    except OSError as error:
-        logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
-        return None
-    logger.info("breakdown of {} written to {}", task, path)
-    return path
-
-
-def score_or_nan(score: Callable[[], float], *, metric: str, items: Sequence[Record]) -> float:
-    """A score, or ``nan`` with a logged error where too many questions are unscored.
-
-    Args:
-        score: Computes the score.
-        metric: Metric shown in the message.
-        items: The resolved records, each with ``n_questions`` and ``n_unscored``.
-    """
-    n_questions, n_unscored = count(items, "n_questions"), count(items, "n_unscored")
-    try:
-        max_unscored = JUDGE_RUN.settings().max_unscored
-    except SettingsError:
-        max_unscored = 0.0  # every record says why nothing was judged
-    if not n_questions or n_unscored > max_unscored * n_questions:
-        logger.error(
-            "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
-            "(LMMS_CAPTIONS_MAX_UNSCORED). {}",
-            items[0]["task"] if items else "no caption:",
-            metric,
-            n_unscored,
-            n_questions,
-            max_unscored,
-            _why(items),
-        )
+    if is_nan(metric, records):
         return nan
-    return score()
+    scores, signature = per_run(), signature_of(records)
+    if any(map(isnan, scores)):
+        # pstdev raises for nan; a metric may have no value (nothing was answered, say).
+        logger.warning("{} has no value | {}", metric, signature)
+        return nan
+    spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
+    logger.info(
+        "{} = {:.4f}{} | {}", metric, fmean(scores), spread if len(scores) > 1 else "", signature
+    )
+    return fmean(scores)
 
 
-def count(items: Iterable[Record], name: str) -> int:
-    """Sum of a count over records."""
-    return sum(int(str(item[name])) for item in items)
+def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
+    """Whether so many questions are unscored that there is no score, with an error logged."""
+    if has_score(records):
+        return False
+    n_questions, n_unscored = _counts(records)
+    logger.error(
+        "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
+        "(LMMS_CAPTIONS_MAX_UNSCORED). {}",
+        records[0].task if records else "no caption:",
+        metric,
+        n_unscored,
+        n_questions,
+        max_unscored(),
+        _why(records),
+    )
+    return True
 
 
-def signature_of(items: Sequence[Record]) -> str:
+def has_score(records: Sequence[CaptionRecord]) -> bool:
+    """Whether enough questions have a verdict for there to be a score."""
+    n_questions, n_unscored = _counts(records)
+    return n_questions > 0 and n_unscored <= max_unscored() * n_questions
+
+
+def max_unscored() -> float:
+    """Largest share of unscored questions that still gives a score, in [0, 1]."""
+    try:
+        return JUDGE_RUN.settings().max_unscored
+    except SettingsError:
+        return 0.0  # every record says why nothing was judged
+
+
+def signature_of(records: Sequence[CaptionRecord]) -> str:
     """The signature of a task from the records of its captions, as :class:`Signature` prints it."""
-    if not items:
+    if not records:
         return "no captions were judged"
-    first = items[0]
+    first, (n_questions, n_unscored) = records[0], _counts(records)
     return str(
-        Signature(
-            task=str(first["task"]),
-            judge=" + ".join(sorted({str(item["judge"]) for item in items})),
-            runs=int(str(first["runs"])),
-            protocol=int(str(first["protocol"])),
-            n_unscored=count(items, "n_unscored"),
-            n_questions=count(items, "n_questions"),
-            extras=_extras(items),
-            version=package_version(),
-            n_empty=count(items, "n_empty"),
-            n_captions=len(items),
+        Signature.of_task(
+            first.task,
+            " + ".join(sorted({record.judge for record in records})),
+            first.runs,
+            first.protocol,
+            extras=_extras(records),
+            unscored=Share(n_unscored, n_questions),
+            empty=Share(sum(record.n_empty for record in records), len(records)),
         )
     )
-
-
-def _extras(items: Sequence[Record]) -> dict[str, str]:
-    """Further fields of the signature; values that differ between captions are joined."""
-    found: dict[str, dict[str, None]] = {}
-    for item in items:
-        extras = item["extras"]
-        for name, value in extras.items() if isinstance(extras, dict) else ():
-            found.setdefault(name, {})[value] = None
-    return {name: _joined(name, sorted(values)) for name, values in found.items()}
-
-
-def _joined(name: str, values: Iterable[str]) -> str:
-    """The values of a field of the signature as one."""
-    if name == SERVED:
-        names = {one for value in values for one in value.split(",")}
-        shown = sorted(names - {_MORE})
-        is_cut = _MORE in names or len(shown) > _SHOWN
-        return ",".join([*shown[:_SHOWN], *([_MORE] if is_cut else [])])
-    return "+".join(values)
-
-
-def head_of(
-    judged: Judged[J], *, task: str, video_id: str, n_questions: int, n_scored: int, **extras: str
-) -> Record:
-    """What every record of a caption holds: counts, reasons, and what :func:`signature_of` needs.
-
-    Args:
-        judged: The caption's judgements.
-        task: Task shown in the signature.
-        video_id: The video.
-        n_questions: Questions times runs.
-        n_scored: Those that have a verdict.
-        extras: What else moves this benchmark's score.
-    """
-    config = judged.config
-    n_unscored = n_questions - n_scored
-    return {
-        "task": task,
-        "video_id": video_id,
-        "judge": config.label if config else "none",
-        "runs": config.runs if config else 0,
-        "protocol": config.protocol if config else 0,
-        "extras": extras,
-        "n_questions": n_questions,
-        "n_unscored": n_unscored,
-        "n_empty": int(judged.caption == "empty"),
-        **({"no_caption": judged.reason} if judged.caption == "missing" else {}),
-        "reasons": {judged.reason: n_unscored} if judged.reason is not None and n_unscored else {},
-    }
 
 
 def report_usage(task: str, model: str, usage: Usage) -> None:
@@ -248,16 +168,6 @@ def report_usage(task: str, model: str, usage: Usage) -> None:
         )
 
 
-def _why(items: Sequence[Record]) -> str:
-    """Why questions are unscored, and what helps."""
-    reasons: Counter[str] = Counter()
-    for item in items:
-        counted = item.get("reasons")
-        if isinstance(counted, dict):
-            reasons.update(counted)
-    return why_unscored(reasons, n_missing=sum("no_caption" in item for item in items))
-
-
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
     """Group aggregation: the sum over the group's tasks."""
     return sum(values)
@@ -270,16 +180,28 @@ def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: 
     >>> signatures_of_tasks(values, [2, 3], False)
     'judge:j|runs:1+3|empty:1/5'
     """
-    merged: dict[str, dict[str, None]] = {}
-    n_empty = 0
-    for value in values:
-        for field in value.split("|"):
-            name, colon, text = field.partition(":")
-            if name == "empty":
-                n_empty += int(text.partition("/")[0])
-            elif colon and name != "unscored":
-                merged.setdefault(name, {})[text] = None
-    if n_empty:
-        # One caption a document; a task without an empty one does not say how many it has.
-        merged["empty"] = {f"{n_empty}/{sum(sizes)}": None}
-    return "|".join(f"{name}:{_joined(name, texts)}" for name, texts in merged.items())
+    return str(Signature.merge(map(Signature.parse, values), sizes))
+
+
+def _counts(records: Sequence[CaptionRecord]) -> tuple[int, int]:
+    """Questions times judge runs, and those without a verdict."""
+    n_questions = sum(record.n_questions for record in records)
+    return n_questions, sum(record.n_unscored for record in records)
+
+
+def _extras(records: Sequence[CaptionRecord]) -> dict[str, str]:
+    """Further fields of the signature; values that differ between captions are joined."""
+    values: dict[str, set[str]] = {}
+    for record in records:
+        for name, value in record.extras.items():
+            values.setdefault(name, set()).add(value)
+    return {name: join_values(name, sorted(different)) for name, different in values.items()}
+
+
+def _why(records: Sequence[CaptionRecord]) -> str:
+    """Why questions are unscored, and what helps."""
+    reasons: Counter[str] = Counter()
+    for record in records:
+        reasons.update(record.reasons)
+    n_missing = sum(record.no_caption is not None for record in records)
+    return why_unscored(reasons, n_missing=n_missing)

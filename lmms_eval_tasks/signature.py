@@ -2,47 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final, NamedTuple
 
 DISTRIBUTION = "lmms-eval-captions"
+SERVED: Final = "served"
+"""Field: the names, separated by commas, under which the judge answered."""
+_UNAVAILABLE: Final = "unavailable"
+"""Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
+_MOST_NAMES: Final = 5
+"""Names of a judge that are shown."""
+_MORE: Final = "..."
+"""Stands for names that are not shown."""
+_BAR: Final = "%7C"
+"""Stands for a bar in a value: bars separate the fields."""
+_SHARE: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
+
+
+class Share(NamedTuple):
+    """A number of things, and of how many.
+
+    >>> str(Share(3, 1200)), Share.parse("3/1200"), Share.parse("some")
+    ('3/1200', Share(n=3, of=1200), None)
+    """
+
+    n: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.n}/{self.of}"
+
+    @classmethod
+    def parse(cls, text: str) -> Share | None:
+        """The share that a text is, ``None`` where it is none."""
+        match = _SHARE.fullmatch(text)
+        return cls(int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a task's score was computed with.
+    """What the score of a task, or of a group of tasks, was computed with.
 
-    >>> str(Signature("capquiz", "gpt-4o", 1, 1, 3, 1200, {"prompt": "own"}, "0.1.0"))
-    'capquiz|judge:gpt-4o|runs:1|protocol:1|prompt:own|unscored:3/1200|lmms-eval-captions:0.1.0'
+    >>> signature = Signature.of_task("vdc", "j", 1, 1, extras={"a": "b"}, unscored=Share(3, 9))
+    >>> str(signature).partition("|lmms-eval-captions:")[0]
+    'vdc|judge:j|runs:1|protocol:1|a:b|unscored:3/9'
+    >>> Signature.parse(str(signature)) == signature
+    True
     """
 
-    task: str
-    judge: str
-    runs: int
-    protocol: int
-    n_unscored: int
-    n_questions: int
-    """Questions times runs."""
-    extras: Mapping[str, str]
-    """What else moves this benchmark's score."""
-    version: str
-    n_empty: int = 0
-    """Captions without a word, which count as ones that say nothing; shown where there are any."""
-    n_captions: int = 0
+    task: str = ""
+    """Empty for a group."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Name to value, in the order in which they are printed."""
+
+    @classmethod
+    def of_task(
+        cls,
+        task: str,
+        judge: str,
+        runs: int,
+        protocol: int,
+        *,
+        extras: Mapping[str, str],
+        unscored: Share,
+        empty: Share | None = None,
+    ) -> Signature:
+        """The signature of a task that this version of the package scored.
+
+        Args:
+            task: Name of the task.
+            judge: The judge as it is shown.
+            runs: Judge runs.
+            protocol: Version of the prompts and of how replies are read.
+            extras: What else moves this benchmark's score.
+            unscored: Questions times runs without a verdict, of all of them.
+            empty: Captions without a word, which count as ones that say nothing, of all of them;
+                shown where there are any.
+        """
+        fields = {
+            "judge": judge,
+            "runs": str(runs),
+            "protocol": str(protocol),
+            **extras,
+            **({"empty": str(empty)} if empty is not None and empty.n else {}),
+            "unscored": str(unscored),
+            DISTRIBUTION: package_version(),
+        }
+        return cls(task, fields)
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """The signature that was printed as this text; what is no field of one is left out."""
+        head, *rest = text.split("|")
+        is_group = ":" in head
+        pairs = (part.partition(":") for part in ([head, *rest] if is_group else rest))
+        fields = {name: value.replace(_BAR, "|") for name, colon, value in pairs if colon}
+        return cls("" if is_group else head, fields)
+
+    @classmethod
+    def merge(cls, signatures: Iterable[Signature], sizes: Sequence[int]) -> Signature:
+        """The signature of a group: its tasks' values joined, without the counts of questions.
+
+        Args:
+            signatures: Of the group's tasks or groups.
+            sizes: Captions of each.
+
+        >>> texts = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
+        >>> str(Signature.merge(map(Signature.parse, texts), [2, 3]))
+        'judge:j|runs:1+3|empty:1/5'
+        """
+        values: dict[str, dict[str, None]] = {}
+        n_empty = 0
+        for signature in signatures:
+            n_empty += signature.empty.n if signature.empty else 0
+            for name, value in signature.fields.items():
+                if name not in ("empty", "unscored"):
+                    values.setdefault(name, {})[value] = None
+        fields = {name: join_values(name, joined) for name, joined in values.items()}
+        if n_empty:
+            # One caption a document; a task without an empty one does not say how many it has.
+            fields["empty"] = str(Share(n_empty, sum(sizes)))
+        return cls("", fields)
 
     def __str__(self) -> str:
-        fields = {
-            "judge": self.judge,
-            "runs": self.runs,
-            "protocol": self.protocol,
-            **self.extras,
-            **({"empty": f"{self.n_empty}/{self.n_captions}"} if self.n_empty else {}),
-            "unscored": f"{self.n_unscored}/{self.n_questions}",
-            DISTRIBUTION: self.version,
-        }
-        return "|".join([self.task, *(f"{name}:{value}" for name, value in fields.items())])
+        fields = (f"{name}:{value.replace('|', _BAR)}" for name, value in self.fields.items())
+        return "|".join([*([self.task] if self.task else []), *fields])
+
+    @property
+    def unscored(self) -> Share | None:
+        """Questions times runs without a verdict, of all of them; ``None`` where it is not said."""
+        return Share.parse(self.fields.get("unscored", ""))
+
+    @property
+    def empty(self) -> Share | None:
+        """Captions without a word, of all of them; ``None`` where there are none."""
+        return Share.parse(self.fields.get("empty", ""))
+
+    @property
+    def unavailable(self) -> frozenset[str]:
+        """Metrics that could not be computed where the task was scored, and are ``nan``."""
+        return frozenset(name for name, value in self.fields.items() if value == _UNAVAILABLE)
+
+
+def join_values(name: str, values: Iterable[str]) -> str:
+    """The different values of a field of the signature as one value.
+
+    >>> join_values("runs", ["1", "3"]), join_values("served", ["b,a", "a"])
+    ('1+3', 'a,b')
+    """
+    if name != SERVED:
+        return "+".join(values)
+    names = {served for value in values for served in value.split(",")}
+    shown = sorted(names - {_MORE})
+    is_cut = _MORE in names or len(shown) > _MOST_NAMES
+    return ",".join([*shown[:_MOST_NAMES], *([_MORE] if is_cut else [])])
 
 
 @cache

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
-from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome, Usage
+from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,10 +64,7 @@ async def judge_question(
         run=run,
         choice=choice,
         verdict=None if choice is None else outcome(choice, question.answer),
-        reply=asked.reply,
-        reason=asked.reason,
-        cached=asked.cached,
-        usage=asked.usage,
+        **asked.outcome(),
     )
 
 
@@ -84,10 +81,6 @@ def silent_judgement(question: Question, run: int) -> QuizJudgement:
         run=run,
         choice=UNKNOWN,
         verdict=outcome(UNKNOWN, question.answer),
-        reply="",
-        reason=None,
-        cached=False,
-        usage=Usage(),
     )
 
 

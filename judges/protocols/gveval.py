@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.protocols.prompt import Prompt, attach_picture
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
@@ -127,10 +127,7 @@ class GVeval:
         numbers, distributions, plain = asked.value or ({}, {}, False)
         return ScoresJudgement(
             run=run,
-            reply=asked.reply,
-            reason=asked.reason,
-            cached=asked.cached,
-            usage=asked.usage,
+            **asked.outcome(),
             numbers=numbers,
             distributions=distributions,
             scoring=None if asked.value is None else "plain" if plain else "logprobs",
@@ -159,7 +156,7 @@ class GVeval:
         prompt = Prompt(
             [
                 (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
-                for part in prompts.read(self.prompt_name)["messages"]
+                for part in prompts.messages(self.prompt_name)
             ]
         )
         joined = "; ".join(f"'{reference}'" for reference in references)

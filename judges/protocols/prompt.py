@@ -14,8 +14,9 @@ import yaml
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message
 
-Content = Mapping[str, list[dict[str, str]]]
-"""What a file of prompts holds: ``messages``, or texts under keys of their own."""
+Messages = Sequence[Mapping[str, str]]
+Content = Mapping[str, Messages | str]
+"""What a file of prompts holds under its keys: messages for a judge, or texts for captioners."""
 
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
 
@@ -50,13 +51,36 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """The packaged prompt ``prompts/<name>.yaml``; its source is cited in the file."""
-    return prompt_of(read_yaml(name))
+    """A packaged prompt of messages, by its name as :func:`file_and_key` takes it."""
+    file, key = file_and_key(name)
+    return prompt_of(messages_in(read_yaml(file), key))
 
 
-def prompt_of(content: Content) -> Prompt:
-    """The prompt of a file that holds messages."""
-    return Prompt([(message["role"], message["content"]) for message in content["messages"]])
+def file_and_key(name: str) -> tuple[str, str]:
+    """Where a prompt stands: the file ``prompts/<name>.yaml``, and the key in it.
+
+    >>> file_and_key("vdc_answer"), file_and_key("vdc_caption.camera")
+    (('vdc_answer', 'messages'), ('vdc_caption', 'camera'))
+    """
+    file, _, key = name.partition(".")
+    return file, key or "messages"
+
+
+def messages_in(content: Content, key: str) -> Messages:
+    """The messages that a file holds under a key.
+
+    Raises:
+        TypeError: If it holds a text there.
+    """
+    messages = content[key]
+    if isinstance(messages, str):
+        raise TypeError(f"expected messages under {key!r}, got the text {messages!r:.80}")
+    return messages
+
+
+def prompt_of(messages: Messages) -> Prompt:
+    """The prompt that a file's messages are."""
+    return Prompt([(message["role"], message["content"]) for message in messages])
 
 
 def slots_of(text: str) -> set[str]:

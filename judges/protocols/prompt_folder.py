@@ -19,8 +19,10 @@ from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt import (
     Content,
+    Messages,
     Prompt,
-    load_prompt,
+    file_and_key,
+    messages_in,
     prompt_of,
     read_yaml,
     slots_of,
@@ -52,8 +54,13 @@ class Prompts:
         return tuple(_replacing(self.folder))
 
     def load(self, name: str) -> Prompt:
-        """A prompt of messages."""
+        """A prompt of messages, by its file's name, or ``file.key`` where it has several."""
         return _load(self.folder, name)
+
+    def messages(self, name: str) -> Messages:
+        """The messages of a prompt as they are."""
+        file, key = file_and_key(name)
+        return messages_in(self.read(file), key)
 
     def read(self, name: str) -> Content:
         """A prompt's file as it is."""
@@ -72,8 +79,7 @@ class Prompts:
         """
         changed: dict[str, object] = {}
         for name in names:
-            file, _, key = name.partition(".")
-            key = key or "messages"
+            file, key = file_and_key(name)
             content = self.read(file)[key]
             if content != read_yaml(file)[key]:
                 changed[name] = content
@@ -85,8 +91,7 @@ class Prompts:
 
 @cache
 def _load(folder: Path | None, name: str) -> Prompt:
-    content = _replacing(folder).get(name)
-    return load_prompt(name) if content is None else prompt_of(content)
+    return prompt_of(Prompts(folder).messages(name))
 
 
 @cache
@@ -132,14 +137,11 @@ def _read(path: Path) -> Content:
     if not isinstance(loaded, dict) or set(loaded) != set(ours):
         came = f"the keys {list(loaded)!r:.120}" if isinstance(loaded, dict) else f"{loaded!r:.80}"
         raise _refusal(path, f"the keys {', '.join(ours)}", came)
-    if "messages" in ours:
-        _check_messages(path, loaded["messages"], prompt_of(ours).slots)
-        return _whole(loaded)
-    for key, text in loaded.items():
-        if not isinstance(text, str) or not text.strip():
-            raise _refusal(path, f"a text under {key!r}", f"{text!r:.80}")
-        if slots_of(text):
-            raise _refusal(path, f"no slots under {key!r}", f"{sorted(slots_of(text))}")
+    for key, prompt in ours.items():
+        if isinstance(prompt, str):
+            _check_text(path, key, loaded[key])
+        else:
+            _check_messages(path, loaded[key], prompt_of(prompt).slots)
     return _whole(loaded)
 
 
@@ -147,6 +149,13 @@ def _whole(content: Content) -> Content:
     """A prompt's file without half characters, which YAML can spell as JSON does."""
     made: Content = json.loads(whole_json(json.dumps(content, default=str)))
     return made
+
+
+def _check_text(path: Path, key: str, text: object) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise _refusal(path, f"a text under {key!r}", f"{text!r:.80}")
+    if slots_of(text):
+        raise _refusal(path, f"no slots under {key!r}", f"{sorted(slots_of(text))}")
 
 
 def _check_messages(path: Path, messages: object, slots: set[str]) -> None:

@@ -22,7 +22,6 @@ from lmms_eval_captions.judges.verdict import (
     Agreement,
     AgreementJudgement,
     Asked,
-    Usage,
     YesNo,
 )
 
@@ -92,10 +91,6 @@ def silent_judgement(question: Question, run: int) -> AgreementJudgement:
         asks=(),
         predicted_answer="unanswerable",
         verdict="unanswerable",
-        reply="",
-        reason=None,
-        cached=False,
-        usage=Usage(),
     )
 
 

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
-from lmms_eval_captions.judges.verdict import Asked, MatchJudgement, Usage
+from lmms_eval_captions.judges.verdict import Match, MatchJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.chain import Ask
@@ -30,6 +30,8 @@ class Question:
 
     question: str
     answer: str
+    category: str = ""
+    """Kind of question, by which the breakdown groups it."""
 
 
 async def judge_question(
@@ -52,26 +54,26 @@ async def judge_question(
         matcher: Scores (gold answer, predicted answer) in place of the judge; no verdict then.
     """
     answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
+    verdict: Match | None = None
+    score: float | None = None
     if answered.value is None:
-        reason = f"no answer from the caption: {answered.reason}"
-        return _judgement(question, run, answered=answered, reason=reason)
-    if matcher is not None:
+        outcome = answered.no_answer()
+    elif matcher is not None:
         score = matcher(question.answer, answered.value)
-        return _judgement(question, run, answered=answered, score=score)
-    request = _match_request(question, answered.value, config=config, run=run)
-    matched = await ask(request, read_match)
-    verdict, score_ = matched.value or (None, None)
+        outcome = answered.outcome()
+    else:
+        request = _match_request(question, answered.value, config=config, run=run)
+        matched = await ask(request, read_match)
+        verdict, score = matched.value or (None, None)
+        outcome = matched.outcome(answered)
     return MatchJudgement(
         question=question.question,
         answer=question.answer,
         run=run,
         predicted_answer=answered.value,
         verdict=verdict,
-        score=score_,
-        reply=matched.reply,
-        reason=matched.reason,
-        cached=answered.cached and matched.cached,
-        usage=answered.usage + matched.usage,
+        score=score,
+        **outcome,
     )
 
 
@@ -90,10 +92,6 @@ def silent_judgement(
         predicted_answer=None,
         verdict="no" if matcher is None else None,
         score=0.0 if matcher is None else matcher(question.answer, ""),
-        reply="",
-        reason=None,
-        cached=False,
-        usage=Usage(),
     )
 
 
@@ -132,26 +130,3 @@ def _match_request(question: Question, predicted: str, *, config: JudgeConfig, r
 def _lexical_match(answer: str, predicted: str) -> str:
     share = lexical.recall(answer, predicted)
     return str({"pred": "yes" if share >= 0.5 else "no", "score": round(5 * share)})
-
-
-def _judgement(
-    question: Question,
-    run: int,
-    *,
-    answered: Asked[str],
-    score: float | None = None,
-    reason: str | None = None,
-) -> MatchJudgement:
-    """A judgement that ended with the first step."""
-    return MatchJudgement(
-        question=question.question,
-        answer=question.answer,
-        run=run,
-        predicted_answer=answered.value,
-        verdict=None,
-        score=score,
-        reply=answered.reply,
-        reason=reason,
-        cached=answered.cached,
-        usage=answered.usage,
-    )

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
-from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement, Usage
+from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.chain import Ask
@@ -48,19 +48,13 @@ async def judge_question(
         run: Judge run, sent as the seed, >= 0.
     """
     answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
-    graded: Asked[Correctness]
+    graded: Asked[Correctness] | None = None
     if answered.value is None:
-        # Not Asked[Correctness](...): before Python 3.13 that raises TypeError for frozen slots.
-        graded = Asked(
-            None,
-            answered.reply,
-            f"no answer from the caption: {answered.reason}",
-            cached=answered.cached,
-            usage=Usage(),
-        )
+        outcome = answered.no_answer()
     else:
         request = _grade_request(question, answered.value, config=config, run=run)
         graded = await ask(request, read_correctness)
+        outcome = graded.outcome(answered)
     return CorrectnessJudgement(
         question=question.question,
         answer=question.answer,
@@ -68,11 +62,8 @@ async def judge_question(
         sub_category=question.sub_category,
         run=run,
         predicted_answer=answered.value,
-        verdict=graded.value,
-        reply=graded.reply,
-        reason=graded.reason,
-        cached=answered.cached and graded.cached,
-        usage=answered.usage + graded.usage,
+        verdict=None if graded is None else graded.value,
+        **outcome,
     )
 
 
@@ -90,10 +81,6 @@ def silent_judgement(question: Question, run: int) -> CorrectnessJudgement:
         run=run,
         predicted_answer=None,
         verdict="neutral",
-        reply="",
-        reason=None,
-        cached=False,
-        usage=Usage(),
     )
 
 

@@ -6,14 +6,24 @@ The benchmark is announced and not released: the schema is ours, and is checked 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import CAPQUIZ
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+
+SOURCE: Final = Source(
+    benchmark="capquiz",
+    page="the paper's project page",
+    license="not released",
+    video_folder="capquiz/videos",
+    note="CapQuiz is announced and not released; a local capquiz.jsonl of the schema in the task's "
+    "README can be scored.",
+)
+
+FILE: Final = "capquiz.jsonl"
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Descriptive": ("Entity", "Attribute", "Action", "Event", "Setting"),
@@ -48,7 +58,6 @@ DOMAINS: Final[dict[str, tuple[str, ...]]] = {
 SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in names}
 """Domain to its super-category; a domain that the paper does not name has none."""
 
-_FILE: Final = "capquiz.jsonl"
 _N_SHOWN: Final = 5
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
@@ -62,7 +71,7 @@ def read_videos(settings: DataSettings) -> list[Row]:
         DataError: If the file is missing, or anything in it is not of the schema; the text names
             the line and the field of the first problems.
     """
-    path = find_file(settings, CAPQUIZ, _FILE)
+    path = find_file(settings, SOURCE, FILE)
     rows = read_numbered_jsonl(path)
     found = list(problems(rows))
     if found:
@@ -89,15 +98,6 @@ def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:
         video = row.get("video")
         if isinstance(video, str) and lines.setdefault(video, number) != number:
             yield f"line {number}, video: {video!r} is on line {lines[video]} already"
-
-
-def video_path(settings: DataSettings, video: str) -> Path:
-    """File of a video.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, CAPQUIZ, video)
 
 
 def _row_problems(row: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verdicts_cli import add_vcapsbench_verdicts
+from lmms_eval_captions.lmms_eval_tasks.registry import modules
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_doctor)
     add_meta_eval(commands)
     add_estimate(commands)
-    add_vcapsbench_verdicts(commands)
+    for benchmark in modules("commands"):
+        benchmark.add_commands(commands)
     return parser
 
 

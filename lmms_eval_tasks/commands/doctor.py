@@ -6,9 +6,9 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
@@ -19,17 +19,8 @@ from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
-from lmms_eval_captions.lmms_eval_tasks.data.sources import (
-    CAPQUIZ,
-    MSVD_EVAL,
-    VCAPSBENCH,
-    VDC,
-    VIDCAPBENCH,
-    Source,
-)
-from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _PACKAGES = (
     "lmms-eval",
@@ -40,15 +31,6 @@ _PACKAGES = (
     "aiohttp",
     "av",
 )
-
-_FILES = (
-    (VDC, "VDCScore_qa/camera.jsonl"),
-    (VIDCAPBENCH, "VidCapBench-AE_QA.jsonl"),
-    (VCAPSBENCH, "VCapsBench_100KQA.jsonl"),
-    (CAPQUIZ, "capquiz.jsonl"),
-    (MSVD_EVAL, "MSVD-Eval.json"),
-)
-"""A file of each benchmark that tells whether it is there."""
 _TIMEOUT_S: Final = 30.0
 _TOKENS: Final = 32
 """Of the answer to the question that the judge is asked."""
@@ -109,27 +91,44 @@ def _cache(settings: Settings) -> list[Finding]:
 
 
 async def _judge(settings: Settings) -> list[Finding]:
-    default = str(judge_defaults(tasks_path() / "vdc" / "_default_template_yaml")["model"])
-    model = settings.judge or default
-    if is_offline(model):
+    if is_offline(settings.judge):
         return [
             Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
         ]
-    named = settings.judge or f"{default} (VDC's own)"
+    judges = {settings.judge: settings.judge} if settings.judge else _own_judges()
     where = ", ".join(map(redact_url, settings.endpoint.urls))
-    key = "set" if settings.endpoint.api_key else "not set"
-    names = [model, *([settings.alias] if settings.alias else [])]
+    place = f"at {where}, key {'set' if settings.endpoint.api_key else 'not set'}"
+    names = [*judges, *([settings.alias] if settings.alias else [])]
     models: list[Finding] = []
     try:
         settings.require_judge_access()
         models = [await _models(url, settings, names) for url in settings.endpoint.urls]
-        settings.require_named_judge(default)
+        settings.require_named_judge(next(iter(judges)))
+    except CaptionsError as error:
+        text = f"{', '.join(judges.values())} {place}: {error}"
+        return [Finding("judge", ok=False, text=text), *models]
+    answers = [await _answer(settings, model, f"{name} {place}") for model, name in judges.items()]
+    return [*answers, *models]
+
+
+def _own_judges() -> Mapping[str, str]:
+    """The benchmarks' own judges: each model to how it is shown."""
+    benchmarks_of: dict[str, list[str]] = {}
+    for benchmark in _benchmarks():
+        model = str(benchmark.judge_defaults["model"])
+        benchmarks_of.setdefault(model, []).append(benchmark.name)
+    return {
+        model: f"{model} ({' and '.join(names)}'s own)" for model, names in benchmarks_of.items()
+    }
+
+
+async def _answer(settings: Settings, model: str, shown: str) -> Finding:
+    """Whether a judge answers."""
+    try:
         words = await _say_hello(settings, model)
     except CaptionsError as error:
-        text = f"{named} at {where}, key {key}: {error}"
-        return [Finding("judge", ok=False, text=text), *models]
-    text = f"{named} at {where}, key {key}, answers{words}"
-    return [Finding("judge", ok=True, text=text), *models]
+        return Finding("judge", ok=False, text=f"{shown}: {error}")
+    return Finding("judge", ok=True, text=f"{shown}, answers{words}")
 
 
 async def _say_hello(settings: Settings, model: str) -> str:
@@ -170,9 +169,10 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
     text = f"{where} lists {shown}{f' and {len(names) - _NAMES} more' * (len(names) > _NAMES)}"
     if settings.judge is None and is_loopback(url):
         return Finding("models", ok=True, text=text)
-    found = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
-    if found:
-        return Finding("models", ok=True, text=f"{text}; {' and '.join(found)} is among them")
+    served = [judge for judge in judges if any(is_same_model(name, judge) for name in names)]
+    if served:
+        are = "is" if len(served) == 1 else "are"
+        return Finding("models", ok=True, text=f"{text}; {' and '.join(served)} {are} among them")
     text = f"{text}; {' or '.join(judges)} is not among them"
     # A provider may take names that it does not list; some servers of one's own take any name.
     if not names or not is_loopback(url):
@@ -202,15 +202,20 @@ def _data(settings: Settings) -> list[Finding]:
             "LMMS_CAPTIONS_DATA is not set: benchmark files are downloaded from the hub when needed"
         )
         return [Finding("data", ok=True, text=text)]
-    findings = [_benchmark(settings, source, name) for source, name in _FILES]
-    # Nobody needs all five; not one of them is a problem.
-    found = any(finding.ok for finding in findings)
-    return [replace(finding, ok=finding.ok or found) for finding in findings]
+    findings = [_benchmark(settings, benchmark) for benchmark in _benchmarks()]
+    # Nobody needs all of them; not one of them is a problem.
+    is_any_there = any(finding.ok for finding in findings)
+    return [replace(finding, ok=finding.ok or is_any_there) for finding in findings]
 
 
-def _benchmark(settings: Settings, source: Source, name: str) -> Finding:
+def _benchmark(settings: Settings, benchmark: Benchmark[Any, Any]) -> Finding:
     try:
-        path = find_file(settings, source, name)
+        path = benchmark.find_data(settings)
     except CaptionsError as error:
         return Finding("data", ok=False, text=f"not found: {error}")
-    return Finding("data", ok=True, text=f"{source.benchmark}: {path.parent}")
+    return Finding("data", ok=True, text=f"{benchmark.name}: {path.parent}")
+
+
+def _benchmarks() -> Collection[Benchmark[Any, Any]]:
+    """The benchmarks, each of those that share their data once."""
+    return {benchmark.name: benchmark for benchmark in all_benchmarks().values()}.values()

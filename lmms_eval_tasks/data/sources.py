@@ -1,10 +1,14 @@
-"""Where each benchmark is published: one record a benchmark."""
+"""Where a benchmark is published."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
+
+ANY_ARCHIVE: Final = ("*.zip", "*.tar", "*.tar.gz", "**/*.zip", "**/*.tar", "**/*.tar.gz")
+"""Patterns of a repository in which every archive holds videos."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,61 +53,3 @@ class Source:
         if self.hub_repo is None:
             raise DataError(f"{self.benchmark} is not on the Hugging Face hub. {self.advice()}")
         return self.hub_repo
-
-
-VDC = Source(
-    benchmark="vdc",
-    page="https://huggingface.co/datasets/wchai/Video-Detailed-Caption",
-    license="Apache-2.0",
-    video_folder="vdc/videos",
-    hub_repo="wchai/Video-Detailed-Caption",
-    archives=("videos/videos_*.tar.gz",),
-)
-"""Video Detailed Captions: ``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards."""
-
-_VIDEO_ARCHIVE = ("*video*.zip", "*video*.tar", "*video*.tar.gz", "**/*video*.zip")
-"""Some repositories hold archives of captions and results beside those of videos."""
-
-_ANY_ARCHIVE = ("*.zip", "*.tar", "*.tar.gz", "**/*.zip", "**/*.tar", "**/*.tar.gz")
-
-VIDCAPBENCH = Source(
-    benchmark="vidcapbench",
-    page="https://huggingface.co/datasets/VidCapBench/VidCapBench",
-    license="see its page",
-    video_folder="vidcapbench/videos",
-    hub_repo="VidCapBench/VidCapBench",
-    archives=_ANY_ARCHIVE,
-)
-"""``VidCapBench-{AE,HE}_QA.jsonl``; the repository's list of files is unseen."""
-
-VCAPSBENCH = Source(
-    benchmark="vcapsbench",
-    page="https://huggingface.co/datasets/somos99/VCapsBench",
-    license="see its page",
-    video_folder="vcapsbench/videos5k",
-    hub_repo="somos99/VCapsBench",
-    archives=_VIDEO_ARCHIVE,
-)
-"""``VCapsBench_100KQA.jsonl``; the repository's list of files is unseen."""
-
-CAPQUIZ = Source(
-    benchmark="capquiz",
-    page="the paper's project page",
-    license="not released",
-    video_folder="capquiz/videos",
-    note="CapQuiz is announced and not released; a local capquiz.jsonl of the schema in the task's "
-    "README can be scored.",
-)
-"""``capquiz.jsonl``, not released."""
-
-MSVD_EVAL = Source(
-    benchmark="msvd_eval",
-    page="https://huggingface.co/datasets/friedrichor/MSVD",
-    license="see its page",
-    video_folder="msvd_eval/YouTubeClips",
-    hub_repo="friedrichor/MSVD",
-    archives=_ANY_ARCHIVE,
-    note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
-    "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
-)
-"""``MSVD-Eval.json``; the videos are those of MSVD."""

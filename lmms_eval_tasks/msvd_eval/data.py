@@ -11,8 +11,22 @@ from lmms_eval_captions.judges.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
-from lmms_eval_captions.lmms_eval_tasks.data.sources import MSVD_EVAL
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+
+SOURCE: Final = Source(
+    benchmark="msvd_eval",
+    page="https://huggingface.co/datasets/friedrichor/MSVD",
+    license="see its page",
+    video_folder="msvd_eval/YouTubeClips",
+    hub_repo="friedrichor/MSVD",
+    archives=ANY_ARCHIVE,
+    note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
+    "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
+)
+"""The videos are those of MSVD."""
+
+FILE: Final = "MSVD-Eval.json"
 
 RATED: Final = (*ACCR, "avg")
 """What each annotator's row holds, in this order, 1 to 5."""
@@ -37,7 +51,7 @@ def read_items(settings: DataSettings) -> list[Item]:
     Raises:
         DataError: If the file is missing or not of the official shape.
     """
-    path = find_file(settings, MSVD_EVAL, "MSVD-Eval.json")
+    path = find_file(settings, SOURCE, FILE)
     try:
         rows = parse_json(read_whole(path))
     except (OSError, ValueError) as error:
@@ -56,15 +70,6 @@ def collapsed(text: str) -> str:
     'A man cooks. He stirs.'
     """
     return " ".join(text.split())
-
-
-def video_path(settings: DataSettings, vname: str) -> Path:
-    """File of a video, with the ending of the official file or another.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, MSVD_EVAL, vname)
 
 
 def _item(video_id: str, row: object, path: Path) -> Item:

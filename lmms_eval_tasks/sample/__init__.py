@@ -10,29 +10,14 @@ import uuid
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.sample.capquiz import write_capquiz
-from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
-from lmms_eval_captions.lmms_eval_tasks.sample.files import write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.msvd_eval import write_msvd_eval
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import ASPECTS, questions
+from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.vcapsbench import write_vcapsbench
-from lmms_eval_captions.lmms_eval_tasks.sample.vidcapbench import write_vidcapbench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 SAMPLE_VERSION = 2
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
-
-_WRITERS: tuple[Callable[[Path], None], ...] = (
-    write_vcapsbench,
-    write_capquiz,
-    write_vidcapbench,
-    write_msvd_eval,
-)
-"""Write each further benchmark's files below the sample's root, once VDC's clips are there."""
 
 _MARKER = "SAMPLE_VERSION"
 _STALE_S = 3600.0
@@ -90,18 +75,14 @@ def write_sample(root: Path) -> None:
 def _write_into(folder: Path) -> None:
     from lmms_eval_captions.lmms_eval_tasks.sample.render import write_video
 
-    videos, qa = folder / "vdc" / "videos", folder / "vdc" / "VDCScore_qa"
-    videos.mkdir(parents=True)
-    qa.mkdir()
+    clips = folder / "clips"
+    clips.mkdir()
     for scene in SCENES:
-        write_video(scene, videos / f"{scene.video_id}.mp4")
-    for aspect in ASPECTS:
-        rows = ({scene.video_id: questions(scene, aspect)} for scene in SCENES)
-        write_lines(qa / f"{aspect}.jsonl", rows)
-    references = ({"video_id": scene.video_id, **captions(scene)} for scene in SCENES)
-    write_lines(folder / "vdc" / "captions.jsonl", references)
-    for write in _WRITERS:
-        write(folder)
+        write_video(scene, clips / f"{scene.video_id}.mp4")
+    for benchmark in modules("sample"):
+        benchmark.write_sample(folder, clips)
+    # What the benchmarks took of them stays, whether linked or copied.
+    shutil.rmtree(clips)
     (folder / _MARKER).write_text(f"{SAMPLE_VERSION}\n", encoding="utf-8")
 
 

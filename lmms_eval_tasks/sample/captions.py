@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
+from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
     CAMERA,
     NUMBERS,
     all_alike,

@@ -18,17 +18,16 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def share_videos(root: Path, folder: str) -> None:
-    """Put VDC's clips into another benchmark's folder too, without a second copy where possible.
+def share_clips(clips: Path, folder: Path) -> None:
+    """Put the sample's clips into a benchmark's folder, without a second copy where possible.
 
     Args:
-        root: Root of the sample, which holds ``vdc/videos``.
-        folder: Folder below the root, such as ``capquiz/videos``; made here.
+        clips: Folder of the clips.
+        folder: The benchmark's folder of videos; made here.
     """
-    target = root / folder
-    target.mkdir(parents=True, exist_ok=True)
-    for clip in sorted((root / "vdc" / "videos").iterdir()):
+    folder.mkdir(parents=True, exist_ok=True)
+    for clip in sorted(clips.iterdir()):
         try:
-            os.link(clip, target / clip.name)
+            os.link(clip, folder / clip.name)
         except OSError:  # A file system without hard links.
-            shutil.copyfile(clip, target / clip.name)
+            shutil.copyfile(clip, folder / clip.name)

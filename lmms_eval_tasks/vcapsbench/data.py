@@ -11,8 +11,21 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VCAPSBENCH
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+
+SOURCE: Final = Source(
+    benchmark="vcapsbench",
+    page="https://huggingface.co/datasets/somos99/VCapsBench",
+    license="see its page",
+    video_folder="vcapsbench/videos5k",
+    hub_repo="somos99/VCapsBench",
+    # The repository holds archives of captions and results beside those of videos.
+    archives=("*video*.zip", "*video*.tar", "*video*.tar.gz", "**/*video*.zip"),
+)
+"""The repository's list of files is unseen."""
+
+FILE: Final = "VCapsBench_100KQA.jsonl"
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Content & Entity": (
@@ -29,7 +42,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
 """Category to its group."""
 
-_FILE: Final = "VCapsBench_100KQA.jsonl"
 _N_SHOWN: Final = 3
 
 
@@ -56,7 +68,7 @@ def read_videos(settings: DataSettings) -> list[Video]:
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
-    path = find_file(settings, VCAPSBENCH, _FILE)
+    path = find_file(settings, SOURCE, FILE)
     videos: dict[str, Video] = {}
     malformed: list[str] = []
     for number, row in read_numbered_jsonl(path):
@@ -107,15 +119,6 @@ def category_name(text: str) -> str:
     'camera movement'
     """
     return " ".join(text.replace("_", " ").replace("-", " ").lower().split())
-
-
-def video_path(settings: DataSettings, video_id: str) -> Path:
-    """File of a video.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, VCAPSBENCH, video_id)
 
 
 def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]]:

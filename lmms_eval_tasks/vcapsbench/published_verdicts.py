@@ -14,8 +14,9 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.verdict import Agreement
 from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
 from lmms_eval_captions.lmms_eval_tasks.data.archives import BROKEN
+from lmms_eval_captions.lmms_eval_tasks.records import Names, Values
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH, groups_of
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import category_name, parse_question
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
 
 _VERDICTS: Final[Mapping[str, Agreement]] = {
     "1": "positive",
@@ -50,12 +51,22 @@ class PublishedVerdicts:
         """Rows without a verdict or a category."""
         return self.n_malformed + self.verdicts.count(None)
 
+    @property
+    def values(self) -> Mapping[str, Values]:
+        """The verdicts, which every metric reads, as those of one judge run."""
+        return {metric: [self.verdicts] for metric in VCAPSBENCH.metrics}
+
+    @property
+    def groups(self) -> Mapping[str, Names]:
+        """Group and category of each verdict's question."""
+        named = list(map(groups_of, self.categories))
+        return {
+            section: [[names.get(section) for names in named]] for section in VCAPSBENCH.sections
+        }
+
     def breakdown(self) -> Breakdown:
         """``ar``, ``ir`` and ``cr`` in percent: overall, for the 4 groups and the 21 categories."""
-        record = {"categories": self.categories, "verdicts": [self.verdicts]}
-        return break_down(
-            [record], groups=SCORES.groups, metrics=SCORES.metrics, order=SCORES.order
-        )
+        return break_down(VCAPSBENCH, [self])
 
 
 def read_published_verdicts(path: Path) -> Iterator[PublishedVerdicts]:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
-ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
+SOURCE: Final = Source(
+    benchmark="vdc",
+    page="https://huggingface.co/datasets/wchai/Video-Detailed-Caption",
+    license="Apache-2.0",
+    video_folder="vdc/videos",
+    hub_repo="wchai/Video-Detailed-Caption",
+    archives=("videos/videos_*.tar.gz",),
+)
+"""``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards of videos."""
+
 _FIELDS: Final = ("question", "answer", "category")
 
 Pair = dict[str, str]
 """One question, its gold ``answer`` and its ``category``."""
+
+
+def questions_file(aspect: str) -> str:
+    """The file that holds the questions of an aspect."""
+    return f"VDCScore_qa/{aspect}.jsonl"
 
 
 def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]:
@@ -25,12 +38,12 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
 
     Args:
         settings: Says where the data is.
-        aspect: One of ``ASPECTS``.
+        aspect: One of the five, such as ``camera``.
 
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
-    path = find_file(settings, VDC, f"VDCScore_qa/{aspect}.jsonl")
+    path = find_file(settings, SOURCE, questions_file(aspect))
     questions: dict[str, list[Pair]] = {}
     for number, row in read_numbered_jsonl(path):
         for video_id, pairs in row.items():
@@ -40,15 +53,6 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     if not questions:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return questions
-
-
-def video_path(settings: DataSettings, video_id: str) -> Path:
-    """File of a video.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, VDC, video_id)
 
 
 def _pairs(value: object, *, where: str) -> list[Pair]:

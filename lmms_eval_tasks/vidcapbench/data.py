@@ -6,15 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VIDCAPBENCH
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+
+SOURCE: Final = Source(
+    benchmark="vidcapbench",
+    page="https://huggingface.co/datasets/VidCapBench/VidCapBench",
+    license="see its page",
+    video_folder="vidcapbench/videos",
+    hub_repo="VidCapBench/VidCapBench",
+    archives=ANY_ARCHIVE,
+)
+"""The repository's list of files is unseen."""
 
 SUBSETS: Final = ("AE", "HE")
 
@@ -48,6 +57,11 @@ class Video:
     """None where the subset asks nothing about the video."""
 
 
+def questions_file(subset: str) -> str:
+    """The file that holds the questions of a subset."""
+    return f"VidCapBench-{subset}_QA.jsonl"
+
+
 def read_videos(settings: DataSettings, subset: str) -> list[Video]:
     """The videos of a subset: those that have questions, then the others, in the official order.
 
@@ -61,7 +75,7 @@ def read_videos(settings: DataSettings, subset: str) -> list[Video]:
     Raises:
         DataError: If the file is missing, a row is not of the official shape, or none has a pair.
     """
-    path = find_file(settings, VIDCAPBENCH, f"VidCapBench-{subset}_QA.jsonl")
+    path = find_file(settings, SOURCE, questions_file(subset))
     videos: dict[str, Video] = {}
     rows = read_numbered_jsonl(path)
     for number, row in rows:
@@ -77,15 +91,6 @@ def read_videos(settings: DataSettings, subset: str) -> list[Video]:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     _report(found, subset=subset, n_rows=len(rows))
     return found
-
-
-def video_path(settings: DataSettings, video_dir: str) -> Path:
-    """File of a video, found by its base name.
-
-    Raises:
-        DataError: If it is not there; the text says where it was looked for.
-    """
-    return find_video(settings, VIDCAPBENCH, video_dir.replace("\\", "/"))
 
 
 def _report(videos: list[Video], *, subset: str, n_rows: int) -> None:

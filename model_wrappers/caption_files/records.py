@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,11 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     video_of,
 )
 from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, read_rows
+from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
-
-_LOG_NAME = re.compile(r".+?_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
 
 
 class CaptionTable:
@@ -174,7 +172,7 @@ def open_captions(path: Path, column: str | None = None) -> Callable[[str], Capt
             return CaptionTable(own, path=path, column=column, may_be_empty=True)
 
         return of_rows
-    logs = sample_logs(path)
+    logs = newest_logs(path)
 
     @cache
     def of_task(task: str) -> CaptionTable:
@@ -186,33 +184,3 @@ def open_captions(path: Path, column: str | None = None) -> Callable[[str], Capt
         return CaptionTable(read_rows(logs[task]), path=logs[task], column=column)
 
     return of_task
-
-
-def sample_logs(folder: Path) -> dict[str, Path]:
-    """The newest sample log of each task, by the date that lmms-eval puts in front of the name.
-
-    Args:
-        folder: A model's own results folder, or one above it.
-
-    Raises:
-        CaptionError: If there are no logs, or logs of more than one model.
-    """
-    found = [path for path in folder.rglob("*") if _LOG_NAME.fullmatch(path.name)]
-    # Logs right here are the ones meant; those further down may belong to other models.
-    logs = [path for path in found if path.parent == folder] or found
-    parents = sorted({str(path.parent) for path in logs})
-    if not logs:
-        raise CaptionError(
-            f"{folder}: expected lmms-eval sample logs (<date>_samples_<task>.jsonl, written with "
-            "--log_samples), found none; or give one caption file as path="
-        )
-    if len(parents) > 1:
-        raise CaptionError(
-            f"{folder}: sample logs of {len(parents)} models, in {listed(parents)}; give one"
-        )
-    return {_task_of(path): path for path in sorted(logs, key=lambda path: path.name)}
-
-
-def _task_of(path: Path) -> str:
-    match = _LOG_NAME.fullmatch(path.name)
-    return match["task"] if match else ""

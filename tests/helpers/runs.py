@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ASPECTS = ("camera", "short", "background", "main_object", "detailed")
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, read_results
 
 
 @dataclass(frozen=True)
@@ -23,22 +22,29 @@ class Run:
     returncode: int
 
     @property
+    def newest(self) -> RunResults:
+        """The newest results file."""
+        return max(read_results(self.output), key=lambda results: results.path)
+
+    @property
     def results(self) -> dict[str, dict[str, Any]]:
         """``results`` of the newest results file."""
-        path = max(self.output.rglob("*_results.json"))
-        results: dict[str, dict[str, Any]] = json.loads(path.read_text())["results"]
-        return results
+        return {name: dict(task.metrics) for name, task in self.newest.tasks.items()}
 
     @property
     def document(self) -> dict[str, Any]:
         """The newest results file, whole."""
-        document: dict[str, Any] = json.loads(max(self.output.rglob("*_results.json")).read_text())
-        return document
+        return dict(self.newest.document)
 
     def samples(self, task: str) -> list[dict[str, Any]]:
-        """The newest sample log of a task."""
-        path = max(self.output.rglob(f"*_samples_{task}.jsonl"))
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        """The newest run's sample log of a task."""
+        return list(self.newest.samples(task))
+
+    def breakdown(self, task: str) -> dict[str, Any]:
+        """The newest run's breakdown of a task, which must be there."""
+        breakdown = self.newest.breakdown(task)
+        assert breakdown is not None, f"no breakdown of {task}"
+        return breakdown
 
     def scores(self, metrics: Sequence[str] = ("vdc_acc", "vdc_score")) -> dict[str, float]:
         """The numbers of all tasks and groups."""

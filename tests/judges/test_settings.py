@@ -25,7 +25,7 @@ def test_defaults_are_those_of_the_readme() -> None:
     assert (settings.concurrency, settings.max_unscored, settings.rank) == (64, 0.01, 0)
     assert (settings.mode, settings.world_size, data.vidcapbench_format) == ("now", 1, "free")
     assert settings.ask_again is False
-    assert settings.judge is settings.runs is data.data is endpoint.api_key is None
+    assert [settings.judge, settings.runs, data.data, endpoint.api_key] == [None] * 4
     assert settings.cache == data.cache == Path.home() / ".cache" / "lmms-eval-captions"
 
 

@@ -16,7 +16,8 @@ from lmms_eval_captions.model_wrappers.caption_auroracap import (
     CaptionAuroraCap,
     CaptionAuroraCapChat,
 )
-from runs import ASPECTS, environment, run_lmms_eval
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
+from runs import environment, run_lmms_eval
 from tiny_auroracap import write_auroracap
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_all, write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfChat
-from runs import ASPECTS, environment, run_lmms_eval
+from runs import environment, run_lmms_eval
 from tiny_models import FAMILIES
 
 if TYPE_CHECKING:

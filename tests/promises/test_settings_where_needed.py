@@ -53,10 +53,8 @@ def test_a_judge_that_cannot_be_asked_stops_no_captioner(
     (clip,) = task.hooks.doc_to_visual(document)
     assert Path(clip) == data / VIDEO_FOLDERS[task.name] / "clip.mp4"
     assert task.hooks.doc_to_text(document)
-    (sample,) = task.samples([CAPTION], tmp_path)
-    record = next(
-        value for value in sample.values() if isinstance(value, dict) and "reasons" in value
-    )
+    metrics = task.hooks.process_results(document, [CAPTION])
+    record = next(iter(metrics.values())).wait()
     named = "LMMS_CAPTIONS_JUDGE_MODE" if "OPENAI_BASE_URL" in environ else next(iter(environ))
     assert named in json.dumps(record["reasons"])
     (log,) = (tmp_path / "cache" / "captions").glob("*.jsonl")

@@ -22,7 +22,8 @@ from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from runs import ASPECTS, Run, environment
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
+from runs import Run, environment
 from small_model import NAME, install
 from stamped_runs import StampedRun, run_stamped
 from vllm_server import SECOND_NAME, VllmServer

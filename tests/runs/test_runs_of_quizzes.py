@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,12 +23,6 @@ def _verdicts(run: Run, task: str, metric: str) -> Counter[str]:
         for sample in run.samples(task)
         for judgement in sample[metric]["judgements"]
     )
-
-
-def _breakdown(run: Run, task: str) -> dict[str, Any]:
-    (path,) = run.output.rglob(f"*_breakdown_{task}.json")
-    breakdown: dict[str, Any] = json.loads(path.read_text())
-    return breakdown
 
 
 def test_numbers_follow_from_the_samples_and_a_rerun_is_free(tmp_path: Path) -> None:
@@ -61,7 +53,7 @@ def test_numbers_follow_from_the_samples_and_a_rerun_is_free(tmp_path: Path) -> 
         assert results[task]["capp,none"] == pytest.approx(100 * n_right / n_answered)
         assert results[task]["capr,none"] == pytest.approx(100 * n_right / counts.total())
     for task, metric in zip(TASKS, ("ar", "capf1", "capf1"), strict=True):
-        overall = _breakdown(run, task)["overall"]["all"]
+        overall = run.breakdown(task)["overall"]["all"]
         assert overall[metric] == results[task][f"{metric},none"]
         assert results[task][f"{metric}_stderr_clt,none"] > 0
         assert again.results[task][f"{metric},none"] == results[task][f"{metric},none"]

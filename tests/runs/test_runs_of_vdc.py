@@ -22,7 +22,8 @@ import pytest
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from runs import ASPECTS, Run, command, environment, run_lmms_eval
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
+from runs import Run, command, environment, run_lmms_eval
 
 pytestmark = pytest.mark.cli
 

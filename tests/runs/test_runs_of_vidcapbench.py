@@ -70,16 +70,14 @@ def test_numbers_follow_from_the_samples(
             assert run.results[task][f"{metric},none"] == pytest.approx(fmean(runs))
         assert run.results[task]["unscored,none"] == 0
         assert "|judge:a-judge|runs:3|" in run.results[task]["signature,none"]
-        path = next((tmp_path / "out").rglob(f"*_breakdown_{task}.json"))
-        overall = json.loads(path.read_text(encoding="utf-8"))["overall"]["all"]
+        overall = run.breakdown(task)["overall"]["all"]
         assert overall["con_std"] == pytest.approx(pstdev(numbers["con"]))
         n_pairs += overall["n_questions"]
     assert n_requests == 2 * 3 * n_pairs
     group = run.results["vidcapbench"]
     pooled = {metric: fmean(runs) for metric, runs in _recomputed(run, *TASKS).items()}
     assert {metric: group[f"{metric},none"] for metric in pooled} == pytest.approx(pooled)
-    path = next((tmp_path / "out").rglob("*_breakdown_vidcapbench.json"))
-    overall = json.loads(path.read_text(encoding="utf-8"))["overall"]["all"]
+    overall = run.breakdown("vidcapbench")["overall"]["all"]
     assert overall["n_questions"] == n_pairs
     assert {metric: overall[metric] for metric in pooled} == pytest.approx(pooled)
     # A mean of the two tasks would be something else.

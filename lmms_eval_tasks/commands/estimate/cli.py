@@ -41,8 +41,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.endpoint.prices import load_prices
     from lmms_eval_captions.judges.settings import read_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
-    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import tasks_of
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
+    from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 
     settings = read_settings()
     settings = replace(
@@ -51,11 +51,11 @@ def _estimate(arguments: argparse.Namespace) -> int:
         runs=arguments.runs or settings.runs,
     )
     captions = arguments.captions.expanduser() if arguments.captions else None
-    made = estimate(settings, tasks_of(arguments.tasks), captions=captions)
-    lines = table_of(made, load_prices(settings.prices))
+    result = estimate(settings, tasks_of(arguments.tasks), captions=captions)
+    lines = table_of(result, load_prices(settings.prices))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stderr.write("".join(f"problem: {problem}\n" for problem in made.problems))
-    return 1 if made.problems else 0
+    sys.stderr.write("".join(f"problem: {problem}\n" for problem in result.problems))
+    return 1 if result.problems else 0
 
 
 def _positive(text: str) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.verdict import Asked, Usage
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import Document
-from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable
+from lmms_eval_captions.judges.verdict import Asked, Judgement, Usage
+from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
 
 T = TypeVar("T")
 
@@ -24,29 +24,33 @@ TOKENS_A_MESSAGE: Final = 4
 """Tokens around each message of a chat."""
 TYPICAL_ANSWER: Final = "The camera moves slowly from left to right."
 """What stands for a reply that is a free answer, and goes into the second step's prompt."""
-OUTPUT_TOKENS: Final[Mapping[str, int]] = {
-    "vdc_answer": 12,
-    "vdc_match": 14,
-    "vidcapbench_answer": 12,
-    "vidcapbench_judge": 60,
-    "vcapsbench_answer": 25,
-    "capquiz_answer": 2,
-    "gveval": 400,
-}
-"""Protocol to the tokens of a reply, by our judgement; a judge that reasons writes far more."""
 _OTHER_OUTPUT_TOKENS: Final = 50
+"""Tokens of a reply to a protocol that its benchmark says nothing of."""
 _IMAGE_TOKENS: Final = 1500
-N_ASKS: Final = 4
-"""The first ask and the engine's fresh ones after a reply in the store that cannot be read."""
+N_ATTEMPTS: Final = 4
+"""The first request, and the fresh ones that the engine sends after replies it cannot read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedDocument:
+    """A document with the caption that is judged, and what is asked about it."""
+
+    name: str
+    """Video and aspect."""
+    caption: str
+    questions: Sequence[object]
+    ask: AskQuestion[Any, Judgement]
 
 
 @dataclass(slots=True)
-class Row:
+class TaskEstimate:
     """What one task takes."""
 
     task: str
     model: str
     runs: int
+    typical_tokens: Mapping[str, int]
+    """Protocol of a request to the tokens of a typical reply."""
     n_captions: int = 0
     n_missing: int = 0
     """Videos that have no caption in the file; their questions are left out."""
@@ -62,8 +66,8 @@ class Row:
     output_tokens: float = 0.0
     caption_chars: int = 0
     """Of all captions together."""
-    protocols: set[str] = field(default_factory=set)
-    """Names of the prompts that are sent."""
+    reply_tokens: dict[str, int] = field(default_factory=dict)
+    """Protocol of each request that is sent to the tokens of a typical reply."""
 
     def cost_usd(self, prices: Prices, mode: JudgeMode) -> float | None:
         """US dollars, ``None`` where the judge's price is not known."""
@@ -77,7 +81,7 @@ class Row:
         )
 
 
-class Counter:
+class RequestCounter:
     """Counts the requests of tasks; identical ones once, as they are sent once.
 
     Args:
@@ -91,29 +95,36 @@ class Counter:
         self, prices: Prices, replies: Path, *, alias: str | None = None, ask_again: bool = False
     ) -> None:
         self.alias = alias
-        self._prices = prices
         self.ask_again = ask_again
-        self._shelf = StoredReplies(replies, patience_s=0.0)
+        self._prices = prices
+        self._stored = StoredReplies(replies, patience_s=0.0)
         self._seen: set[bytes] = set()
-        self._typical: dict[str, tuple[object, Reply]] = {}
+        self._typical: dict[str, Asked[Any]] = {}
 
     async def count(
         self,
-        row: Row,
-        captioned: Iterable[tuple[Document, str]],
+        counts: TaskEstimate,
+        documents: Iterable[CaptionedDocument],
         config: JudgeConfig,
-        table: CaptionTable | None,
+        *,
+        is_real: bool,
     ) -> None:
-        """Add what judging these captions takes to a row."""
-        shelf = None if table is None else self._shelf
-        for document, caption in captioned:
-            place = f"{document.videos[0]} {document.aspect}".encode("utf-8", "surrogatepass")
+        """Add what judging a task's captions takes.
+
+        Args:
+            counts: Where it is added.
+            documents: The captioned documents.
+            config: The benchmark's judge.
+            is_real: Whether the captions are those of a run, whose replies may be in the store.
+        """
+        stored = self._stored if is_real else None
+        for document in documents:
+            name = document.name.encode("utf-8", "surrogatepass")
             for run in range(config.runs):
-                for asker in document.askers:
-                    row.n_questions += 1
-                    if config.asks_endpoint:
-                        ask = _Ask(self, row, shelf, place, is_real=table is not None)
-                        await asker(caption, config, run)(ask)
+                for question in document.questions:
+                    ask = _CountingAsk(self, counts, stored, name, is_real=is_real)
+                    chain = document.ask(question, document.caption, config=config, run=run)
+                    counts.n_questions += len(await chain(ask))
 
     def is_new(self, key: bytes) -> bool:
         """Whether a request is asked for the first time."""
@@ -122,76 +133,71 @@ class Counter:
         self._seen.add(key)
         return True
 
-    def add(self, row: Row, request: Request) -> None:
+    def add(self, counts: TaskEstimate, request: Request) -> None:
         """Count a request that would be sent."""
         n_chars, n_pictures = _content(request.messages)
         price = self._prices.models.get(request.model)
         per_picture = _IMAGE_TOKENS if price is None else price.image_tokens
         protocol = request.protocol.partition(":")[0]
-        row.n_calls += 1
-        row.n_pictures += n_pictures
-        row.input_tokens += (
+        counts.n_calls += 1
+        counts.n_pictures += n_pictures
+        counts.input_tokens += (
             n_chars / CHARS_PER_TOKEN
             + TOKENS_A_MESSAGE * len(request.messages)
             + per_picture * n_pictures
         )
-        row.output_tokens += output_tokens(protocol)
-        row.protocols.add(protocol)
+        reply_tokens = counts.typical_tokens.get(protocol, _OTHER_OUTPUT_TOKENS)
+        counts.output_tokens += reply_tokens
+        counts.reply_tokens[protocol] = reply_tokens
 
-    def typical(
-        self, request: Request, read: Callable[[Reply], T | None]
-    ) -> tuple[T | None, Reply]:
+    def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """What a reply is taken to say, the same for all of a protocol: reading takes long."""
         if request.protocol not in self._typical:
             replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
-            read_replies = ((read(reply), reply) for reply in replies)
-            found = (pair for pair in read_replies if pair[0] is not None)
-            self._typical[request.protocol] = next(found, (None, Reply("")))
-        value, reply = self._typical[request.protocol]
-        return cast("T | None", value), reply
+            readings = (_asked(read(reply), reply) for reply in replies)
+            readable = (asked for asked in readings if asked.value is not None)
+            self._typical[request.protocol] = next(readable, _UNREADABLE)
+        return cast("Asked[T]", self._typical[request.protocol])
 
     def close(self) -> None:
         """Close the stores."""
-        self._shelf.close()
+        self._stored.close()
 
 
 @dataclass(slots=True)
-class _Ask:
+class _CountingAsk:
     """Stands for the engine's ``ask`` in the chain of one question."""
 
-    counter: Counter
-    row: Row
-    shelf: StoredReplies | None
-    place: bytes
-    """Which caption this is: what is made up must not look the same for all of them."""
+    counter: RequestCounter
+    counts: TaskEstimate
+    stored: StoredReplies | None
+    document: bytes
+    """Whose caption this is: what is made up must not look the same for all of them."""
     is_real: bool
     """Whether the caption and all replies so far are those of a run."""
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+        if is_offline(request.model):
+            return self.counter.typical(request, read)
         attempt = 0
         while True:
             key = request.key(request.body(attempt), self.counter.alias)
-            reply = None if self.shelf is None else self.shelf.get(request.model, key)
-            is_new = self.counter.is_new(key if self.is_real else key + self.place)
+            reply = None if self.stored is None else self.stored.get(request.model, key)
+            is_new = self.counter.is_new(key if self.is_real else key + self.document)
             if reply is None:
                 break
-            self.row.n_stored += is_new
+            self.counts.n_stored += is_new
             value = read(reply)
             if value is not None:
                 return _asked(value, reply)
             attempt += 1
-        if attempt >= N_ASKS and not self.counter.ask_again:
-            return _asked(None, Reply(""))
+        if attempt >= N_ATTEMPTS and not self.counter.ask_again:
+            return _UNREADABLE
         if is_new:
-            self.counter.add(self.row, request)
-            self.row.n_again += attempt >= N_ASKS
+            self.counter.add(self.counts, request)
+            self.counts.n_again += attempt >= N_ATTEMPTS
         self.is_real = False
-        return _asked(*self.counter.typical(request, read))
-
-
-def output_tokens(protocol: str) -> int:
-    """Tokens of a typical reply to a protocol's prompt."""
-    return OUTPUT_TOKENS.get(protocol, _OTHER_OUTPUT_TOKENS)
+        return self.counter.typical(request, read)
 
 
 def _asked(value: T | None, reply: Reply) -> Asked[T]:
@@ -200,12 +206,17 @@ def _asked(value: T | None, reply: Reply) -> Asked[T]:
     )
 
 
+_UNREADABLE: Final[Asked[Any]] = _asked(None, Reply(""))
+
+
 def _content(messages: Sequence[Message]) -> tuple[int, int]:
     """Characters of text, and pictures."""
     n_chars = n_pictures = 0
     for message in messages:
         content = message["content"]
-        for part in content if isinstance(content, list) else [{"text": content}]:
-            n_chars += len(str(part.get("text", "")))
-            n_pictures += part.get("type") == "image_url"
+        if isinstance(content, list):
+            n_chars += sum(len(str(part.get("text", ""))) for part in content)
+            n_pictures += sum(part.get("type") == "image_url" for part in content)
+        else:
+            n_chars += len(str(content))
     return n_chars, n_pictures

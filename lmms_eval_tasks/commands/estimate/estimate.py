@@ -7,18 +7,22 @@ them, so that prompts and steps are those of a run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import Counter, Row
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import PLANS, Document, Plan
-from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
+    CaptionedDocument,
+    RequestCounter,
+    TaskEstimate,
+)
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
@@ -29,7 +33,7 @@ _WORD: Final = "word "
 class Estimate:
     """What all tasks take."""
 
-    rows: list[Row] = field(default_factory=list)
+    tasks: list[TaskEstimate] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """A line for each task that cannot be estimated."""
     captions: Path | None = None
@@ -42,51 +46,57 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
 
     Args:
         settings: The run's settings: judge, runs, data, cache.
-        tasks: Names in ``PLANS``.
+        tasks: Names of tasks.
         captions: File of captions or folder of sample logs; without, captions of typical length.
 
     Raises:
         CaptionError: If the captions cannot be read.
         SettingsError: If the settings or the prices cannot be used.
     """
-    made = Estimate(captions=captions, ask_again=settings.ask_again)
-    find = None if captions is None else open_captions(captions)
-    counter = Counter(
+    result = Estimate(captions=captions, ask_again=settings.ask_again)
+    table_of_task = None if captions is None else open_captions(captions)
+    counter = RequestCounter(
         load_prices(settings.prices),
         settings.cache / "replies",
         alias=settings.alias,
         ask_again=settings.ask_again,
     )
-    for task in tasks:
-        plan = PLANS[task]
-        config = JudgeConfig.build(judge_defaults(plan.template), settings)
-        row = Row(task, config.model, config.runs)
+    for name in tasks:
+        benchmark = benchmark_of_task(name)
+        config = JudgeConfig.build(benchmark.judge_defaults, settings)
+        counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
         try:
-            table = None if find is None else find(task)
-            documents = plan.documents(settings)
-            asyncio.run(counter.count(row, _captioned(documents, table, plan, row), config, table))
+            table = None if table_of_task is None else table_of_task(name)
+            documents = _captioned(benchmark, benchmark.tasks[name], settings, table, counts)
+            asyncio.run(counter.count(counts, documents, config, is_real=table is not None))
         except CaptionsError as error:
-            made.problems.append(f"{task}: {error}")
+            result.problems.append(f"{name}: {error}")
         else:
-            made.rows.append(row)
+            result.tasks.append(counts)
     counter.close()
-    return made
+    return result
 
 
 def _captioned(
-    documents: Iterable[Document], table: CaptionTable | None, plan: Plan, row: Row
-) -> Iterator[tuple[Document, str]]:
+    benchmark: Benchmark[Any, Any],
+    task: Task,
+    settings: Settings,
+    table: CaptionTable | None,
+    counts: TaskEstimate,
+) -> Iterator[CaptionedDocument]:
     """Each document with the caption that a run would judge."""
-    typical = (_WORD * (plan.caption_chars // len(_WORD) + 1))[: plan.caption_chars]
-    for document in documents:
+    typical = (_WORD * (task.caption_chars // len(_WORD) + 1))[: task.caption_chars]
+    for doc in benchmark.read(settings, task):
         caption: str | None = typical
+        names = benchmark.video_names(doc)
         if table is not None:
-            found = (table.find(video, document.aspect) for video in document.videos)
+            texts = (table.find(name, task.aspect) for name in names)
             # lmms-eval strips what it hands to a task.
-            caption = next((text.strip() for text in found if text is not None), None)
+            caption = next((text.strip() for text in texts if text is not None), None)
         if caption is None:
-            row.n_missing += 1
+            counts.n_missing += 1
         elif not says_nothing(caption):
-            row.n_captions += 1
-            row.caption_chars += len(caption)
-            yield document, caption
+            counts.n_captions += 1
+            counts.caption_chars += len(caption)
+            questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
+            yield CaptionedDocument(f"{names[0]} {task.aspect}", caption, questions, benchmark.ask)

@@ -9,10 +9,9 @@ from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CHARS_PER_TOKEN,
-    N_ASKS,
+    N_ATTEMPTS,
     TYPICAL_ANSWER,
-    Row,
-    output_tokens,
+    TaskEstimate,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
@@ -25,45 +24,45 @@ _N_TEXT_COLUMNS: Final = 2
 _MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 
 
-def table_of(made: Estimate, prices: Prices) -> list[str]:
+def table_of(estimate: Estimate, prices: Prices) -> list[str]:
     """The lines of an estimate: a row a task, their sum, what was assumed, what went wrong."""
-    rows = [_cells(row, prices, stored=made.captions is not None) for row in made.rows]
-    if len(made.rows) > 1:
-        rows.append(_sum(made.rows, prices, stored=made.captions is not None))
-    header = [*_HEADER, *(["in the store"] if made.captions is not None else [])]
+    rows = [_cells(task, prices, stored=estimate.captions is not None) for task in estimate.tasks]
+    if len(estimate.tasks) > 1:
+        rows.append(_sum(estimate.tasks, prices, stored=estimate.captions is not None))
+    header = [*_HEADER, *(["in the store"] if estimate.captions is not None else [])]
     lines = text_table([header, *rows], n_left=_N_TEXT_COLUMNS)
-    return [*lines, "", *_assumptions(made, prices)] if made.rows else []
+    return [*lines, "", *_assumptions(estimate, prices)] if estimate.tasks else []
 
 
-def _cells(row: Row, prices: Prices, *, stored: bool) -> list[str]:
+def _cells(counts: TaskEstimate, prices: Prices, *, stored: bool) -> list[str]:
     return [
-        row.task,
-        row.model,
-        f"{row.runs}",
-        *_counts([row]),
-        *(_dollars(row.cost_usd(prices, mode)) for mode in _MODES),
-        *([f"{row.n_stored:,}"] if stored else []),
+        counts.task,
+        counts.model,
+        f"{counts.runs}",
+        *_counts([counts]),
+        *(_dollars(counts.cost_usd(prices, mode)) for mode in _MODES),
+        *([f"{counts.n_stored:,}"] if stored else []),
     ]
 
 
-def _sum(rows: Sequence[Row], prices: Prices, *, stored: bool) -> list[str]:
-    costs = [[row.cost_usd(prices, mode) for row in rows] for mode in _MODES]
+def _sum(tasks: Sequence[TaskEstimate], prices: Prices, *, stored: bool) -> list[str]:
+    costs = [[task.cost_usd(prices, mode) for task in tasks] for mode in _MODES]
     return [
         "all",
         "",
         "",
-        *_counts(rows),
+        *_counts(tasks),
         *(_dollars(None if None in cost else sum(c for c in cost if c)) for cost in costs),
-        *([f"{sum(row.n_stored for row in rows):,}"] if stored else []),
+        *([f"{sum(task.n_stored for task in tasks):,}"] if stored else []),
     ]
 
 
-def _counts(rows: Sequence[Row]) -> list[str]:
+def _counts(tasks: Sequence[TaskEstimate]) -> list[str]:
     return [
-        f"{sum(row.n_questions for row in rows):,}",
-        f"{sum(row.n_calls for row in rows):,}",
-        f"{sum(row.input_tokens for row in rows):,.0f}",
-        f"{sum(row.output_tokens for row in rows):,.0f}",
+        f"{sum(task.n_questions for task in tasks):,}",
+        f"{sum(task.n_calls for task in tasks):,}",
+        f"{sum(task.input_tokens for task in tasks):,.0f}",
+        f"{sum(task.output_tokens for task in tasks):,.0f}",
     ]
 
 
@@ -71,11 +70,13 @@ def _dollars(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
 
 
-def _assumptions(made: Estimate, prices: Prices) -> list[str]:
-    protocols = sorted(set().union(*(row.protocols for row in made.rows)))
-    outputs = ", ".join(f"{name} {output_tokens(name)}" for name in protocols)
+def _assumptions(estimate: Estimate, prices: Prices) -> list[str]:
+    reply_tokens = {
+        name: tokens for task in estimate.tasks for name, tokens in task.reply_tokens.items()
+    }
+    outputs = ", ".join(f"{name} {tokens}" for name, tokens in sorted(reply_tokens.items()))
     return [
-        f"Captions: {_captions(made)}.",
+        f"Captions: {_captions(estimate)}.",
         f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters a token; a "
         f"first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
         f"Output tokens a reply: {outputs or 'none'}.",
@@ -84,39 +85,40 @@ def _assumptions(made: Estimate, prices: Prices) -> list[str]:
         "without --captions it is the length of captions that moves the most.",
         f"Prices of {prices.as_of}; in batches (LMMS_CAPTIONS_JUDGE_MODE=batch) at "
         f"{prices.batch_factor:g} of them.",
-        *_remarks(made, prices),
+        *_remarks(estimate, prices),
     ]
 
 
-def _captions(made: Estimate) -> str:
-    if made.captions is None:
+def _captions(estimate: Estimate) -> str:
+    if estimate.captions is None:
         lengths = ", ".join(
-            f"{row.task} {row.caption_chars / max(1, row.n_captions):,.0f}" for row in made.rows
+            f"{task.task} {task.caption_chars / max(1, task.n_captions):,.0f}"
+            for task in estimate.tasks
         )
         return f"a typical number of characters each ({lengths}); --captions FILE counts yours"
-    n_captions = sum(row.n_captions for row in made.rows)
-    n_missing = sum(row.n_missing for row in made.rows)
-    mean_chars = sum(row.caption_chars for row in made.rows) / max(1, n_captions)
-    text = f"the {n_captions:,} of {made.captions}, {mean_chars:,.0f} characters on average"
+    n_captions = sum(task.n_captions for task in estimate.tasks)
+    n_missing = sum(task.n_missing for task in estimate.tasks)
+    mean_chars = sum(task.caption_chars for task in estimate.tasks) / max(1, n_captions)
+    text = f"the {n_captions:,} of {estimate.captions}, {mean_chars:,.0f} characters on average"
     if n_missing:
         text += f"; {n_missing:,} videos have none there, their questions are left out"
     return text
 
 
-def _remarks(made: Estimate, prices: Prices) -> Iterator[str]:
-    n_pictures = sum(row.n_pictures for row in made.rows)
+def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
+    n_pictures = sum(task.n_pictures for task in estimate.tasks)
     if n_pictures:
         yield f"{n_pictures:,} pictures, each counted as the most tokens it can have."
-    if made.ask_again:
-        n_again = sum(row.n_again for row in made.rows)
-        counted = "" if made.captions else " (counted with --captions alone)"
+    if estimate.ask_again:
+        n_again = sum(task.n_again for task in estimate.tasks)
+        counted = "" if estimate.captions else " (counted with --captions alone)"
         yield (
             f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_again:,} of the calls{counted} are for what the store "
-            f"holds unreadable replies to alone; each of them may become {N_ASKS}."
+            f"holds unreadable replies to alone; each of them may become {N_ATTEMPTS}."
         )
-    unknown = {row.model for row in made.rows if row.cost_usd(prices, "now") is None}
+    unknown = {task.model for task in estimate.tasks if task.cost_usd(prices, "now") is None}
     if unknown:
         names = ", ".join(sorted(unknown))
         yield f"No price is known of {names}: give one in LMMS_CAPTIONS_PRICES."
-    if any(is_offline(row.model) for row in made.rows):
+    if any(is_offline(task.model) for task in estimate.tasks):
         yield "The judge lexical sends nothing: name another one with --judge."

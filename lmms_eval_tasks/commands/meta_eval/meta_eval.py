@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
+from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.gveval import Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import PAPER, SEED, Report, Row
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
-from lmms_eval_captions.lmms_eval_tasks.judge_run import (
-    Judged,
-    judge_caption,
-    judge_defaults,
-)
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.classic import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     RATED,
@@ -28,20 +27,15 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     collapsed,
     read_items,
 )
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.hooks import TEMPLATE, chain, signature_extras
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.records import GVevalRecords
-from lmms_eval_captions.lmms_eval_tasks.records import judging_extras
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_or_nan, signature_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
+from lmms_eval_captions.lmms_eval_tasks.submission import caption_score, submit
 from lmms_eval_captions.metrics.kendall_interval import kendall_interval
 from lmms_eval_captions.metrics.kendall_tau import kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Chain
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
-    from lmms_eval_captions.judges.verdict import ScoresJudgement
-
 _UNSCORED: Final = "too many candidates are unscored"
+_SMOKE_TEST: Final = JudgeConfig(LEXICAL).label
 
 
 def meta_eval_msvd(
@@ -84,11 +78,11 @@ def meta_eval_msvd(
             rows += [row(metric, "avg", scores[metric]) for metric in CLASSIC]
     waiting = [(setting, _submit(items, setting, sampling)) for setting in settings]
     for setting, wait in waiting:
-        judged = wait()
-        note = _note(judged)
-        notes.append(signature_of([one.unscored() for one in judged]))
+        records = wait()
+        note = _note(records)
+        notes.append(signature_of(records))
         for dimension in RATED:
-            metric, values = f"G-VEval {setting} {dimension}", _expected(judged, dimension)
+            metric, values = f"G-VEval {setting} {dimension}", _expected(records, dimension)
             rows.append(
                 _empty(metric, dimension, note)
                 if note.startswith(_UNSCORED)
@@ -166,61 +160,43 @@ def _file_columns(
 
 def _submit(
     items: Sequence[Item], setting: Setting, sampling: Sampling
-) -> Callable[[], list[GVevalRecords]]:
+) -> Callable[[], list[CaptionRecord]]:
     """Ask the judge about every candidate; the result waits for it."""
-    task = f"msvd_meta_eval_{setting}"
-    waits = [_ask(item, setting, sampling, task) for item in items]
-    extras, prompts = signature_extras(setting, sampling), (GVeval(setting).prompt_name,)
-    return lambda: [
-        GVevalRecords(task, item.video_id, 1, judged, {**extras, **judging_extras(judged, prompts)})
-        for item, judged in zip(items, (wait() for wait in waits), strict=True)
-    ]
-
-
-def _ask(
-    item: Item, setting: Setting, sampling: Sampling, task: str
-) -> Callable[[], Judged[ScoresJudgement]]:
-    # Parity: published candidates and references go to the judge as the released code's loader has
-    # them; captions of a captioner under test go unchanged.
-    candidate = collapsed(item.candidate)
-    references = [collapsed(reference) for reference in item.references]
-
-    def chains(config: JudgeConfig) -> list[Chain[ScoresJudgement]]:
-        return [
-            chain(
-                GVeval(setting),
-                candidate,
-                references,
-                item.vname,
-                config,
-                run,
-                sampling=sampling,
-            )
-            for run in range(config.runs)
-        ]
-
-    return judge_caption(
-        candidate,
-        task=task,
-        video_id=item.video_id,
-        aspect=None,
-        defaults=judge_defaults(TEMPLATE),
-        chains=chains,
-        silent=lambda _config: (),
+    benchmark = with_frames(sampling)
+    # Candidates are published: no captioner is asked for them.
+    task = replace(
+        benchmark.tasks[f"msvd_eval_{setting}"],
+        name=f"msvd_meta_eval_{setting}",
+        caption_prompt="",
     )
+    waits = [
+        # Parity: published candidates and references go to the judge as the released code's loader
+        # has them; captions of a captioner under test go unchanged.
+        submit(
+            benchmark,
+            {
+                "video_id": item.video_id,
+                "vname": item.vname,
+                "setting": setting,
+                "references": [collapsed(reference) for reference in item.references],
+            },
+            collapsed(item.candidate),
+            task=task,
+        )
+        for item in items
+    ]
+    return lambda: [wait().record for wait in waits]
 
 
-def _note(judged: Sequence[GVevalRecords]) -> str:
+def _note(records: Sequence[CaptionRecord]) -> str:
     """Why there is no correlation, or what kind of judge it was."""
-    items = [one.unscored() for one in judged]
-    if isnan(score_or_nan(lambda: 0.0, metric="correlation", items=items)):
+    if is_nan("correlation", records):
         return f"{_UNSCORED}, see the log"
-    configs = (records.judged.config for records in judged)
-    is_smoke_test = any(config and not config.asks_endpoint for config in configs)
-    return "smoke test, not a score" if is_smoke_test else ""
+    return "smoke test, not a score" if any(r.judge == _SMOKE_TEST for r in records) else ""
 
 
-def _expected(judged: Sequence[GVevalRecords], dimension: str) -> list[float | None]:
+def _expected(records: Sequence[CaptionRecord], dimension: str) -> list[float | None]:
     """Expected score of every candidate, mean over runs."""
-    items = [one.avg() if dimension == "avg" else one.dimension(dimension) for one in judged]
-    return [float(str(item["score"])) if "score" in item else None for item in items]
+    metric = MSVD_EVAL.metrics[dimension]
+    scores = (caption_score(metric, record, record.values[dimension]) for record in records)
+    return [None if isnan(score) else score for score in scores]

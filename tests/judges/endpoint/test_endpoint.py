@@ -36,7 +36,7 @@ def test_access_is_a_key_or_a_user_for_every_replica_elsewhere() -> None:
     Endpoint(urls=(local, REMOTE), api_key=Key("k")).require_access("x at", "set it")
     with pytest.raises(SettingsError, match=f"x at {REMOTE} needs a key and MINE is not .*set it"):
         Endpoint(urls=(local, REMOTE), key_name="MINE").require_access("x at", "set it")
+    endpoint = Endpoint(urls=(with_user,), api_key=Key("k"), key_name="MINE")
     with pytest.raises(SettingsError, match="a user in its URL and MINE is set") as error:
-        endpoint = Endpoint(urls=(with_user,), api_key=Key("k"), key_name="MINE")
         endpoint.require_access("x at", "set it")
     assert "S3CRET" not in str(error.value)

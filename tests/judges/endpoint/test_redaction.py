@@ -138,7 +138,7 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
     """Records, clients, their headers and the errors that name a request print without it."""
 
     async def shown() -> str:
-        client = ChatClient((URL,), settings.endpoint.api_key)
+        client = ChatClient((URL,), endpoint.api_key)
         try:
             session = client._replicas[0].session
             request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", session.headers)  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ import yaml
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import prompt_folder, read_settings
+from lmms_eval_captions.judges.settings import read_data_settings, read_settings
 
 OURS = Path(__file__).resolve().parents[3] / "judges" / "protocols" / "prompts"
 NAMES = sorted(path.stem for path in OURS.glob("*.yaml"))
@@ -45,6 +45,32 @@ def test_all_of_ours_are_accepted_and_change_nothing(tmp_path: Path) -> None:
     for name in NAMES:
         keys = [name] if "messages" in read_yaml(name) else [f"{name}.{k}" for k in read_yaml(name)]
         assert prompts.extras(keys) == {}
+
+
+def test_a_file_may_hold_several_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark's prompts for judge and captioner stand in one file, each under its own key."""
+    ours = {
+        "facts": [{"role": "user", "content": "List the facts of {{caption}}"}],
+        "verdict": [{"role": "user", "content": "Does {{text}} say {{fact}}?"}],
+        "caption": "Describe.",
+    }
+    package = "lmms_eval_captions.judges.protocols"
+    monkeypatch.setattr(f"{package}.prompt.read_yaml", lambda _: ours)
+    monkeypatch.setattr(f"{package}.prompt_folder.read_yaml", lambda _: ours)
+    monkeypatch.setattr(f"{package}.prompt_folder._packaged_names", lambda: ["mine"])
+    assert load_prompt.__wrapped__("mine.verdict").slots == {"text", "fact"}
+    changed = {**ours, "facts": [{"role": "user", "content": "Facts of {{caption}}"}]}
+    prompts = Prompts(_folder(tmp_path, mine=yaml.safe_dump(changed)))
+    said = prompts.load("mine.facts").render(caption="a dog")
+    assert said == [{"role": "user", "content": "Facts of a dog"}]
+    assert prompts.text("mine", "caption") == "Describe."
+    assert prompts.extras(["mine.verdict", "mine.caption"]) == {}
+    assert set(prompts.extras(["mine.facts"])) == {"prompts"}
+    broken = {**ours, "verdict": [{"role": "user", "content": "Does {{text}} say it?"}]}
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "mine.yaml").write_text(yaml.safe_dump(broken))
+    with pytest.raises(SettingsError, match=r"\['fact'\] missing"):
+        Prompts(tmp_path / "broken").check()
 
 
 def test_the_signature_follows_the_prompts_that_are_used(tmp_path: Path) -> None:
@@ -190,8 +216,8 @@ def test_the_folder_comes_from_the_environment_alone(tmp_path: Path) -> None:
     """Reading it needs none of the judge's settings; building the judge checks it."""
     folder = _folder(tmp_path, vdc_answer="messages: x")
     environ = {"LMMS_CAPTIONS_PROMPTS": str(folder), "LMMS_CAPTIONS_JUDGE_RUNS": "many"}
-    assert prompt_folder(environ) == folder
-    assert prompt_folder({}) is None
+    assert read_data_settings(environ).prompts == folder
+    assert read_data_settings({}).prompts is None
     del environ["LMMS_CAPTIONS_JUDGE_RUNS"]
     with pytest.raises(SettingsError, match="LMMS_CAPTIONS_PROMPTS"):
         JudgeConfig.build({"model": "judge"}, read_settings(environ))

@@ -7,17 +7,19 @@ import multiprocessing
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import av
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks import sample
+from lmms_eval_captions.lmms_eval_tasks.registry import FOLDERS
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import ASPECTS, questions
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.vdc.sample import QUESTIONS
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
@@ -36,6 +38,15 @@ def _rows(path: Path) -> list[dict[str, object]]:
 
 def _texts(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(root.rglob("*.jsonl"))}
+
+
+def test_every_benchmark_writes_its_own_folder(root: Path) -> None:
+    """Each has all clips, of which there is one copy; nothing else is left in the sample."""
+    assert {path.name for path in root.iterdir()} == {*FOLDERS, "SAMPLE_VERSION"}
+    for folder in FOLDERS:
+        clips = list((root / folder).rglob("*.mp4"))
+        assert {clip.stem for clip in clips} == {scene.video_id for scene in SCENES}
+        assert all(clip.stat().st_nlink == len(FOLDERS) for clip in clips)
 
 
 @pytest.mark.parametrize("aspect", ASPECTS)
@@ -105,8 +116,8 @@ def test_the_sample_covers_what_the_baseline_can_see() -> None:
     assert any(len(shot.things) > 2 for shot in shots)
 
 
-def _answer(scene_number: int, aspect: Any, question: str) -> str:
-    pairs = questions(SCENES[scene_number - 1], aspect)
+def _answer(scene_number: int, aspect: str, question: str) -> str:
+    pairs = QUESTIONS[aspect](SCENES[scene_number - 1])
     return next(pair["answer"] for pair in pairs if question in pair["question"])
 
 
@@ -133,7 +144,7 @@ def test_answers_follow_from_the_scene(
 
 def test_no_location_is_asked_of_one_of_several_like_things() -> None:
     """Three green circles have no single place."""
-    asked = [pair["question"] for pair in questions(SCENES[2], "main_object")]
+    asked = [pair["question"] for pair in QUESTIONS["main_object"](SCENES[2])]
     assert not any(question.startswith("Where") for question in asked)
 
 
@@ -212,7 +223,7 @@ def test_a_killed_process_leaves_no_half_sample(root: Path, tmp_path: Path) -> N
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(target)])
     deadline_s = time.monotonic() + 60
-    while not list(tmp_path.glob(".*/vdc/videos/sample_02.mp4")):
+    while not list(tmp_path.glob(".*/clips/sample_02.mp4")):
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
     process.kill()

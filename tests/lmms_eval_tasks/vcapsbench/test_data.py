@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     GROUP_OF,
     GROUPS,
     parse_question,
     read_videos,
-    video_path,
 )
 from official_files import write_vcapsbench
 
@@ -169,7 +169,9 @@ def test_the_sample_is_official_and_well_formed(
     videos = read_videos(settings)
     assert len(videos) == 12
     assert not any(video.n_malformed for video in videos)
-    assert all(video_path(settings, video.video_id).is_file() for video in videos)
+    assert all(
+        VCAPSBENCH.video_path(settings, {"video_id": video.video_id}).is_file() for video in videos
+    )
     questions = [question for video in videos for question in video.questions]
     assert {question["category"] for question in questions} <= set(GROUP_OF)
     assert min(Counter(question["answer"] for question in questions).values()) > 20

@@ -60,7 +60,7 @@ def test_the_three_rates_and_the_breakdown(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_ar(items["ar"], args=arguments) == pytest.approx(100 / 3)
+    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
     assert hooks.aggregate_ir(items["ir"]) == pytest.approx(50.0)
     assert hooks.aggregate_cr(items["cr"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
@@ -68,9 +68,14 @@ def test_the_three_rates_and_the_breakdown(
         "vcapsbench|judge:judge|runs:1|protocol:1|asks:3|unscored:0/6|lmms-eval-captions:"
     )
     assert server.counts.n_requests == 2 * 3 * 3
+    returned = hooks.aggregate_breakdown(items["breakdown"], args=arguments)
     (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
+    assert returned == str(path)
     breakdown: Any = json.loads(path.read_text())
     assert breakdown["n_malformed"] == 6
+    assert breakdown["runs"] == [
+        {"ar": pytest.approx(100 / 3), "ir": 50.0, "cr": pytest.approx(200 / 3)}
+    ]
     right = {"ar": 100.0, "ir": 0.0, "cr": 100.0, "n_questions": 2, "n_unscored": 0}
     assert breakdown["groups"]["Content & Entity"] == right
     assert breakdown["categories"] == {
@@ -127,7 +132,8 @@ def test_runs_are_consensus_scores_of_their_own(
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
     items = _process("one")
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_ar(items["ar"], args=arguments) == pytest.approx(50.0)
+    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(50.0)
+    hooks.aggregate_breakdown(items["breakdown"], args=arguments)
     assert any("standard deviation 50.0000 over 2 judge runs" in line for line in logged)
     seeds = [body["seed"] for body in server.bodies]
     assert sorted(seeds) == sorted([0, 1, 2, 3, 4, 5] * 3)
@@ -145,7 +151,9 @@ def test_unreadable_replies_are_unscored_and_never_zero(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one")
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert isnan(hooks.aggregate_ar(items["ar"], args=arguments))
+    assert isnan(hooks.aggregate_ar(items["ar"]))
+    breakdown = hooks.aggregate_breakdown(items["breakdown"], args=arguments)
+    assert breakdown == "none: there is no score"
     assert not (tmp_path / "out").exists()
     assert any("1 of 3 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
@@ -266,10 +274,11 @@ def test_malformed_strings_of_every_video_are_counted(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])
     assert [doc["video_id"] for doc in docs] == ["some", "none", "twice"]
-    items = [hooks.process_results(doc, ["A caption."])["ar"] for doc in list(docs)[:n_judged]]
+    results = [hooks.process_results(doc, ["A caption."]) for doc in list(docs)[:n_judged]]
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_ar(items, args=arguments) == 100.0
-    assert [item["n_malformed"] for item in items] == [2, 0, 1][:n_judged]
+    assert hooks.aggregate_ar([items["ar"] for items in results]) == 100.0
+    hooks.aggregate_breakdown([items["breakdown"] for items in results], args=arguments)
+    assert [items["ar"]["n_malformed"] for items in results] == [2, 0, 1][:n_judged]
     (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
     assert json.loads(path.read_text())["n_malformed"] == 6
     assert any("6 of 9 strings are not category*question*answer" in line for line in logged)

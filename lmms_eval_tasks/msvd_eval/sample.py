@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_videos
+from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ _RIGHT = ([5, 4, 5, 5], [5, 5, 4, 5])
 _WRONG = ([1, 2, 4, 2], [2, 1, 4, 1])
 
 
-def write_msvd_eval(root: Path) -> None:
+def write_sample(root: Path, clips: Path) -> None:
     """Write ``msvd_eval/`` in the layout that the task reads."""
-    share_videos(root, "msvd_eval/YouTubeClips")
+    share_clips(clips, root / "msvd_eval/YouTubeClips")
     rows = {scene.video_id: row(scene, number) for number, scene in enumerate(SCENES)}
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     path = root / "msvd_eval" / "MSVD-Eval.json"

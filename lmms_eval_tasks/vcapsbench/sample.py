@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_videos, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
+from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
     CAMERA,
     NUMBERS,
     motion,
     position,
     with_article,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, SCENES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
-_VIDEOS = "vcapsbench/videos5k"
 
-
-def write_vcapsbench(root: Path) -> None:
+def write_sample(root: Path, clips: Path) -> None:
     """Write ``vcapsbench/`` in the official layout; video ids carry their ending there."""
-    share_videos(root, _VIDEOS)
+    share_clips(clips, root / "vcapsbench/videos5k")
     rows = ({"video_id": f"{scene.video_id}.mp4", "qa": qa(scene)} for scene in SCENES)
     write_lines(root / "vcapsbench" / "VCapsBench_100KQA.jsonl", rows)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_videos, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
+from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Shape, Thing
+from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
     CAMERA,
     NUMBERS,
     event,
@@ -13,7 +14,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
     position,
     with_article,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Shape, Thing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,9 +38,9 @@ _EVENTS = (
 )  # fmt: skip
 
 
-def write_capquiz(root: Path) -> None:
+def write_sample(root: Path, clips: Path) -> None:
     """Write ``capquiz/`` in the layout that the task reads."""
-    share_videos(root, "capquiz/videos")
+    share_clips(clips, root / "capquiz/videos")
     rows = (
         {"video": f"{scene.video_id}.mp4", "domain": "Animation", "questions": quiz(scene, number)}
         for number, scene in enumerate(SCENES)

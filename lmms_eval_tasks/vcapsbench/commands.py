@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 
-def add_vcapsbench_verdicts(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the subcommand to the parser of ``lmms-eval-captions``."""
+def add_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``vcapsbench-verdicts`` to the parser of ``lmms-eval-captions``."""
     command = commands.add_parser(
         "vcapsbench-verdicts",
         help="ar, ir and cr of the verdict files that VCapsBench's authors publish",
@@ -31,7 +31,6 @@ def _vcapsbench_verdicts(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import (
         read_published_verdicts,
     )
-    from lmms_eval_captions.lmms_eval_tasks.vcapsbench.scores import SCORES
 
     n_unreadable = 0
     for path in arguments.files:
@@ -42,6 +41,6 @@ def _vcapsbench_verdicts(arguments: argparse.Namespace) -> int:
                 f"{published.verdicts.count(None):,} without a readable verdict, "
                 f"{published.n_malformed:,} without a category; {published.n_contradicted:,} "
                 "verdicts are not what the row's own answers give\n"
-                f"{table_of(published.breakdown(), SCORES.metrics)}\n"
+                f"{table_of(published.breakdown())}\n"
             )
     return 1 if n_unreadable else 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_videos, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
+from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
     CAMERA,
     NUMBERS,
     all_alike,
@@ -15,7 +16,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample.questions import (
     position,
     with_article,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,9 +26,9 @@ Pair = dict[str, str]
 """One question in the official form."""
 
 
-def write_vidcapbench(root: Path) -> None:
+def write_sample(root: Path, clips: Path) -> None:
     """Write ``vidcapbench/`` in the layout that the tasks read."""
-    share_videos(root, "vidcapbench/videos")
+    share_clips(clips, root / "vidcapbench/videos")
     for subset, pairs in (("AE", automatic_pairs), ("HE", human_pairs)):
         rows = (
             {"video_dir": f"{scene.video_id}.mp4", "QA_pairs": pairs(scene)} for scene in SCENES

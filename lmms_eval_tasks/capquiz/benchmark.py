@@ -1,0 +1,97 @@
+"""CapQuiz as one value: its two tasks, questions, metrics, question types and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.verdict import QuizJudgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    asking,
+    over_questions,
+)
+from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
+    DOMAINS,
+    FILE,
+    GROUP_OF,
+    GROUPS,
+    SOURCE,
+    SUPER_OF,
+    read_videos,
+)
+from lmms_eval_captions.metrics.capf1 import capf1
+from lmms_eval_captions.metrics.capp import capp
+from lmms_eval_captions.metrics.capr import capr
+
+
+def _task(name: str, prompt: str, *, caption_chars: int) -> Task:
+    return Task(
+        name=name,
+        fields={"caption_prompt": prompt},
+        caption_prompt=f"capquiz_caption.{prompt}",
+        judge_prompts=("capquiz_answer",),
+        extras={"prompt": prompt},
+        caption_chars=caption_chars,
+    )
+
+
+def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    return [{**row, **task.fields} for row in read_videos(settings)]
+
+
+def _questions(doc: Doc) -> list[Question]:
+    return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
+
+
+def _groups(doc: Doc, question: Question, _judgement: QuizJudgement | None) -> dict[str, str]:
+    """Where a question counts; in no super-category where the paper does not name the domain."""
+    domain, kind = doc["domain"], question.category
+    above = {"super_categories": SUPER_OF[domain]} if domain in SUPER_OF else {}
+    return {"groups": GROUP_OF[kind], "types": kind, **above, "domains": domain}
+
+
+def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:
+    return {
+        "categories": [question["category"] for question in doc["questions"]],
+        "domain": doc["domain"],
+    }
+
+
+CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
+    name="capquiz",
+    folder=Path(__file__).parent,
+    source=SOURCE,
+    probe_file=FILE,
+    tasks={
+        "capquiz": _task("capquiz", "standard", caption_chars=600),
+        "capquiz_detailed": _task("capquiz_detailed", "detailed", caption_chars=6000),
+    },
+    read=_documents,
+    name_fields=("video",),
+    questions=_questions,
+    ask=asking(judge_question),
+    silent=silent_judgement,
+    metrics={
+        "capf1": Metric(score=over_questions(capf1)),
+        "capp": Metric(score=over_questions(capp)),
+        "capr": Metric(score=over_questions(capr)),
+    },
+    headline="capf1",
+    groups=_groups,
+    sections={
+        "groups": tuple(GROUPS),
+        "types": tuple(GROUP_OF),
+        "super_categories": tuple(DOMAINS),
+        "domains": tuple(SUPER_OF),
+    },
+    fields=_fields,
+    output_tokens={"capquiz_answer": 2},
+)
+"""Two tasks that differ in the caption prompt; ``capf1``, ``capp`` and ``capr``."""

@@ -1,0 +1,158 @@
+"""The hooks of a benchmark's tasks, as lmms-eval calls them, out of its record."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from loguru import logger
+
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
+from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    resolve,
+    score_of,
+    signature_of,
+    total_unscored,
+)
+from lmms_eval_captions.lmms_eval_tasks.submission import JudgedCaption, submit
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Q = TypeVar("Q")
+J = TypeVar("J", bound=Judgement)
+Message = dict[str, object]
+Aggregation = Callable[[Sequence[Item]], float]
+
+
+class Hooks(Generic[Q, J]):
+    """What the YAML files of a benchmark name."""
+
+    def __init__(self, benchmark: Benchmark[Q, J]) -> None:
+        self.benchmark = benchmark
+
+    def __repr__(self) -> str:
+        # lmms-eval writes the text of every hook into its results: no address belongs there.
+        return f"hooks of {self.benchmark.name}"
+
+    def __deepcopy__(self, _memo: object) -> Hooks[Q, J]:
+        # lmms-eval copies a task's configuration, hooks and all.
+        return self
+
+    def process_docs(self, stub: Dataset) -> Dataset:
+        """The documents of the task that the stub's one row names.
+
+        Raises:
+            DataError: If the data is missing or broken.
+            SettingsError: If a setting cannot be used.
+        """
+        from datasets import Dataset
+
+        task = self.benchmark.task_of(stub[0])
+        if task.note:
+            logger.log(task.note_level, task.note)
+        return Dataset.from_list(self.benchmark.read(data_settings(), task))
+
+    def doc_to_visual(self, doc: Doc) -> list[str]:
+        """Path of the document's video, looked up when a captioner asks for it."""
+        return [str(self.benchmark.video_path(data_settings(), doc))]
+
+    def doc_to_text(
+        self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None
+    ) -> str:
+        """The caption prompt, ours or the user's, between a model's own texts around it.
+
+        Raises:
+            SettingsError: If ``LMMS_CAPTIONS_PROMPTS`` cannot be used.
+        """
+        around = lmms_eval_specific_kwargs or {}
+        prompt = Prompts(data_settings().prompts).text(*self.benchmark.task_of(doc).prompt(doc))
+        return f"{around.get('pre_prompt', '')}{prompt}{around.get('post_prompt', '')}"
+
+    def doc_to_messages(
+        self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None
+    ) -> list[Message]:
+        """One turn of the user's: the clip as a video, whatever its name, and the prompt.
+
+        Left to itself, lmms-eval 0.7.3 goes by the ending of the name and hands ``.webm`` over as
+        sound and ``.gif`` as a picture, so that no chat model captions them.
+        """
+        content: list[Message] = [
+            {"type": "video", "url": path} for path in self.doc_to_visual(doc)
+        ]
+        content.append({"type": "text", "text": self.doc_to_text(doc, lmms_eval_specific_kwargs)})
+        return [{"role": "user", "content": content}]
+
+    def doc_to_target(self, doc: Doc) -> str:
+        """The video's id: it makes a sample log readable again, also one without verdicts."""
+        return self.benchmark.video_id(doc)
+
+    def process_results(self, doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
+        """Submit one caption; the items fill in place once it is judged."""
+        judged = submit(self.benchmark, doc, whole(results[0]))
+        items: dict[str, Callable[[JudgedCaption[J]], Item]] = {
+            metric: partial(JudgedCaption.item, benchmark=self.benchmark, name=metric)
+            for metric in self.benchmark.metrics
+        }
+        items["unscored"] = lambda caption: caption.record.head()
+        items["signature"] = lambda caption: {
+            "signature": signature_of([caption.record]),
+            **caption.record.head(),
+        }
+        items["breakdown"] = lambda caption: caption.breakdown_item(self.benchmark)
+        return {name: PendingRecord(partial(_made, judged, item)) for name, item in items.items()}
+
+    def aggregate(self, metric: str) -> Aggregation:
+        """The aggregation of one of the benchmark's metrics."""
+        return partial(self._aggregate, metric)
+
+    def aggregate_unscored(self, items: Sequence[Item]) -> int:
+        """Questions without a verdict, over all captions and judge runs."""
+        return total_unscored([CaptionRecord.read(item) for item in resolve(items)])
+
+    def aggregate_signature(self, items: Sequence[Item]) -> str:
+        """What moved the score, in one line."""
+        return signature_of([CaptionRecord.read(item) for item in resolve(items)])
+
+    def aggregate_breakdown(
+        self, items: Sequence[Item], args: argparse.Namespace | None = None
+    ) -> str:
+        """Show all numbers and write them beside lmms-eval's results.
+
+        Args:
+            items: The captions' items of ``breakdown``.
+            args: lmms-eval's command line, which it hands to whoever has a parameter ``args``.
+
+        Returns:
+            The file's path, or why there is none.
+        """
+        records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
+        if not records:
+            return "none: no captions were judged"
+        FINISHED[records[0].task] = records, args
+        note = self.benchmark.tasks[records[0].task].note
+        return report(self.benchmark, records, note=note, args=args)
+
+    def _aggregate(self, name: str, items: Sequence[Item]) -> float:
+        field = self.benchmark.metrics[name].field
+        records = [CaptionRecord.read(item, **{name: field}) for item in resolve(items)]
+        return score_of(self.benchmark, name, records)
+
+
+def _made(judged: Callable[[], JudgedCaption[J]], item: Callable[[JudgedCaption[J]], Item]) -> Item:
+    return item(judged())
+
+
+def hooks_of(benchmark: Benchmark[Q, J]) -> Hooks[Q, J]:
+    """The hooks of a benchmark; a hook written by hand takes the place of one by its name."""
+    return Hooks(benchmark)

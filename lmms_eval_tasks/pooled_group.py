@@ -1,0 +1,86 @@
+"""A group whose numbers are those of all its tasks' questions together, not a mean of its tasks.
+
+lmms-eval hands a group's aggregation the scores of its tasks and their numbers of documents. What
+was counted is not in them, so the tasks' aggregations of ``breakdown``, which come first and in the
+same process, leave their records here, and the command line, which says where results are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import nan
+from typing import Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.breakdown import report
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
+
+Finished = tuple[Sequence[CaptionRecord], argparse.Namespace | None]
+
+FINISHED: Final[dict[str, Finished]] = {}
+"""Task to its captions' records and the command line, of the latest run in this process."""
+
+
+class PooledGroup:
+    """The hooks of such a group, which has all tasks of a benchmark.
+
+    Args:
+        benchmark: Which one.
+        name: The group's.
+        note: What a reader must know about its numbers.
+    """
+
+    def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
+        self._benchmark = benchmark
+        self._name = name
+        self._note = note
+
+    def __repr__(self) -> str:
+        # lmms-eval writes the text of every hook into its results: no address belongs there.
+        return f"hooks of the group {self._name}"
+
+    def aggregate(self, metric: str) -> Callable[[Sequence[float], Sequence[int], bool], float]:
+        """The group's aggregation of a metric."""
+        return partial(self._aggregate, metric)
+
+    def aggregate_breakdown(
+        self, _values: Sequence[str], _sizes: Sequence[int], _weighted: bool
+    ) -> str:
+        """Show and write the group's own breakdown; its path, or why there is none."""
+        records = self._records("breakdown")
+        if not records:
+            return "none: not all tasks of the group were aggregated in this process"
+        # Groups' aggregations are not told the command line.
+        _, args = FINISHED[records[0].task]
+        renamed = [replace(record, task=self._name) for record in records]
+        return report(self._benchmark, renamed, note=self._note, args=args)
+
+    def _aggregate(
+        self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
+    ) -> float:
+        records = [replace(record, task=self._name) for record in self._records(metric)]
+        return score_of(self._benchmark, metric, records) if records else nan
+
+    def _records(self, metric: str) -> list[CaptionRecord]:
+        """The records of all tasks, none (and an error logged) where one of them is not at hand."""
+        tasks = list(self._benchmark.tasks)
+        missing = [task for task in tasks if task not in FINISHED]
+        if missing:
+            logger.error(
+                "{} {} is {}: it is counted over the pairs of {}, and {} was not aggregated in "
+                "this process. Run both tasks in one run: --tasks {}",
+                self._name,
+                metric,
+                "not written" if metric == "breakdown" else "nan",
+                " and ".join(tasks),
+                " and ".join(missing),
+                self._name,
+            )
+            return []
+        return [record for task in tasks for record in FINISHED[task][0]]

@@ -1,0 +1,206 @@
+"""From a captioned document to its record: its questions are submitted, and waited for later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, reduce
+from itertools import product
+from math import isnan
+from operator import add
+from statistics import fmean
+from typing import Generic, TypeVar
+
+from lmms_eval_captions.judges.verdict import Judgement, Usage
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
+from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.scoring import report_usage
+from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
+
+Q = TypeVar("Q")
+J = TypeVar("J", bound=Judgement)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCaption(Generic[J]):
+    """One judged caption with its judgements, as the process has it that judged."""
+
+    record: CaptionRecord
+    judgements: Sequence[J]
+
+    def item(self, benchmark: Benchmark[Q, J], name: str) -> Item:
+        """What lmms-eval gathers and saves of one of the benchmark's metrics."""
+        metric, record = benchmark.metrics[name], self.record
+        score = caption_score(metric, record, record.values[name])
+        is_headline = name == benchmark.headline
+        return {
+            **({} if isnan(score) else {"score": score}),
+            "metric": name,
+            **record.head(),
+            metric.field: record.values[name],
+            **(record.fields if is_headline or metric.reads_fields else {}),
+            **({"judgements": list(map(_logged, self.judgements))} if is_headline else {}),
+        }
+
+    def breakdown_item(self, benchmark: Benchmark[Q, J]) -> Item:
+        """What lmms-eval gathers and saves for the breakdown: all that metrics read, once."""
+        record = self.record
+        stored = dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics))
+        return {
+            **record.head(),
+            "values": {name: record.values[name] for name in stored},
+            "groups": record.groups,
+            **record.fields,
+        }
+
+
+def submit(
+    benchmark: Benchmark[Q, J], doc: Doc, caption: str, *, task: Task | None = None
+) -> Callable[[], JudgedCaption[J]]:
+    """Save a caption and submit its questions, each once for every judge run; never waits.
+
+    Args:
+        benchmark: Which one.
+        doc: The captioned document.
+        caption: Candidate caption, unchanged.
+        task: The task that it is judged for, by default the document's.
+
+    Returns:
+        A function that waits for the judgements; the same result at every call.
+    """
+    task = task or benchmark.task_of(doc)
+    questions = benchmark.questions(doc)
+    silent = benchmark.silent
+    wait = judge_caption(
+        caption,
+        task=task.name,
+        video_id=benchmark.video_id(doc),
+        aspect=task.aspect,
+        defaults=benchmark.judge_defaults,
+        chains=lambda config: [
+            benchmark.ask(question, caption, config=config, run=run)
+            for run, question in product(range(config.runs), questions)
+        ],
+        silent=lambda config: (
+            [silent(question, run) for run, question in product(range(config.runs), questions)]
+            if silent is not None
+            else []
+        ),
+    )
+
+    @cache
+    def judged_caption() -> JudgedCaption[J]:
+        judged = wait()
+        if judged.config is not None:
+            usage = reduce(add, (judgement.usage for judgement in judged.judgements), Usage())
+            report_usage(task.name, judged.config.model, usage)
+        record = _record(benchmark, task, doc, caption, questions, judged)
+        return JudgedCaption(record, judged.judgements)
+
+    return judged_caption
+
+
+def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
+    """A caption's own score, ``nan`` where the metric has no value for it."""
+    if metric.of_caption is not None:
+        return metric.of_caption(runs)
+    scores = (metric.score([values], [record]) / metric.scale for values in runs)
+    scored = [score for score in scores if not isnan(score)]
+    return fmean(scored) if scored else float("nan")
+
+
+def _record(
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    doc: Doc,
+    caption: str,
+    questions: Sequence[Q],
+    judged: Judged[J],
+) -> CaptionRecord:
+    config = judged.config
+    runs = list(_runs(questions, judged))
+    judgements = judged.judgements
+    n_questions = len(judgements) if judged.reason is None else sum(map(len, runs))
+    n_unscored = n_questions - sum(judgement.reason is None for judgement in judgements)
+    reasons = Counter(j.reason for j in judgements if j.reason is not None)
+    if judged.reason is not None and n_unscored:
+        reasons[judged.reason] = n_unscored
+    is_missing = judged.caption == "missing"
+    fields = benchmark.fields(doc, None if is_missing else caption)
+    return CaptionRecord(
+        task=task.name,
+        video_id=benchmark.video_id(doc),
+        judge=config.label if config else "none",
+        runs=config.runs if config else 0,
+        protocol=config.protocol if config else 0,
+        extras={
+            **{name: value.format_map(doc) for name, value in task.extras.items()},
+            **_judging_extras(judged, task.prompts(doc)),
+            **benchmark.extras(judgements, fields),
+        },
+        n_questions=n_questions,
+        n_unscored=n_unscored,
+        n_empty=int(judged.caption == "empty"),
+        reasons=reasons,
+        no_caption=judged.reason if is_missing else None,
+        values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
+        groups=_groups(benchmark, doc, runs),
+        fields=fields,
+    )
+
+
+def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J | None]]]:
+    """Each run's questions with their judgements, several for a question that gave several."""
+    n_runs = judged.config.runs if judged.config else 1
+    unjudged: Sequence[Sequence[J | None]] = [(None,)] * len(questions) * n_runs
+    chains: Sequence[Sequence[J | None]] = judged.chains if judged.reason is None else unjudged
+    for run in range(n_runs):
+        answered = chains[run * len(questions) : (run + 1) * len(questions)]
+        yield [
+            (question, judgement)
+            for question, judgements in zip(questions, answered, strict=True)
+            for judgement in judgements
+        ]
+
+
+def _values(metric: Metric, runs: Sequence[Sequence[tuple[Q, J | None]]]) -> Values:
+    nothing = (None,) * metric.n_values
+    return [
+        [
+            value
+            for _, judgement in run
+            for value in (nothing if judgement is None else metric.values(judgement))
+        ]
+        for run in runs
+    ]
+
+
+def _groups(
+    benchmark: Benchmark[Q, J], doc: Doc, runs: Sequence[Sequence[tuple[Q, J | None]]]
+) -> dict[str, Names]:
+    named = [
+        [benchmark.groups(doc, question, judgement) for question, judgement in run] for run in runs
+    ]
+    sections = dict.fromkeys(section for run in named for names in run for section in names)
+    return {
+        section: [[names.get(section) for names in run] for run in named] for section in sections
+    }
+
+
+def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]:
+    """Fields of the signature that follow from how a caption was judged."""
+    config = judged.config
+    extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
+    refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
+    served = {name for judgement in judged.judgements for name in judgement.usage.served}
+    if served:
+        extras[SERVED] = ",".join(sorted(served))
+    # What was refused was not sent, whatever was set.
+    return {**extras, **dict.fromkeys(sorted(refused), "refused")}
+
+
+def _logged(judgement: Judgement) -> Item:
+    """A judgement as it is written into the samples."""
+    return {name: value for name, value in asdict(judgement).items() if name != "usage"}

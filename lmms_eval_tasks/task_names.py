@@ -1,0 +1,84 @@
+"""Benchmarks, tasks and groups by the names that users give them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judge_run import read_plain_yaml
+from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS
+
+
+def all_benchmarks() -> dict[str, Benchmark[Any, Any]]:
+    """Every benchmark by its name here."""
+    return {name: _record(path) for name, path in BENCHMARKS.items()}
+
+
+def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
+    """The benchmark that a task is of.
+
+    Raises:
+        SettingsError: If there is no such task; the text lists those that there are.
+    """
+    benchmarks = all_benchmarks().values()
+    for benchmark in benchmarks:
+        if name in benchmark.tasks:
+            return benchmark
+    known = ", ".join(task for benchmark in benchmarks for task in benchmark.tasks)
+    raise SettingsError(f"{name!r} is none of our tasks; expected any of {known}")
+
+
+def tasks_of(names: str) -> list[str]:
+    """Tasks in a comma-separated list of tasks and groups, each once.
+
+    Raises:
+        SettingsError: If a name is not known.
+
+    >>> tasks_of("vcapsbench, vcapsbench")
+    ['vcapsbench']
+    """
+    benchmarks, groups = all_benchmarks().values(), task_groups()
+    tasks = [task for benchmark in benchmarks for task in benchmark.tasks]
+    found: dict[str, None] = {}
+    for name in filter(None, (name.strip() for name in names.split(","))):
+        if name not in tasks and name not in groups:
+            known = ", ".join([*groups, *tasks])
+            raise SettingsError(f"--tasks: {name!r} is none of ours; expected any of {known}")
+        found.update(dict.fromkeys(groups.get(name, (name,))))
+    if not found:
+        raise SettingsError("--tasks: expected at least one task, got none")
+    return list(found)
+
+
+def task_groups() -> dict[str, tuple[str, ...]]:
+    """Group to its tasks, those of the groups in it too, as the YAML files have them."""
+    folders = dict.fromkeys(benchmark.folder for benchmark in all_benchmarks().values())
+    members: dict[str, list[str]] = {}
+    for folder in (*folders, Path(__file__).parent):
+        members.update(_groups_in(folder))
+    return {group: tuple(dict.fromkeys(_flat(group, members))) for group in members}
+
+
+@cache
+def _groups_in(folder: Path) -> Mapping[str, list[str]]:
+    # A look for the key first: parsing the files of all tasks takes a tenth of a second.
+    paths = (path for path in sorted(folder.glob("*.yaml")) if "group:" in path.read_text("utf-8"))
+    files = map(read_plain_yaml, paths)
+    return {file["group"]: file["task"] for file in files if "group" in file}
+
+
+def _flat(name: str, members: Mapping[str, Iterable[str]]) -> list[str]:
+    if name not in members:
+        return [name]
+    return [task for member in members[name] for task in _flat(member, members)]
+
+
+def _record(path: str) -> Benchmark[Any, Any]:
+    module, _, name = path.rpartition(".")
+    benchmark: Benchmark[Any, Any] = getattr(importlib.import_module(module), name)
+    return benchmark

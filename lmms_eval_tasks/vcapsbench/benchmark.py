@@ -1,0 +1,94 @@
+"""VCapsBench as one value: its task, questions, metrics, groups and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.protocols.vcapsbench import (
+    N_ASKS,
+    Question,
+    judge_question,
+    silent_judgement,
+)
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.verdict import AgreementJudgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    asking,
+    over_questions,
+)
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
+    FILE,
+    GROUP_OF,
+    GROUPS,
+    SOURCE,
+    read_videos,
+)
+from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
+from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
+from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+
+
+def groups_of(category: str) -> dict[str, str]:
+    """Where a question of a category counts; in no group where the paper does not name it."""
+    group = {"groups": GROUP_OF[category]} if category in GROUP_OF else {}
+    return {**group, "categories": category}
+
+
+def _documents(settings: DataSettings, _task: Task) -> list[dict[str, object]]:
+    return [
+        {
+            "video_id": video.video_id,
+            "questions": video.questions,
+            "n_malformed": video.n_malformed,
+            "n_malformed_in_file": video.n_malformed_in_file,
+        }
+        for video in read_videos(settings)
+    ]
+
+
+def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:
+    return {
+        "categories": [question["category"] for question in doc["questions"]],
+        "n_malformed": doc["n_malformed"],
+        "n_malformed_in_file": doc["n_malformed_in_file"],
+    }
+
+
+VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
+    name="vcapsbench",
+    folder=Path(__file__).parent,
+    source=SOURCE,
+    probe_file=FILE,
+    tasks={
+        "vcapsbench": Task(
+            name="vcapsbench",
+            caption_prompt="vcapsbench_caption.caption",
+            judge_prompts=("vcapsbench_answer",),
+            extras={"asks": str(N_ASKS)},
+            caption_chars=1400,
+        )
+    },
+    read=_documents,
+    questions=lambda doc: [Question(**question) for question in doc["questions"]],
+    ask=asking(judge_question),
+    silent=silent_judgement,
+    metrics={
+        "ar": Metric(score=over_questions(vcapsbench_ar)),
+        "ir": Metric(score=over_questions(vcapsbench_ir), higher_is_better=False),
+        "cr": Metric(score=over_questions(vcapsbench_cr)),
+    },
+    headline="ar",
+    groups=lambda _doc, question, _judgement: groups_of(question.category),
+    sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
+    fields=_fields,
+    # Every record has the file's number: videos without any question have no record.
+    summary=lambda records: {"n_malformed": records[0].fields["n_malformed_in_file"]},
+    output_tokens={"vcapsbench_answer": 25},
+)
+"""One task; ``ar``, ``ir`` and ``cr`` over all questions, the 4 groups and the 21 categories."""

@@ -1,0 +1,134 @@
+"""VDC as two values: its aspects judged as in the paper, and with ROUGE-L in the second step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.verdict import MatchJudgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Metric,
+    Task,
+    asking,
+    over_videos,
+)
+from lmms_eval_captions.lmms_eval_tasks.records import Values
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
+    SOURCE,
+    questions_file,
+    read_questions,
+)
+from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
+from lmms_eval_captions.metrics.rouge_l import rouge_l
+from lmms_eval_captions.metrics.vdc_acc import vdc_acc
+from lmms_eval_captions.metrics.vdc_score import vdc_score
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
+
+_CAPTION_CHARS: Final = {
+    "camera": 400,
+    "short": 150,
+    "background": 600,
+    "main_object": 600,
+    "detailed": 1200,
+}
+
+
+def _tasks(prefix: str, judge_prompts: Sequence[str], **extras: str) -> dict[str, Task]:
+    tasks = [
+        Task(
+            name=f"{prefix}_{aspect}",
+            fields={"aspect": aspect},
+            caption_prompt=f"vdc_caption.{aspect}",
+            judge_prompts=tuple(judge_prompts),
+            aspect=aspect,
+            extras=extras,
+            caption_chars=_CAPTION_CHARS[aspect],
+        )
+        for aspect in ASPECTS
+    ]
+    return {task.name: task for task in tasks}
+
+
+def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    aspect = task.fields["aspect"]
+    return [
+        {"video_id": video_id, "aspect": aspect, "questions": list(pairs)}
+        for video_id, pairs in read_questions(settings, aspect).items()
+    ]
+
+
+def _plain(category: str) -> str:
+    """A question's category, which is free text in the data, in one spelling.
+
+    >>> _plain("Object'"), _plain("")
+    ('object', 'none')
+    """
+    return " ".join(category.strip(" '\".,:;").lower().split()) or "none"
+
+
+def _share_right(runs: Values) -> float:
+    """Share of a caption's questions that it answers right, mean over judge runs."""
+    return mean_over_videos(
+        [None if verdict is None else float(verdict == "yes") for verdict in verdicts]
+        for verdicts in runs
+    )
+
+
+def _score_of(judgement: MatchJudgement) -> tuple[float | None]:
+    return (judgement.score,)
+
+
+def _rouge(videos: Iterable[Sequence[float | None]]) -> float:
+    return 100.0 * mean_over_videos(videos)
+
+
+def _mean(runs: Sequence[Sequence[Any]]) -> float:
+    return mean_over_videos(runs)
+
+
+VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
+    name="vdc",
+    folder=Path(__file__).parent,
+    source=SOURCE,
+    probe_file=questions_file(ASPECTS[0]),
+    tasks=_tasks("vdc", ("vdc_answer", "vdc_match")),
+    read=_documents,
+    questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
+    ask=asking(judge_question),
+    silent=silent_judgement,
+    metrics={
+        "vdc_acc": Metric(score=over_videos(vdc_acc), of_caption=_share_right),
+        "vdc_score": Metric(
+            score=over_videos(vdc_score), scale=1.0, values=_score_of, field="scores"
+        ),
+    },
+    headline="vdc_acc",
+    groups=lambda doc, question, _judgement: {
+        "aspects": doc["aspect"],
+        "categories": _plain(question.category),
+    },
+    sections={"aspects": ASPECTS, "categories": ()},
+    output_tokens={"vdc_answer": 12, "vdc_match": 14},
+)
+"""A task for each aspect; ``vdc_acc`` and ``vdc_score`` are means over videos of means over their
+questions."""
+
+VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
+    VDC,
+    tasks=_tasks("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
+    ask=asking(partial(judge_question, matcher=rouge_l)),
+    silent=partial(silent_judgement, matcher=rouge_l),
+    metrics={
+        "vdc_rouge": Metric(
+            score=over_videos(_rouge), values=_score_of, field="scores", of_caption=_mean
+        )
+    },
+    headline="vdc_rouge",
+)
+"""ROUGE-L of the judge's answer and the gold one, in percent (AuroraCap, Table C3)."""

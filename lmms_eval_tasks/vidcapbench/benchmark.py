@@ -1,0 +1,187 @@
+"""VidCapBench as one value: its two subsets, questions, metrics, dimensions and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+from typing import Final, Literal
+
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.protocols.vidcapbench import (
+    Question,
+    judge_question,
+    silent_judgement,
+)
+from lmms_eval_captions.judges.settings import DataSettings, data_settings
+from lmms_eval_captions.judges.verdict import CorrectnessJudgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    Videos,
+    asking,
+    over_questions,
+)
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
+    CATEGORIES,
+    SOURCE,
+    SUBSETS,
+    questions_file,
+    read_videos,
+)
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
+from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
+from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
+from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
+from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+
+
+def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Task:
+    return Task(
+        name=f"vidcapbench_{subset.lower()}",
+        fields={"subset": subset},
+        caption_prompt="vidcapbench_caption.{caption_format}",
+        judge_prompts=("vidcapbench_answer", "vidcapbench_judge"),
+        extras={"format": "{caption_format}"},
+        note=note,
+        note_level=note_level,
+        caption_chars=800,
+    )
+
+
+def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    """Also those of videos that the subset asks nothing about: their captions' tokens count."""
+    subset = task.fields["subset"]
+    return [
+        {
+            "video_id": video.video_id,
+            "video_dir": video.video_dir,
+            "subset": subset,
+            "caption_format": settings.vidcapbench_format,
+            "questions": video.pairs,
+        }
+        for video in read_videos(settings, subset)
+    ]
+
+
+def _questions(doc: Doc) -> list[Question]:
+    return [
+        Question(
+            pair["question"],
+            pair["answer"],
+            dimension=pair["primary_category"],
+            sub_category=pair["sub_category"],
+        )
+        for pair in doc["questions"]
+    ]
+
+
+def _fields(doc: Doc, caption: str | None) -> Mapping[str, object]:
+    counter, reason = tokenizer()
+    n_tokens = None if counter is None or caption is None else counter(caption)
+    return {
+        "dimensions": [pair["primary_category"] for pair in doc["questions"]],
+        "sub_categories": [pair["sub_category"] for pair in doc["questions"]],
+        "n_tokens": n_tokens,
+        **({} if reason is None else {"con_reason": reason}),
+    }
+
+
+def tokenizer() -> tuple[TokenCounter | None, str | None]:
+    """T5's counter, or why there is none."""
+    try:
+        return _tokenizer_at(data_settings().t5)
+    except SettingsError as error:
+        return None, str(error)
+
+
+@cache
+def _tokenizer_at(path: Path | None) -> tuple[TokenCounter | None, str | None]:
+    # A failure is kept, too: the hub is asked once, not for every caption.
+    try:
+        return token_counter(path), None
+    except DataError as error:
+        return None, str(error)
+
+
+def _no_tokens(records: Sequence[CaptionRecord]) -> str | None:
+    """Why tokens cannot be counted, ``None`` where they can."""
+    reasons = (record.fields.get("con_reason") for record in records)
+    return next((str(reason) for reason in reasons if reason is not None), None)
+
+
+def _tokens_of(records: Sequence[CaptionRecord]) -> list[float]:
+    """T5 tokens of every video, the mean of its captions'; none where they cannot be counted."""
+    if _no_tokens(records) is not None:
+        return []
+    # Parity: the released script counts all captions of its file, asked about or not.
+    videos: dict[str, list[int]] = {}
+    for record in records:
+        n_tokens = record.fields.get("n_tokens")
+        if isinstance(n_tokens, int):
+            videos.setdefault(record.video_id, []).append(n_tokens)
+    return [fmean(counts) for counts in videos.values()]
+
+
+def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
+    # Parity: of a dimension, too, con takes the tokens of whole captions, those of all videos.
+    verdicts = list(chain.from_iterable(videos))
+    return vidcapbench_con(verdicts, n_tokens=_tokens_of(records))
+
+
+def _summary(records: Sequence[CaptionRecord]) -> Mapping[str, object]:
+    tokens = _tokens_of(records)
+    return {"mean_tokens": fmean(tokens) if tokens else None}
+
+
+VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
+    name="vidcapbench",
+    folder=Path(__file__).parent,
+    source=SOURCE,
+    probe_file=questions_file(SUBSETS[0]),
+    tasks={
+        "vidcapbench_ae": _task(
+            "AE",
+            "VidCapBench-AE holds the pairs that judges grade stably; it is meant to be judged "
+            "automatically (section 3.4), as it is here",
+            "INFO",
+        ),
+        "vidcapbench_he": _task(
+            "HE",
+            "VidCapBench-HE holds the pairs that judges grade unstably; it is meant to be judged "
+            "by people (section 3.4). Here a judge model grades it: take its numbers with care",
+            "WARNING",
+        ),
+    },
+    read=_documents,
+    name_fields=("video_id", "video_dir"),
+    file_name=lambda video_dir: video_dir.replace("\\", "/"),
+    questions=_questions,
+    ask=asking(judge_question),
+    silent=silent_judgement,
+    metrics={
+        "acc": Metric(score=over_questions(vidcapbench_acc)),
+        "pre": Metric(score=over_questions(vidcapbench_pre)),
+        "cov": Metric(score=over_questions(vidcapbench_cov)),
+        "con": Metric(score=_con, reads_fields=True, unavailable=_no_tokens),
+    },
+    headline="acc",
+    groups=lambda _doc, question, _judgement: {
+        "dimensions": question.dimension,
+        "sub_categories": question.sub_category,
+    },
+    sections={
+        "dimensions": tuple(CATEGORIES),
+        "sub_categories": tuple(chain.from_iterable(CATEGORIES.values())),
+    },
+    fields=_fields,
+    extras=lambda _judgements, fields: {"con": "unavailable"} if "con_reason" in fields else {},
+    summary=_summary,
+    output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},
+)
+"""Two tasks; ``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""
