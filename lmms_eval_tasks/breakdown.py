@@ -26,6 +26,8 @@ Breakdown = dict[str, dict[str, dict[str, Figure]]]
 N_QUESTIONS: Final = "n_questions"
 N_UNSCORED: Final = "n_unscored"
 _DEVIATION: Final = "_std"
+_MOST_ROWS: Final = 40
+"""Groups of a section that are shown; the file holds all."""
 
 
 Cell = list[list[tuple["Grouped", list[int]]]]
@@ -98,7 +100,8 @@ def break_down(
         records: The task's records where a metric needs them.
 
     Returns:
-        For each group that has questions: each metric's mean over judge runs, where there are
+        For each group that has questions, those that the benchmark names and then the others, the
+        largest first: each metric's mean over judge runs, where there are
         several also its deviation as ``<metric>_std``, the questions and, over all runs, how many
         of them are unscored.
     """
@@ -117,7 +120,9 @@ def break_down(
     for (section, name), runs in cells.items():
         if runs:
             breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
-    return breakdown
+    return {
+        section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
+    }
 
 
 def table_of(breakdown: Breakdown) -> str:
@@ -134,6 +139,9 @@ def table_of(breakdown: Breakdown) -> str:
 def _lines(breakdown: Breakdown) -> Iterator[str]:
     for section, rows in breakdown.items():
         for place, (name, figures) in enumerate(rows.items()):
+            if place == _MOST_ROWS:
+                yield f"  and {len(rows) - place:,} more"
+                break
             metrics = [metric for metric in figures if not _is_beside(metric)]
             widths = [max(8, len(metric) + 1) for metric in metrics]
             columns = list(zip(metrics, widths, strict=True))
@@ -151,6 +159,15 @@ def _is_beside(name: str) -> bool:
 
 def _shown(value: Figure) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _in_order(
+    groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
+) -> dict[str, dict[str, Figure]]:
+    """Groups in the order of the benchmark, those that it does not name behind, largest first."""
+    others = [name for name in groups if name not in first]
+    others.sort(key=lambda name: -(groups[name][N_QUESTIONS] or 0))
+    return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
 def _places(

@@ -63,6 +63,15 @@ def _documents(settings: Settings, task: Task) -> list[dict[str, object]]:
     ]
 
 
+def _plain(category: str) -> str:
+    """A question's category, which is free text in the data, in one spelling.
+
+    >>> _plain("Object'"), _plain("")
+    ('object', 'none')
+    """
+    return " ".join(category.strip(" '\".,:;").lower().split()) or "none"
+
+
 def _share_right(runs: Values) -> float:
     """Share of a caption's questions that it answers right, mean over judge runs."""
     return mean_over_videos(
@@ -102,7 +111,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     headline="vdc_acc",
     groups=lambda doc, question, _judgement: {
         "aspects": doc["aspect"],
-        "categories": question.category or "none",
+        "categories": _plain(question.category),
     },
     sections={"aspects": ASPECTS, "categories": ()},
     output_tokens={"vdc_answer": 12, "vdc_match": 14},

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
-from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
-from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
+from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
+from lmms_eval_captions.lmms_eval_tasks.registry import all_benchmarks
 
 Sample = dict[str, Any]
 
@@ -34,14 +30,11 @@ class Task:
     """A task of lmms-eval by its hooks."""
 
     name: str
-    hooks: ModuleType
-    stub: dict[str, str]
-    headline: Callable[[Sequence[Any], Namespace], float]
-    """Aggregation of the first metric, which writes the breakdown where there is one."""
+    hooks: Hooks[Any, Any]
 
     def documents(self) -> list[dict[str, Any]]:
         """The task's documents, from the files under ``LMMS_CAPTIONS_DATA``."""
-        return list(self.hooks.process_docs([self.stub]))
+        return list(self.hooks.process_docs([self.hooks.benchmark.tasks[self.name].fields]))
 
     def samples(self, captions: Sequence[str], output: Path) -> list[Sample]:
         """What lmms-eval logs of a run over the documents, one caption each."""
@@ -50,11 +43,13 @@ class Task:
             self.hooks.process_results(document, [caption])
             for document, caption in zip(documents, captions, strict=True)
         ]
-        first = next(iter(metrics[0]))
-        self.headline([one[first] for one in metrics], Namespace(output_path=str(output)))
-        for name in metrics[0]:
-            vdc.resolve([one[name] for one in metrics])
-        signature = vdc.aggregate_signature([one["signature"] for one in metrics])
+        columns = {name: [items[name] for items in metrics] for name in metrics[0]}
+        for metric in self.hooks.benchmark.metrics:
+            self.hooks.aggregate(metric)(columns[metric])
+        self.hooks.aggregate_unscored(columns["unscored"])
+        arguments = Namespace(output_path=str(output))
+        self.hooks.aggregate_breakdown(columns["breakdown"], args=arguments)
+        signature = self.hooks.aggregate_signature(columns["signature"])
         return [
             {
                 "doc": document,
@@ -67,21 +62,14 @@ class Task:
         ]
 
 
-def _score(items: Sequence[Any], _args: Namespace) -> float:
-    return vdc.aggregate_acc(items)
+def _first_tasks() -> Iterator[Task]:
+    """The first task of each benchmark; a variant of one in the same folder has none here."""
+    benchmarks = {benchmark.name: benchmark for benchmark in reversed(all_benchmarks().values())}
+    for benchmark in reversed(benchmarks.values()):
+        yield Task(next(iter(benchmark.tasks)), hooks_of(benchmark))
 
 
-def _gveval_score(items: Sequence[Any], _args: Namespace) -> float:
-    return msvd_eval.aggregate_score(items)
-
-
-TASKS: Final = (
-    Task("vdc_camera", vdc, {"aspect": "camera"}, _score),
-    Task("vidcapbench_ae", vidcapbench, {"subset": "AE"}, vidcapbench.aggregate_acc),
-    Task("vcapsbench", vcapsbench, {}, vcapsbench.aggregate_ar),
-    Task("capquiz", capquiz, {"caption_prompt": "standard"}, capquiz.aggregate_capf1),
-    Task("msvd_eval_ref_only", msvd_eval, {"setting": "ref_only"}, _gveval_score),
-)
+TASKS: Final = tuple(_first_tasks())
 
 
 def write_data(root: Path, videos: Sequence[Texts]) -> Path:

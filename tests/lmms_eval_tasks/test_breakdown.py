@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import nan
+from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.breakdown import (
-    Breakdown,
-    break_down,
-    listed,
-    table_of,
-    verdicts_by_run,
-)
-from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
+from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down, table_of
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 
 
-def _share(verdicts: list[bool | None]) -> float:
+def _share(verdicts: Sequence[bool | None]) -> float:
     scored = [verdict for verdict in verdicts if verdict is not None]
     return 100.0 * sum(scored) / len(scored) if scored else nan
 
 
-def _down(*items: Record) -> Breakdown:
-    return break_down(
-        items,
-        groups=lambda item: [
-            [("overall", "all"), ("kinds", str(kind))] for kind in listed(item, "kinds")
-        ],
-        metrics={"share": _share},  # type: ignore[dict-item]
-        order={"overall": ["all"], "kinds": ["b", "a"]},
-    )
+SHARE: Any = replace(
+    VCAPSBENCH,
+    metrics={"share": Metric(score=over_questions(_share))},
+    headline="share",
+    sections={"kinds": ("b", "a")},
+)
+
+
+@dataclass
+class Caption:
+    """What was judged of one caption."""
+
+    values: dict[str, list[list[Any]]]
+    groups: dict[str, list[list[str | None]]]
+
+
+def _caption(kinds: list[str | None], *runs: list[bool | None]) -> Caption:
+    return Caption({"share": list(runs)}, {"kinds": [kinds] * len(runs)})
+
+
+def _down(*captions: Caption) -> Breakdown:
+    return break_down(SHARE, captions)
 
 
 def test_groups_are_micro_averages_in_the_given_order() -> None:
     """Questions weigh the same whatever caption they are of; unknown groups come last."""
     breakdown = _down(
-        {"kinds": ["a", "b", "z"], "verdicts": [[True, False, True]]},
-        {"kinds": ["a"], "verdicts": [[None]]},
-        {"kinds": ["a"], "verdicts": [[False]]},
+        _caption(["a", "b", "z"], [True, False, True]),
+        _caption(["a"], [None]),
+        _caption(["a"], [False]),
     )
     assert breakdown == {
         "overall": {"all": {"share": 50.0, "n_questions": 5, "n_unscored": 1}},
@@ -50,33 +61,51 @@ def test_groups_are_micro_averages_in_the_given_order() -> None:
     assert list(breakdown["kinds"]) == ["b", "a", "z"]
 
 
+def test_groups_that_the_benchmark_does_not_name_come_by_size() -> None:
+    """The largest first; a question without a group counts overall alone."""
+    breakdown = _down(_caption(["x", "y", "y", None, "a"], [True] * 5))
+    assert list(breakdown["kinds"]) == ["a", "y", "x"]
+    assert breakdown["overall"]["all"]["n_questions"] == 5
+
+
 def test_runs_give_a_mean_and_a_deviation() -> None:
     """A run without a value leaves both; unscored questions add up over runs."""
-    breakdown = _down({"kinds": ["a", "b"], "verdicts": [[True, None], [False, None]]})
+    breakdown = _down(_caption(["a", "b"], [True, None], [False, None]))
     assert breakdown["kinds"] == {
-        "a": {"share": 50.0, "share_std": 50.0, "n_questions": 1, "n_unscored": 0},
         "b": {"share": None, "share_std": None, "n_questions": 1, "n_unscored": 2},
+        "a": {"share": 50.0, "share_std": 50.0, "n_questions": 1, "n_unscored": 0},
     }
 
 
-def test_captions_are_joined_within_each_run() -> None:
-    """The verdicts of a run are those of all captions, in their order."""
-    items: list[Record] = [{"verdicts": [[1, 2], [3, 4]]}, {"verdicts": [[5], [6]]}]
-    assert verdicts_by_run(items) == [[1, 2, 5], [3, 4, 6]]
-    assert verdicts_by_run([]) == []
+def test_runs_may_have_different_questions() -> None:
+    """Facts that a judge extracts differ from run to run: each run has those of its own."""
+    caption = Caption(
+        {"share": [[True, False], [True]]},
+        {"kinds": [["a", "b"], ["b"]]},
+    )
+    breakdown = _down(caption)
+    assert breakdown["overall"]["all"]["share"] == pytest.approx(75.0)
+    assert breakdown["kinds"]["b"]["share"] == pytest.approx(50.0)
+    assert breakdown["kinds"]["b"]["n_questions"] == 1
 
 
 def test_a_record_that_does_not_fit_is_an_error() -> None:
     """Verdicts and groups of different length never pair up silently."""
     with pytest.raises(ValueError, match="zip"):
-        _down({"kinds": ["a"], "verdicts": [[True, False]]})
-    with pytest.raises(TypeError, match="a list of verdicts"):
-        verdicts_by_run([{"verdicts": None}])
+        _down(_caption(["a"], [True, False]))
 
 
 def test_the_table_shows_every_group() -> None:
-    """A line a group; what has no value is a dash."""
-    text = table_of(_down({"kinds": ["a", "b"], "verdicts": [[True, None]]}), ["share"])
+    """A line for each group; what has no value is a dash."""
+    text = table_of(_down(_caption(["a", "b"], [True, None])))
     lines = [line.split() for line in text.splitlines()]
     assert lines[1] == ["all", "100.00", "2", "1"]
     assert lines[3:] == [["b", "-", "1", "1"], ["a", "100.00", "1", "0"]]
+
+
+def test_a_long_table_is_cut() -> None:
+    """Of a thousand groups the largest are shown, and how many more the file holds."""
+    kinds: list[str | None] = [f"kind {number}" for number in range(1000)]
+    lines = table_of(_down(_caption(kinds, [True] * 1000))).splitlines()
+    assert len(lines) < 50
+    assert lines[-1] == "  and 960 more"

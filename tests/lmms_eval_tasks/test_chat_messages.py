@@ -10,15 +10,11 @@ import pytest
 from lmms_eval.tasks import TaskManager, get_task_dict
 
 import lmms_eval_captions.lmms_eval_tasks as package
+from lmms_eval_captions.lmms_eval_tasks.registry import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.base import read_request
 
-TASKS = (
-    "vdc_camera", "vdc_short", "vdc_background", "vdc_main_object", "vdc_detailed",
-    "vdc_rouge_camera", "vdc_rouge_short", "vdc_rouge_background", "vdc_rouge_main_object",
-    "vdc_rouge_detailed", "vidcapbench_ae", "vidcapbench_he", "vcapsbench", "capquiz",
-    "capquiz_detailed", "msvd_eval_ref_free", "msvd_eval_ref_only", "msvd_eval_combined",
-)  # fmt: skip
+TASKS = tuple(task for benchmark in all_benchmarks().values() for task in benchmark.tasks)
 ENDINGS = (
     "", ".mp4", ".MOV", ".mkv", ".webm", ".WEBM", ".gif", ".GIF", ".avi", ".ts", ".vob", ".ogg",
     ".mpg", ".m2ts", ".flv", ".wmv", ".3gp", ".bin",

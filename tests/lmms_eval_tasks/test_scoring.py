@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from math import isnan, nan
 
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import mean_over_runs
 
-ITEM: dict[str, object] = {
-    "task": "t",
-    "judge": "j",
-    "runs": 3,
-    "protocol": 1,
-    "extras": {},
-    "n_questions": 3,
-    "n_unscored": 0,
-    "n_empty": 0,
-    "reasons": {},
-}
+RECORD = CaptionRecord(
+    task="t",
+    video_id="v",
+    judge="j",
+    runs=3,
+    protocol=1,
+    extras={},
+    n_questions=3,
+    n_unscored=0,
+)
 
 
 def test_a_metric_without_a_value_is_nan_and_raises_nothing(logged: list[str]) -> None:
     """Precision has no value where no question was answered; several runs of that are nan."""
-    assert isnan(mean_over_runs("pre", [ITEM], lambda: [nan, nan, nan]))
-    assert isnan(mean_over_runs("pre", [ITEM], lambda: [1.0, nan, 2.0]))
-    assert mean_over_runs("pre", [ITEM], lambda: [1.0, 2.0, 3.0]) == 2.0
+    assert isnan(mean_over_runs("pre", [RECORD], lambda: [nan, nan, nan]))
+    assert isnan(mean_over_runs("pre", [RECORD], lambda: [1.0, nan, 2.0]))
+    assert mean_over_runs("pre", [RECORD], lambda: [1.0, 2.0, 3.0]) == 2.0
     assert any("pre has no value" in line for line in logged)

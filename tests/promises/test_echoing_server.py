@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.endpoint.redaction import redactor
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import records as vidcapbench_records
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -89,7 +89,7 @@ def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: object) -> 
     bench.setattr(
         judging, "_engine_config", lambda settings: replace(make(settings), **WAITS | changes)
     )
-    bench.setattr(vidcapbench_records, "_tokenizer", lambda: (len, None))
+    bench.setattr(vidcapbench_benchmark, "tokenizer", lambda: (len, None))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     bench.setenv("LMMS_CAPTIONS_DATA", str(data))

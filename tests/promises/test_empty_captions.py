@@ -241,7 +241,7 @@ def test_g_veval_has_no_score_for_silence(
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = msvd_eval.process_results(MSVD_DOC, [caption])
-    assert isnan(msvd_eval.aggregate_score([items["avg"]]))
+    assert isnan(msvd_eval.aggregate_avg([items["avg"]]))
     assert server.counts.n_requests == 0
     assert items["avg"]["reasons"] == {reason: 1}
     signature = msvd_eval.aggregate_signature([items["signature"]])

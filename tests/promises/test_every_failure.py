@@ -15,7 +15,6 @@ they go: nothing is lost.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import signal
@@ -33,15 +32,12 @@ import pytest
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
-from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
+from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
-from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import records as vidcapbench_records
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from told_judge import (
     FREE_TEXT,
     N_ASKS,
@@ -74,11 +70,9 @@ class Benchmark:
     """A task: how its hooks are called, what it asks, and what its numbers must be."""
 
     name: str
+    """The task, and what sets this variant of it apart behind a plus sign."""
     steps: tuple[str, ...]
     doc: Callable[[int], Doc]
-    process: Callable[[Doc, Sequence[str]], dict[str, PendingRecord]]
-    aggregations: dict[str, Callable[[Any], float]]
-    """Metric to its hook; the items of the first one hold the judgements."""
     numbers: Callable[[list[list[Unit]]], dict[str, list[float]]]
     """Metric to its value in each run, from the units that have a verdict in each."""
     n_questions: int = N_QUESTIONS
@@ -86,6 +80,23 @@ class Benchmark:
     n_asks: int = 1
     env: tuple[tuple[str, str], ...] = ()
     """Settings that make this variant of the task."""
+
+    @property
+    def hooks(self) -> Hooks[Any, Any]:
+        """The task's hooks."""
+        return hooks_of(benchmark_of_task(self.name.partition("+")[0]))
+
+    @property
+    def process(self) -> Callable[[Doc, Sequence[str]], dict[str, PendingRecord]]:
+        """What takes a document and its caption."""
+        return self.hooks.process_results
+
+    @property
+    def aggregations(self) -> dict[str, Callable[[Any], float]]:
+        """Metric to its hook; the items of the first one hold the judgements."""
+        record = self.hooks.benchmark
+        names = dict.fromkeys((record.headline, *record.metrics))
+        return {name: self.hooks.aggregate(name) for name in names}
 
     def order(self) -> list[Key]:
         """All requests in the order in which they are sent one at a time."""
@@ -294,21 +305,12 @@ _VDC: Final = Benchmark(
     name="vdc_camera",
     steps=("vdc_answer", "vdc_match"),
     doc=_vdc_doc,
-    process=vdc.process_results,
-    aggregations={"vdc_acc": vdc.aggregate_acc, "vdc_score": vdc.aggregate_score},
     numbers=_vdc_numbers,
 )
 _VIDCAPBENCH: Final = Benchmark(
     name="vidcapbench_ae",
     steps=("vidcapbench_answer", "vidcapbench_judge"),
     doc=partial(_vidcapbench_doc, subset="AE"),
-    process=vidcapbench.process_results,
-    aggregations={
-        "acc": vidcapbench.aggregate_acc,
-        "pre": vidcapbench.aggregate_pre,
-        "cov": vidcapbench.aggregate_cov,
-        "con": vidcapbench.aggregate_con,
-    },
     numbers=_vidcapbench_numbers,
     n_runs=3,
 )
@@ -316,12 +318,6 @@ _VCAPSBENCH: Final = Benchmark(
     name="vcapsbench",
     steps=("vcapsbench_answer",),
     doc=_vcapsbench_doc,
-    process=vcapsbench.process_results,
-    aggregations={
-        "ar": vcapsbench.aggregate_ar,
-        "ir": vcapsbench.aggregate_ir,
-        "cr": vcapsbench.aggregate_cr,
-    },
     numbers=_vcapsbench_numbers,
     n_asks=N_ASKS,
 )
@@ -329,8 +325,6 @@ _MSVD: Final = Benchmark(
     name="msvd_eval_ref_only",
     steps=("gveval",),
     doc=partial(_msvd_doc, setting="ref_only"),
-    process=msvd_eval.process_results,
-    aggregations=dict.fromkeys(("avg", *ACCR), msvd_eval.aggregate_score),
     numbers=_msvd_numbers,
     n_questions=1,
 )
@@ -340,8 +334,6 @@ BENCHMARKS: Final = (
         _VDC,
         name="vdc_rouge_camera",
         steps=("vdc_answer",),
-        process=vdc.process_results_rouge,
-        aggregations={"vdc_rouge": vdc.aggregate_rouge},
         numbers=_rouge_numbers,
     ),
     _VIDCAPBENCH,
@@ -349,7 +341,7 @@ BENCHMARKS: Final = (
     _VCAPSBENCH,
     replace(
         _VCAPSBENCH,
-        name="vcapsbench_asked_once",
+        name="vcapsbench+asked once",
         numbers=partial(_vcapsbench_numbers, answer_to=lambda unit: TOLD.ask(*unit)),
         n_asks=1,
         env=(("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "1"),),
@@ -358,12 +350,6 @@ BENCHMARKS: Final = (
         name="capquiz",
         steps=("capquiz_answer",),
         doc=_capquiz_doc,
-        process=capquiz.process_results,
-        aggregations={
-            "capf1": capquiz.aggregate_capf1,
-            "capp": capquiz.aggregate_capp,
-            "capr": capquiz.aggregate_capr,
-        },
         numbers=_capquiz_numbers,
     ),
     _MSVD,
@@ -470,7 +456,7 @@ def bench(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
     """The shared one, with the sample's data, short waits and a tokenizer made of blanks."""
     _change_engine(bench, backoff_s=0.01, max_backoff_s=0.02, n_attempts=3, outage_patience_s=0.1)
     counter = (lambda text: len(text.split()), None)
-    bench.setattr(vidcapbench_records, "_tokenizer", lambda: counter)
+    bench.setattr(vidcapbench_benchmark, "tokenizer", lambda: counter)
     bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     bench.setenv("OPENAI_API_KEY", "sk-test")
@@ -503,8 +489,8 @@ def _check(benchmark: Benchmark, items: Items, lost: set[Unit]) -> dict[Unit, st
     scores = {name: hook(items[name]) for name, hook in benchmark.aggregations.items()}
     assert scores == pytest.approx(benchmark.scores(lost), nan_ok=True)
     n_units = len(benchmark.units())
-    assert vdc.aggregate_unscored(items["unscored"]) == len(lost)
-    signature = vdc.aggregate_signature(items["signature"])
+    assert benchmark.hooks.aggregate_unscored(items["unscored"]) == len(lost)
+    signature = benchmark.hooks.aggregate_signature(items["signature"])
     assert f"|unscored:{len(lost)}/{n_units}|" in signature
     judgements: list[Any] = [
         judgement
@@ -594,8 +580,7 @@ def _limit_cost(
     prices = folder / "prices.yaml"
     prices.write_text("models: {judge: {input: 0, output: 1000000}}")
     spent = sum(len(TOLD.text(key)) // 4 + 1 for key in before)
-    template = Path(inspect.getfile(benchmark.process)).with_name("_default_template_yaml")
-    worst = int(str(judging.judge_defaults(template)["max_tokens"]))
+    worst = int(str(benchmark.hooks.benchmark.judge_defaults["max_tokens"]))
     bench.setenv("LMMS_CAPTIONS_PRICES", str(prices))
     bench.setenv("LMMS_CAPTIONS_MAX_COST", f"{spent + worst - 0.5}")
 
@@ -607,7 +592,7 @@ def _judge_and_kill(benchmark: Benchmark, server: JudgeServer) -> None:
     if not child:
         try:
             items = _judge(benchmark)
-            vdc.aggregate_unscored(items["unscored"])
+            benchmark.hooks.aggregate_unscored(items["unscored"])
         finally:
             os._exit(0)
     try:

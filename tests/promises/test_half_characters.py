@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.caption_filter import WholeCaptions
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import records as vidcapbench_records
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers.caption_files.rows import read_rows
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.outcome import Outcome
@@ -52,7 +52,7 @@ def test_what_is_logged_can_be_written(
     logged: list[str],
 ) -> None:
     """Half a character in a caption, a reply, a question, a gold answer or an id is mended."""
-    bench.setattr(vidcapbench_records, "_tokenizer", lambda: (_count_as_utf8, None))
+    bench.setattr(vidcapbench_benchmark, "tokenizer", lambda: (_count_as_utf8, None))
     server = serve(logprobs="whole")
     if place == "reply":
         _answer_in_halves(server)

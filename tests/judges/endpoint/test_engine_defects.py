@@ -206,7 +206,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, judge_captio
 async def chain(ask):
     import asyncio
     await asyncio.sleep(float(os.environ.get("CHAIN_S", "0")))
-    return "judged"
+    return ("judged",)
 
 def judge(text):
     defaults = {{"model": "judge", "runs": 1, "temperature": 0, "max_tokens": 8}}

@@ -12,13 +12,13 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import CAPQUIZ
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
     GROUP_OF,
     SUPER_OF,
     problems,
     read_videos,
-    video_path,
 )
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
 from official_files import write_capquiz
@@ -159,7 +159,7 @@ def test_the_sample_passes_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyP
     settings = _settings(sample_root(tmp_path))
     videos: Any = read_videos(settings)
     assert len(videos) == 12
-    assert all(video_path(settings, video["video"]).is_file() for video in videos)
+    assert all(CAPQUIZ.video_path(settings, video).is_file() for video in videos)
     questions = [question for video in videos for question in video["questions"]]
     places = Counter(question["options"].index(question["answer"]) for question in questions)
     assert sorted(places) == [0, 1, 2, 3, 4]

@@ -58,7 +58,8 @@ def test_the_three_scores_and_the_breakdown(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(_doc("a"), _doc("b", domain="Underwater"))
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_capf1(items["capf1"], args=arguments) == pytest.approx(400 / 7)
+    assert hooks.aggregate_capf1(items["capf1"]) == pytest.approx(400 / 7)
+    hooks.aggregate_breakdown(items["breakdown"], args=arguments)
     assert hooks.aggregate_capp(items["capp"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_capr(items["capr"]) == pytest.approx(50.0)
     assert hooks.aggregate_unscored(items["unscored"]) == 0

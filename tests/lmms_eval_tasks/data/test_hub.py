@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.data.archives import unpack
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -350,7 +350,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_videos
-from lmms_eval_captions.lmms_eval_tasks.data.sources import VDC
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
 fetch_videos(VDC, Path(sys.argv[2]), Hub(sys.argv[1], Path(sys.argv[2]) / "downloads"))
 """
 

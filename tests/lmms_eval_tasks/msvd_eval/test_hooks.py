@@ -67,7 +67,7 @@ def test_captions_are_scored_in_every_setting(
     server = serve(logprobs=logprobs)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(setting)
-    scores = {metric: hooks.aggregate_score(items[metric]) for metric in _METRICS}
+    scores = {metric: getattr(hooks, f"aggregate_{metric}")(items[metric]) for metric in _METRICS}
     assert all(0.0 <= score <= 100.0 for score in scores.values())
     parts = [scores[metric] for metric in _METRICS[:4]]
     assert scores["avg"] == pytest.approx(sum(parts) / 4)
@@ -103,7 +103,7 @@ def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
     items = _process("ref_only")
-    assert 0.0 <= hooks.aggregate_score(items["avg"]) <= 100.0
+    assert 0.0 <= hooks.aggregate_avg(items["avg"]) <= 100.0
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
     record = items["avg"][0].wait()
     assert [len(run) for run in record["scores"]] == [4, 4, 4]  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ def test_records_of_other_ranks_are_complete_and_can_be_written(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="whole").url)
     items = _process("ref_only")
     gathered = pickle.loads(pickle.dumps(items["avg"]))  # noqa: S301 - our own
-    assert hooks.aggregate_score(gathered) == hooks.aggregate_score(items["avg"])
+    assert hooks.aggregate_avg(gathered) == hooks.aggregate_avg(items["avg"])
     assert json.loads(json.dumps(gathered[0]))["judgements"][0]["scoring"] == "logprobs"
 
 
@@ -146,7 +146,7 @@ def test_a_missing_video_leaves_its_caption_unscored(
     assert "score" not in record
     assert "no frames to show to the judge" in str(record["reasons"])
     assert "sample_01.mp4" in str(record["reasons"])
-    assert isnan(hooks.aggregate_score(items["accuracy"]))
+    assert isnan(hooks.aggregate_accuracy(items["accuracy"]))
     assert hooks.aggregate_unscored(items["unscored"]) == 4
     assert server.counts.n_requests == 0
 
@@ -160,7 +160,7 @@ def test_references_alone_need_no_videos(
     (root / "MSVD-Eval.json").write_bytes((sample / "msvd_eval" / "MSVD-Eval.json").read_bytes())
     bench.setenv("LMMS_CAPTIONS_DATA", str(root.parent))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    assert hooks.aggregate_score(_process("ref_only")["avg"]) >= 0.0
+    assert hooks.aggregate_avg(_process("ref_only")["avg"]) >= 0.0
 
 
 def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
@@ -168,7 +168,7 @@ def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFa
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("ref_only", caption=" ")
-    assert isnan(hooks.aggregate_score(items["avg"]))
+    assert isnan(hooks.aggregate_avg(items["avg"]))
     assert server.counts.n_requests == 0
 
 
@@ -179,7 +179,7 @@ def test_unreadable_replies_are_asked_again_and_then_unscored(
     server = serve(faults=("nonsense",), fault_rate=1.0, max_faults=99)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("ref_only")
-    assert isnan(hooks.aggregate_score(items["relevance"]))
+    assert isnan(hooks.aggregate_relevance(items["relevance"]))
     assert "unreadable reply, asked 4 times" in str(items["relevance"][0]["reasons"])
 
 
@@ -188,7 +188,7 @@ def test_the_offline_stand_in_tells_right_from_wrong(bench: pytest.MonkeyPatch) 
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     for setting in _SETTINGS:
         items = _process(setting)
-        assert hooks.aggregate_score(items["avg"]) > 0.0
+        assert hooks.aggregate_avg(items["avg"]) > 0.0
         assert "smoke test" in hooks.aggregate_signature(items["signature"])
     scores = [record["score"] for record in _process("ref_only")["completeness"] if record.wait()]
     assert float(str(scores[0])) > float(str(scores[2])), "the third candidate is another clip's"

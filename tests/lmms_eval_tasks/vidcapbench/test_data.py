@@ -10,10 +10,10 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
     read_videos,
-    video_path,
 )
 from vidcapbench_files import N_PAIRS, N_VIDEOS, write_files
 
@@ -71,7 +71,7 @@ def test_videos_go_by_their_base_name(video_dir: str, video_id: str, tmp_path: P
     (videos / video_id).write_text("")
     (video,) = read_videos(settings, "AE")
     assert video.video_id == video_id
-    assert video_path(settings, video.video_dir) == videos / video_id
+    assert VIDCAPBENCH.video_path(settings, {"video_dir": video.video_dir}) == videos / video_id
 
 
 def test_rows_of_one_video_are_put_together(tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_missing_data_says_where_and_how(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"hf download VidCapBench/VidCapBench"):
         read_videos(settings, "HE")
     with pytest.raises(DataError, match=r"no video 'a\.mp4'"):
-        video_path(settings, "a.mp4")
+        VIDCAPBENCH.video_path(settings, {"video_dir": "a.mp4"})

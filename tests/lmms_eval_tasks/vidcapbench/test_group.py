@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from argparse import Namespace
+from collections.abc import Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +13,13 @@ from statistics import fmean
 import pytest
 import yaml
 
+from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
+from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 LABELS = ("correct", "partial", "neutral", "wrong")
@@ -29,8 +34,7 @@ METRICS = {
 @pytest.fixture(autouse=True)
 def nothing_finished(bench: pytest.MonkeyPatch) -> None:
     """A process in which no task was aggregated."""
-    bench.setattr(group, "_FINISHED", {})
-    bench.setattr(group, "_ARGS", {})
+    FINISHED.clear()
 
 
 def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Record:
@@ -46,13 +50,22 @@ def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | N
         "n_unscored": n_unscored,
         "n_empty": 0,
         "reasons": {"told so": n_unscored} if n_unscored else {},
-        "verdicts": runs,
-        "dimensions": ["video content"] * len(runs[0]),
-        "sub_categories": ["events"] * len(runs[0]),
+        "values": {"acc": runs},
+        "groups": {
+            "dimensions": [["video content"] * len(run) for run in runs],
+            "sub_categories": [["events"] * len(run) for run in runs],
+        },
         "n_tokens": n_tokens,
         **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
-        "judgements": [],
     }
+
+
+def _judge(items: Sequence[Record], args: Namespace | None = None) -> dict[str, float]:
+    """Aggregate a task as lmms-eval does, before its group; the task's own numbers."""
+    breakdown = hooks.aggregate_breakdown(items, args)
+    records = [read_breakdown_item(VIDCAPBENCH, item) for item in items]
+    assert breakdown.startswith("none: ") or args is not None
+    return {name: score_of(VIDCAPBENCH, name, records) for name in METRICS}
 
 
 def _numbers() -> dict[str, float]:
@@ -64,8 +77,8 @@ def test_hand_worked_numbers_over_all_pairs() -> None:
     """Three pairs of AE and one of HE: a mean of the tasks would weigh HE's pair three times."""
     ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "correct", "neutral"]], 10)]
     he = [_item("vidcapbench_he", "a.mp4", [["wrong"]], 10)]
-    assert hooks.aggregate_acc(ae) == pytest.approx(200 / 3)
-    assert hooks.aggregate_acc(he) == 0.0
+    assert _judge(ae)["acc"] == pytest.approx(200 / 3)
+    assert _judge(he)["acc"] == 0.0
     numbers = _numbers()
     assert numbers == {
         "acc": 50.0,
@@ -93,15 +106,15 @@ def test_against_an_independent_count_of_10_644_pairs() -> None:
             )
             for video, size in enumerate(sizes)
         ]
-        hooks.aggregate_acc(columns[task])
+        _judge(columns[task])
     items = [item for column in columns.values() for item in column]
-    assert sum(len(item["verdicts"][0]) for item in items) == 10_644  # type: ignore[index]
+    assert sum(len(item["values"]["acc"][0]) for item in items) == 10_644  # type: ignore[index]
     tokens = {item["video_id"]: item["n_tokens"] for item in items}
     expected: dict[str, list[float]] = {name: [] for name in METRICS}
     for run in range(3):
         n = dict.fromkeys(LABELS, 0)
         for item in items:
-            for verdict in item["verdicts"][run]:  # type: ignore[index]
+            for verdict in item["values"]["acc"][run]:  # type: ignore[index]
                 if verdict is not None:
                     n[verdict] += 1
         scored, mentioned = sum(n.values()), sum(n.values()) - n["neutral"]
@@ -114,22 +127,22 @@ def test_against_an_independent_count_of_10_644_pairs() -> None:
 
 def test_a_video_counts_once_in_the_tokens() -> None:
     """A clip with a caption in each task has their mean; one of a single task its own."""
-    hooks.aggregate_acc(
+    _judge(
         [
             _item("vidcapbench_ae", "a.mp4", [["correct"]], 10),
             _item("vidcapbench_ae", "b.mp4", [["correct"]], 40),
         ]
     )
-    hooks.aggregate_acc([_item("vidcapbench_he", "a.mp4", [["correct"]], 30)])
+    _judge([_item("vidcapbench_he", "a.mp4", [["correct"]], 30)])
     assert _numbers()["con"] == pytest.approx(100 * 100 / ((20 + 40) / 2))
 
 
 def test_the_limit_of_unscored_pairs_is_that_of_both_together(logged: list[str]) -> None:
     """A task above it has no score of its own; the group has one while all pairs are below it."""
-    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"] * 199], 10)])
-    assert isnan(hooks.aggregate_acc([_item("vidcapbench_he", "a.mp4", [[None]], 10)]))
+    _judge([_item("vidcapbench_ae", "a.mp4", [["correct"] * 199], 10)])
+    assert isnan(_judge([_item("vidcapbench_he", "a.mp4", [[None]], 10)])["acc"])
     assert _numbers()["acc"] == 100.0
-    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"] * 90], 10)])
+    _judge([_item("vidcapbench_ae", "a.mp4", [["correct"] * 90], 10)])
     assert all(isnan(value) for value in _numbers().values())
     assert any("vidcapbench acc is nan: 1 of 91 questions are unscored" in line for line in logged)
 
@@ -140,11 +153,13 @@ def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, tmp_pat
     args = Namespace(output_path=str(tmp_path))
     ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
     he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
-    he[0]["dimensions"] = ["video content", "video motion"]
-    hooks.aggregate_acc(ae, args)
-    hooks.aggregate_acc(he, args)
+    he[0]["groups"]["dimensions"] = [["video content", "video motion"]] * 2  # type: ignore[index]
+    _judge(ae, args)
+    _judge(he, args)
     numbers = _numbers()
+    returned = group.group_breakdown(["ae.json", "he.json"], [1, 1], False)
     (path,) = tmp_path.glob("*_breakdown_vidcapbench.json")
+    assert returned == str(path)
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["task"] == "vidcapbench"
     assert written["signature"].startswith("vidcapbench|judge:judge|runs:2|")
@@ -159,16 +174,17 @@ def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, tmp_pat
 
 def test_a_group_without_a_score_writes_no_breakdown(tmp_path: Path) -> None:
     """As for the tasks: what is `nan` is not broken down."""
-    hooks.aggregate_acc(
+    _judge(
         [_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)], Namespace(output_path=str(tmp_path))
     )
     assert isnan(_numbers()["acc"])
+    assert group.group_breakdown([""], [1], False).startswith("none: ")
     assert not list(tmp_path.glob("*_breakdown_vidcapbench.json"))
 
 
 def test_a_task_that_is_not_at_hand_gives_nan_and_says_so(logged: list[str]) -> None:
     """Half of the pairs are not passed off as all of them."""
-    hooks.aggregate_acc([_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)])
+    _judge([_item("vidcapbench_ae", "a.mp4", [["correct"]], 10)])
     assert all(isnan(value) for value in _numbers().values())
     assert any(
         "vidcapbench pre is nan" in line and "vidcapbench_he was not aggregated" in line
@@ -179,7 +195,7 @@ def test_a_task_that_is_not_at_hand_gives_nan_and_says_so(logged: list[str]) -> 
 def test_without_a_tokenizer_only_con_is_missing(logged: list[str]) -> None:
     """As for the tasks: the reason is logged, the other metrics stand."""
     for task in ("vidcapbench_ae", "vidcapbench_he"):
-        hooks.aggregate_acc([_item(task, "a.mp4", [["correct"]], None)])
+        _judge([_item(task, "a.mp4", [["correct"]], None)])
     numbers = _numbers()
     assert isnan(numbers.pop("con"))
     assert set(numbers.values()) == {100.0}
@@ -204,13 +220,13 @@ def test_a_caption_that_is_not_there_costs_its_tokens_alone(
                     "questions": [{**pair, "sub_category": "object motion"}] * n_pairs,
                 },
                 [caption],
-            )["acc"]
+            )["breakdown"]
             for video, caption, n_pairs in (
                 ("a.mp4", "A red ball.", 1),
                 ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),
             )
         ]
-        hooks.aggregate_acc(items)
+        _judge(items)
     numbers = _numbers()
     # "A red ball." is 4 pieces with the full stop, and the end of sequence.
     assert (numbers["acc"], numbers["con"]) == (100.0, pytest.approx(100 * 100 / 5))
@@ -220,7 +236,7 @@ def test_a_new_run_takes_the_place_of_an_earlier_one() -> None:
     """A process that evaluates twice counts the second run alone."""
     for verdict in ("wrong", "correct"):
         for task in ("vidcapbench_ae", "vidcapbench_he"):
-            hooks.aggregate_acc([_item(task, "a.mp4", [[verdict]], 10)])
+            _judge([_item(task, "a.mp4", [[verdict]], 10)])
     assert _numbers()["acc"] == 100.0
 
 
@@ -230,5 +246,7 @@ def test_the_yaml_names_functions_that_exist_and_both_tasks() -> None:
     plain = yaml.safe_load(text.replace("!function ", ""))
     assert plain["task"] == ["vidcapbench_ae", "vidcapbench_he"]
     named = {entry["metric"]: entry["aggregation"] for entry in plain["aggregate_metric_list"]}
-    for metric, function in METRICS.items():
-        assert named[metric] == f"{function.__module__}.{function.__name__}"
+    for metric in (*METRICS, "breakdown"):
+        module, _, name = named[metric].rpartition(".")
+        assert module == group.__name__
+        assert callable(getattr(group, name))

@@ -113,7 +113,8 @@ def test_the_numbers_are_micro_over_pairs(
     bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5"))
     items = _process("Hello there", "Hello")
     args = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_acc(items["acc"], args) == 25.0
+    assert hooks.aggregate_acc(items["acc"]) == 25.0
+    hooks.aggregate_breakdown(items["breakdown"], args)
     assert hooks.aggregate_pre(items["pre"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_cov(items["cov"]) == 75.0
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 25 / 2.5)
@@ -154,7 +155,8 @@ def test_runs_differ_by_their_seed_and_are_averaged(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
     args = Namespace(output_path=str(tmp_path))
-    acc = hooks.aggregate_acc(items["acc"], args)
+    acc = hooks.aggregate_acc(items["acc"])
+    hooks.aggregate_breakdown(items["breakdown"], args)
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
     breakdown = json.loads(next(tmp_path.glob("*_breakdown_*.json")).read_text())
     runs = [run["acc"] for run in breakdown["runs"]]
@@ -246,7 +248,8 @@ def test_captions_of_videos_without_a_question_count_in_con_alone(
     assert len(items["con"]) == 5
     assert items["acc"][-1] == {}  # Nothing waits for a judge before it is asked to.
     arguments = Namespace(output_path=str(tmp_path / "out"))
-    assert hooks.aggregate_acc(items["acc"], arguments) == 100.0
+    assert hooks.aggregate_acc(items["acc"]) == 100.0
+    hooks.aggregate_breakdown(items["breakdown"], arguments)
     # Three captions of 2 tokens, one of 3 and one of 4.
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 100 / 2.6)
     assert hooks.aggregate_pre(items["pre"]) == hooks.aggregate_cov(items["cov"]) == 100.0

@@ -10,10 +10,10 @@ import pytest
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.sample import render, write_sample
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
     read_videos,
-    video_path,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.sample import automatic_pairs, human_pairs
 
@@ -30,7 +30,10 @@ def test_the_sample_is_read_like_the_official_files(
     assert len(automatic) == len(human) == len(SCENES)
     assert all(video.pairs for video in automatic)
     assert len(SCENES) > sum(bool(video.pairs) for video in human) > 0
-    assert all(video_path(settings, video.video_dir).is_file() for video in automatic)
+    assert all(
+        VIDCAPBENCH.video_path(settings, {"video_dir": video.video_dir}).is_file()
+        for video in automatic
+    )
     found = {pair["primary_category"] for video in automatic for pair in video.pairs}
     assert found == set(CATEGORIES)
     found = {pair["primary_category"] for video in human for pair in video.pairs}
