@@ -9,10 +9,13 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.commands import doctor
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import Finding, examine
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 
 def _settings(tmp_path: Path, **variables: str) -> Settings:
@@ -144,6 +147,54 @@ def test_a_judge_without_a_key_is_a_problem(tmp_path: Path) -> None:
     found = _about("judge", _settings(tmp_path))
     assert not found.ok
     assert "OPENAI_API_KEY is not set" in found.text
+
+
+def test_without_a_named_judge_every_benchmark_s_own_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, with the benchmarks that it judges; one that does not answer is the problem."""
+    own: dict[str, list[str]] = {}
+    for benchmark in {b.name: b for b in all_benchmarks().values()}.values():
+        own.setdefault(str(benchmark.judge_defaults["model"]), []).append(benchmark.name)
+    silent = next(iter(own))
+
+    async def list_models(_url: str, _key: str | None) -> list[str]:
+        return [*own, "another"]
+
+    async def say_hello(_settings: Settings, model: str) -> str:
+        if model == silent:
+            raise JudgeUnavailableError("it is not there")
+        return ": 'ready'"
+
+    monkeypatch.setattr(doctor, "listed_models", list_models)
+    monkeypatch.setattr(doctor, "_say_hello", say_hello)
+    url = "https://judge.example/v1"
+    settings = _settings(tmp_path, OPENAI_API_KEY="sk-1", LMMS_CAPTIONS_JUDGE_URL=url)
+    findings = [finding for finding in examine(settings) if finding.topic in ("judge", "models")]
+    assert len(own) > 1
+    assert [(finding.text, finding.ok) for finding in findings] == [
+        *(
+            (
+                f"{model} ({' and '.join(names)}'s own) at {url}, key set"
+                + (": it is not there" if model == silent else ", answers: 'ready'"),
+                model != silent,
+            )
+            for model, names in own.items()
+        ),
+        (
+            f"{url} lists {', '.join(map(repr, own))}, 'another'; {' and '.join(own)} are among "
+            "them",
+            True,
+        ),
+    ]
+
+
+def test_every_benchmark_s_data_is_looked_for(tmp_path: Path) -> None:
+    """Each once, in the registry's order, whatever else shares its files."""
+    settings = _settings(tmp_path, LMMS_CAPTIONS_DATA="sample", LMMS_CAPTIONS_JUDGE="lexical")
+    data = [finding.text for finding in examine(settings) if finding.topic == "data"]
+    names = dict.fromkeys(benchmark.name for benchmark in all_benchmarks().values())
+    assert [text.partition(":")[0] for text in data] == list(names)
 
 
 def test_data_is_found_or_its_absence_explained(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks import sample
-from lmms_eval_captions.lmms_eval_tasks.registry import FOLDERS
+from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.vdc.sample import QUESTIONS
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
@@ -42,11 +43,13 @@ def _texts(root: Path) -> dict[str, bytes]:
 
 def test_every_benchmark_writes_its_own_folder(root: Path) -> None:
     """Each has all clips, of which there is one copy; nothing else is left in the sample."""
-    assert {path.name for path in root.iterdir()} == {*FOLDERS, "SAMPLE_VERSION"}
-    for folder in FOLDERS:
+    folders = {writer.__name__.split(".")[-2] for writer in modules("sample")}
+    assert folders == {benchmark.name for benchmark in all_benchmarks().values()}
+    assert {path.name for path in root.iterdir()} == {*folders, "SAMPLE_VERSION"}
+    for folder in folders:
         clips = list((root / folder).rglob("*.mp4"))
         assert {clip.stem for clip in clips} == {scene.video_id for scene in SCENES}
-        assert all(clip.stat().st_nlink == len(FOLDERS) for clip in clips)
+        assert all(clip.stat().st_nlink == len(folders) for clip in clips)
 
 
 @pytest.mark.parametrize("aspect", ASPECTS)

@@ -18,11 +18,11 @@ from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
 from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import Row
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.plans import GROUPS, PLANS
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups, tasks_of
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 
@@ -107,10 +107,10 @@ def _usage(server: JudgeServer) -> tuple[int, int]:
     return n_input, sum(len(text) // 4 + 1 for text in texts)
 
 
-def _rows(settings: Settings, captions: Path | None, *tasks: str) -> dict[str, Row]:
-    made = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=captions)
-    assert made.problems == []
-    return {row.task: row for row in made.rows}
+def _rows(settings: Settings, captions: Path | None, *tasks: str) -> dict[str, TaskEstimate]:
+    result = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=captions)
+    assert result.problems == []
+    return {counts.task: counts for counts in result.tasks}
 
 
 def test_the_estimate_of_vdc_is_what_a_run_sends(settings: Settings, data: Path) -> None:
@@ -249,27 +249,28 @@ def test_runs_multiply_and_lexical_sends_nothing(settings: Settings) -> None:
     assert (none.n_questions, none.n_calls) == (one.n_questions, 0)
 
 
+TASKS = [task for benchmark in all_benchmarks().values() for task in benchmark.tasks]
+
+
 def test_every_task_and_group_has_an_estimate() -> None:
-    """The table of plans holds exactly the tasks of the YAML files, and their groups."""
-    tasks: set[str] = set()
-    groups: dict[str, tuple[str, ...]] = {}
+    """The records hold exactly the tasks of the YAML files, and a group is what is in it."""
+    names: set[str] = set()
     for path in tasks_path().rglob("*.yaml"):
-        lines = path.read_text().splitlines()
-        fields = dict(
-            line.split(": ", 1) for line in lines if line.startswith(("task: ", "group: "))
-        )
-        if "group" in fields:
-            groups[fields["group"]] = tuple(fields["task"].strip("[]").split(", "))
-        else:
-            tasks.add(fields["task"])
-    assert set(PLANS) == tasks
-    for group, members in groups.items():
-        flat = [task for member in members for task in GROUPS.get(member, (member,))]
-        assert set(GROUPS[group]) == set(flat)
+        fields = dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
+        names.add(fields.get("group", fields["task"]))
+    assert {*TASKS, *task_groups()} == names
+    assert len(set(TASKS)) == len(TASKS)
+    assert tasks_of("vidcapbench, vcapsbench,vidcapbench_he") == [
+        *("vidcapbench_ae", "vidcapbench_he", "vcapsbench"),
+    ]
+    assert set(tasks_of("video_captions")) == set(TASKS) - {
+        "capquiz_detailed",
+        *(task for task in TASKS if task.startswith("vdc_rouge")),
+    }
 
 
-@pytest.mark.parametrize("task", sorted(PLANS))
-def test_every_plan_counts_on_the_sample(task: str, sample_cache: Path) -> None:
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_every_task_counts_on_the_sample(task: str, sample_cache: Path) -> None:
     """Each benchmark's own questions make requests, and all of them have a typical reply."""
     settings = replace(
         read_settings({"LMMS_CAPTIONS_DATA": "sample"}), cache=sample_cache, judge="judge"

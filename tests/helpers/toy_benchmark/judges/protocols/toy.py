@@ -1,0 +1,119 @@
+"""The toy benchmark: a caption's own facts against the reference, the reference's against it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.verdict import Asked, Judgement, Usage
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
+    from lmms_eval_captions.judges.judge_config import JudgeConfig
+
+FactVerdict = Literal["supported", "contradicted", "absent", "covered", "missed"]
+"""A caption's fact is supported by the reference, contradicted or absent; a reference's fact is
+covered by the caption, or missed."""
+
+_OF_CAPTION: Final[dict[str, FactVerdict]] = {
+    "yes": "supported", "contradicted": "contradicted", "no": "absent",
+}  # fmt: skip
+_OF_REFERENCE: Final[dict[str, FactVerdict]] = {
+    "yes": "covered", "contradicted": "missed", "no": "missed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a video shows: all its facts, which are the question about it."""
+
+    facts: tuple[tuple[str, str], ...]
+    """Kind and fact of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactJudgement(Judgement):
+    """One fact, looked for in the other text."""
+
+    fact: str
+    kind: str
+    """The reference's, or ``extracted``."""
+    verdict: FactVerdict | None
+    """``None`` is unscored."""
+
+
+def judge_facts(
+    reference: Reference, caption: str, *, config: JudgeConfig, run: int
+) -> Chain[Sequence[FactJudgement]]:
+    """Both directions for one caption; how many judgements there are is known after a reply."""
+
+    async def chain(ask: Ask) -> Sequence[FactJudgement]:
+        text = " ".join(fact for _, fact in reference.facts)
+        request = request_of(
+            "toy.facts",
+            config.prompts.load("toy.facts").render(caption=caption),
+            config=config,
+            seed=run,
+            stand_in=lambda: caption.replace(". ", ".\n"),
+        )
+        extracted = await ask(request, _read_facts)
+        look = partial(_look, ask, config=config, run=run)
+        return await asyncio.gather(
+            *(look(text, fact, "extracted", _OF_CAPTION) for fact in extracted.value or ()),
+            *(look(caption, fact, kind, _OF_REFERENCE) for kind, fact in reference.facts),
+            *([_unread(extracted, run)] if extracted.value is None else []),
+        )
+
+    return chain
+
+
+async def _look(
+    ask: Ask,
+    text: str,
+    fact: str,
+    kind: str,
+    labels: dict[str, FactVerdict],
+    *,
+    config: JudgeConfig,
+    run: int,
+) -> FactJudgement:
+    request = request_of(
+        "toy.verdict",
+        config.prompts.load("toy.verdict").render(text=text, fact=fact),
+        config=config,
+        seed=run,
+        stand_in=lambda: "yes" if lexical.recall(fact, text) > 0.5 else "no",
+    )
+    asked = await ask(request, lambda reply: labels.get(reply.text.strip()))
+    return FactJudgement(
+        run=run,
+        reply=asked.reply,
+        reason=asked.reason,
+        cached=asked.cached,
+        usage=asked.usage,
+        fact=fact,
+        kind=kind,
+        verdict=asked.value,
+    )
+
+
+async def _unread(asked: Asked[list[str]], run: int) -> FactJudgement:
+    return FactJudgement(
+        run=run,
+        reply=asked.reply,
+        reason=asked.reason,
+        cached=asked.cached,
+        usage=Usage(),
+        fact="",
+        kind="extracted",
+        verdict=None,
+    )
+
+
+def _read_facts(reply: Reply) -> list[str] | None:
+    return [line.strip() for line in reply.text.splitlines() if line.strip()] or None

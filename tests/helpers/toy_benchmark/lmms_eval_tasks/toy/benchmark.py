@@ -1,0 +1,91 @@
+"""The toy benchmark as one value: its task, and metrics of two kinds of verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.protocols.toy import FactJudgement, Reference, judge_facts
+
+from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Task, over_questions
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+
+FILE: Final = "toy.jsonl"
+SOURCE: Final = Source(
+    benchmark="toy",
+    page="https://example.org/toy",
+    license="none",
+    video_folder="toy/videos",
+    hub_repo=None,
+    archives=(),
+)
+
+
+def _share(verdicts: Sequence[str | None], right: str, *others: str) -> float:
+    """Percentage of one label among those of its kind; ``nan`` where there are none."""
+    n_right, n_others = verdicts.count(right), sum(map(verdicts.count, others))
+    return 100 * n_right / (n_right + n_others) if n_right + n_others else nan
+
+
+def toy_precision(verdicts: Sequence[str | None]) -> float:
+    """Percentage of the captions' facts that the reference supports, of those it speaks of."""
+    return _share(verdicts, "supported", "contradicted")
+
+
+def toy_coverage(verdicts: Sequence[str | None]) -> float:
+    """Percentage of the references' facts that the captions cover."""
+    return _share(verdicts, "covered", "missed")
+
+
+def toy_f1(verdicts: Sequence[str | None]) -> float:
+    """Harmonic mean of precision and coverage, in percent."""
+    precision, coverage = toy_precision(verdicts), toy_coverage(verdicts)
+    total = precision + coverage
+    return 2 * precision * coverage / total if total else 0.0
+
+
+def _documents(settings: Settings, task: Task) -> list[dict[str, object]]:
+    path = find_file(settings, SOURCE, FILE)
+    return [
+        {"video_id": row["video"], "facts": row["facts"], **task.fields}
+        for _, row in read_numbered_jsonl(path)
+    ]
+
+
+def _task(name: str, **fields: str) -> Task:
+    return Task(
+        name=name,
+        fields=fields,
+        caption_prompt="toy.caption",
+        judge_prompts=("toy.facts", "toy.verdict"),
+        caption_chars=100,
+    )
+
+
+def _section(_doc: Any, _question: Reference, judgement: FactJudgement | None) -> dict[str, str]:
+    return {} if judgement is None else {"kinds": judgement.kind}
+
+
+TOY: Final[Benchmark[Reference, FactJudgement]] = Benchmark(
+    name="toy",
+    folder=Path(__file__).parent,
+    source=SOURCE,
+    probe_file=FILE,
+    tasks={"toy_facts": _task("toy_facts")},
+    read=_documents,
+    questions=lambda doc: [Reference(tuple((kind, fact) for kind, fact in doc["facts"]))],
+    ask=judge_facts,
+    metrics={
+        "precision": Metric(score=over_questions(toy_precision)),
+        "coverage": Metric(score=over_questions(toy_coverage)),
+        "f1": Metric(score=over_questions(toy_f1)),
+    },
+    headline="f1",
+    groups=_section,
+    sections={"kinds": ("extracted",)},
+    output_tokens={"toy.facts": 40, "toy.verdict": 1},
+)

@@ -1,0 +1,175 @@
+"""A sixth benchmark is one folder, a protocol with its prompts, and one line of registration."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from judge_server import Behaviour, JudgeServer
+from runs import environment, run_lmms_eval
+
+pytestmark = pytest.mark.cli
+
+REPO = Path(__file__).resolve().parents[2]
+TOY = REPO / "tests" / "helpers" / "toy_benchmark"
+PACKAGE = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+LINE = '    "toy": f"{_HERE}.toy.benchmark.TOY",\n'
+
+VIDEOS = {
+    "dog": (
+        "A dog runs. It is brown. The sun shines.",
+        [("action", "The dog runs"), ("color", "The dog is brown"), ("place", "It is in a park")],
+    ),
+    "cat": ("A cat sleeps.", [("action", "The cat sleeps"), ("color", "The cat is black")]),
+    "car": ("A car drives. It is red. It rains. Two people wait.", [("color", "The car is red")]),
+}
+"""Video to its caption, and to the kind and the words of each fact of its reference."""
+
+
+def _answer(text: str, fact: str) -> str:
+    """Yes, no or contradicted, whatever stands there: only who counts right gets the numbers."""
+    digest = hashlib.blake2b(f"{text}|{fact}".encode(), digest_size=4).digest()
+    return ("yes", "no", "contradicted")[int.from_bytes(digest) % 3]
+
+
+def _reply(prompt: str) -> str:
+    if prompt.startswith("List the facts"):
+        return "\n".join(_sentences(prompt.partition("Caption: ")[2]))
+    text, _, fact = prompt.partition("Text: ")[2].partition("\nFact: ")
+    return _answer(text, fact)
+
+
+def _sentences(caption: str) -> list[str]:
+    return [f"{sentence}." for sentence in caption.removesuffix(".").split(". ")]
+
+
+def _count() -> Counter[str]:
+    """Verdicts of all facts of all videos, counted from the texts alone."""
+    verdicts: Counter[str] = Counter()
+    for caption, facts in VIDEOS.values():
+        reference = " ".join(fact for _, fact in facts)
+        verdicts.update(f"caption {_answer(reference, fact)}" for fact in _sentences(caption))
+        verdicts.update(f"reference {_answer(caption, fact)}" for _, fact in facts)
+    return verdicts
+
+
+def _scores(verdicts: Counter[str]) -> dict[str, float]:
+    supported, contradicted = verdicts["caption yes"], verdicts["caption contradicted"]
+    covered = verdicts["reference yes"]
+    n_reference = sum(n for name, n in verdicts.items() if name.startswith("reference"))
+    precision = 100 * supported / (supported + contradicted)
+    coverage = 100 * covered / n_reference
+    f1 = 2 * precision * coverage / (precision + coverage)
+    return {"precision": precision, "coverage": coverage, "f1": f1}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package that has the toy benchmark too, for ``PYTHONPATH``."""
+    package = tmp_path_factory.mktemp("packages") / "lmms_eval_captions"
+    for folder in PACKAGE:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPO / folder, package / folder, ignore=ignored)
+    before = {path for path in package.rglob("*") if path.is_file()}
+    for folder in ("judges", "lmms_eval_tasks"):
+        shutil.copytree(
+            TOY / folder,
+            package / folder,
+            ignore=shutil.ignore_patterns("__pycache__"),
+            dirs_exist_ok=True,
+        )
+    added = {path for path in package.rglob("*") if path.is_file()} - before
+    registry = package / "lmms_eval_tasks" / "registry.py"
+    text = registry.read_text()
+    head, _, tail = text.partition("\n}\n")
+    registry.write_text(f"{head}\n{LINE}}}\n{tail}")
+    changed = [
+        line
+        for line in difflib.ndiff(text.splitlines(), registry.read_text().splitlines())
+        if line[0] in "+-"
+    ]
+    assert len(added) <= 9, sorted(map(str, added))
+    assert len(changed) == 1, changed
+    for name in added:
+        # What is there already is not replaced.
+        assert not (REPO / name.relative_to(package)).exists()
+    return package.parent
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The benchmark's file, and captions of its videos."""
+    (tmp_path / "data" / "toy").mkdir(parents=True)
+    rows = [{"video": video, "facts": facts} for video, (_, facts) in VIDEOS.items()]
+    (tmp_path / "data" / "toy" / "toy.jsonl").write_text("".join(map(_line, rows)))
+    captions = [{"video": video, "caption": caption} for video, (caption, _) in VIDEOS.items()]
+    (tmp_path / "captions.jsonl").write_text("".join(map(_line, captions)))
+    return tmp_path / "data"
+
+
+def _line(row: dict[str, object]) -> str:
+    return f"{json.dumps(row)}\n"
+
+
+def _command(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    module = "lmms_eval_captions.lmms_eval_tasks.commands.cli"
+    line = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: Path) -> None:
+    """Extracted facts, two kinds of verdict and a group's metric: run, estimate, doctor, check."""
+    captions = tmp_path / "captions.jsonl"
+    n_facts = sum(len(_sentences(caption)) for caption, _ in VIDEOS.values())
+    n_reference = sum(len(facts) for _, facts in VIDEOS.values())
+    with JudgeServer(Behaviour(), reply=_reply) as server:
+        env = environment(
+            tmp_path / "cache",
+            PYTHONPATH=str(packages),
+            LMMS_CAPTIONS_DATA=str(data),
+            LMMS_CAPTIONS_JUDGE="a-judge",
+            LMMS_CAPTIONS_JUDGE_URL=server.url,
+        )
+        estimate = _command(env, "estimate", "--tasks", "toy")
+        assert estimate.returncode == 0, estimate.stderr
+        # One fact is extracted from the typical reply to each caption.
+        n_estimated = len(VIDEOS) * 2 + n_reference
+        cells = estimate.stdout.splitlines()[1].split()
+        assert cells[:5] == ["toy_facts", "a-judge", "1", str(n_estimated - 3), str(n_estimated)]
+        assert "toy.facts 40, toy.verdict 1" in estimate.stdout
+        assert server.counts.n_requests == 0
+        doctor = _command(env, "doctor")
+        assert f"ok       data       toy: {data / 'toy'}" in doctor.stdout, doctor.stdout
+        n_before = server.counts.n_requests
+        run = run_lmms_eval(
+            tmp_path / "out",
+            *("--model", "caption_file", "--model_args", f"path={captions}", "--tasks", "toy"),
+            env=env,
+        )
+        assert run.returncode == 0, run.log[-3000:]
+        assert server.counts.n_requests - n_before == len(VIDEOS) + n_facts + n_reference
+    expected = _scores(_count())
+    task, group = run.newest.tasks["toy_facts"], run.newest.tasks["toy"]
+    assert {name: task.scores[name] for name in expected} == pytest.approx(expected)
+    assert group.scores["f1"] == pytest.approx(expected["f1"])
+    assert not any(map(math.isnan, expected.values()))
+    assert task.signature is not None
+    assert task.signature.unscored == (0, n_facts + n_reference)
+    kinds = run.breakdown("toy_facts")["kinds"]
+    assert kinds["extracted"]["n_questions"] == n_facts
+    assert kinds["color"]["n_questions"] == 3
+    samples = {sample["target"]: sample["f1"]["judgements"] for sample in run.samples("toy_facts")}
+    for video, (caption, facts) in VIDEOS.items():
+        assert len(samples[video]) == len(_sentences(caption)) + len(facts)
+    check = _command(env, "check", str(run.output))
+    assert (check.returncode, check.stderr) == (0, ""), check.stdout
+    assert "toy_facts|judge:a-judge|" in check.stdout
