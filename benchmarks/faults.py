@@ -386,13 +386,13 @@ def _log_resent(engine: Engine, folder: Path) -> None:
     """
     complete = engine._sender._complete
 
-    async def noted(request: Request, body: bytes, given_s: float) -> Reply:
+    async def noted(request: Request, attempt: int, given_s: float) -> Reply:
         try:
-            return await complete(request, body, given_s)
+            return await complete(request, attempt, given_s)
         except JudgeUnavailableError as error:
             if error.timed_out:
                 with (folder / "resent").open("ab", buffering=0) as stream:
-                    stream.write(identity_of(body))
+                    stream.write(identity_of(request.body(attempt)))
             raise
 
     engine._sender._complete = noted  # type: ignore[method-assign] # to listen

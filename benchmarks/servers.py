@@ -246,10 +246,11 @@ class _Play:
         """Have it written down which reply belongs under which key."""
         send, told = engine._sender.send, Told(self.scenario.seed)
 
-        async def noted(question_index: int, request: Request, body: bytes) -> Reply:
+        async def noted(question_index: int, request: Request, attempt: int) -> Reply:
+            body = request.body(attempt)
             asked = Asked("", "", {}, body, 0, 0)
             self.asked[request.key(body)] = (body, told.text(key_of(asked.payload)))
-            return await send(question_index, request, body)
+            return await send(question_index, request, attempt)
 
         engine._sender.send = noted  # type: ignore[method-assign] # to listen
 

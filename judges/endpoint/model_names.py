@@ -17,14 +17,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Reply
 
 _PLAIN: Final = re.compile(r"[^\s|,]+")
 """A name that may stand in a signature."""
@@ -69,7 +67,7 @@ def check_name(
 
 
 @lru_cache(maxsize=1024)
-def is_same_name(one: str, other: str) -> bool:
+def is_same_name(first: str, second: str) -> bool:
     """Whether two names are equal but for case, and for what stands before it on one side.
 
     >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct")
@@ -77,15 +75,15 @@ def is_same_name(one: str, other: str) -> bool:
     >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "other/Llama-3.1-8B-Instruct")
     False
     """
-    one, other = one.casefold(), other.casefold()
-    if one == other:
+    first, second = first.casefold(), second.casefold()
+    if first == second:
         return True
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((first, second), key=len)
     return bool(_PLAIN.fullmatch(long)) and bool(short) and long.endswith(f"/{short}")
 
 
 @lru_cache(maxsize=1024)
-def is_same_model(one: str, other: str) -> bool:
+def is_same_model(first: str, second: str) -> bool:
     """Whether two names are the same model, as this module has it.
 
     >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
@@ -93,11 +91,11 @@ def is_same_model(one: str, other: str) -> bool:
     >>> is_same_model("gpt-4o-2024-05-13", "gpt-4o-2024-08-06")
     False
     """
-    if is_same_name(one, other):
+    if is_same_name(first, second):
         return True
-    if not (_PLAIN.fullmatch(one) and _PLAIN.fullmatch(other)):
+    if not (_PLAIN.fullmatch(first) and _PLAIN.fullmatch(second)):
         return False
-    (name, version), (other_name, other_version) = _split(one), _split(other)
+    (name, version), (other_name, other_version) = _split(first), _split(second)
     versions = {version, other_version} - {""}
     return len(versions) < 2 and is_same_name(name, other_name)
 
@@ -105,10 +103,10 @@ def is_same_model(one: str, other: str) -> bool:
 def _split(name: str) -> tuple[str, str]:
     """A name without its version, and the version's digits, of which there may be none."""
     name = _LATEST.sub("", name.casefold())
-    found = _VERSION.search(name)
-    if found is None:
+    version = _VERSION.search(name)
+    if version is None:
         return name, ""
-    return name[: found.start()], "".join(filter(str.isdecimal, found[0]))
+    return name[: version.start()], "".join(filter(str.isdecimal, version[0]))
 
 
 def _wrong_model(

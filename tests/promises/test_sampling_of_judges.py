@@ -40,7 +40,7 @@ def test_every_request_names_its_sampling_and_no_signature_does(
     assert not [name for name in NEUTRAL if name in signature]
 
     JUDGE_RUN.close()
-    bench.setattr(judging, "explicit_sampling", lambda _: {})
+    bench.setattr(judging, "explicit_sampling", lambda *_: {})
     _check(benchmark, _judge(benchmark), set())
     assert len(server.bodies) == len(benchmark.order())
 

@@ -81,10 +81,10 @@ def _text(entry: Mapping[str, object]) -> str:
 
 def _alternatives(entry: Mapping[str, object]) -> dict[str, float]:
     listed = entry["top_logprobs"]
-    found = {_text(one): float(one["logprob"]) for one in listed}  # type: ignore[attr-defined]
-    found.setdefault(_text(entry), float(entry["logprob"]))  # type: ignore[arg-type]
+    logs = {_text(each): float(each["logprob"]) for each in listed}  # type: ignore[attr-defined]
+    logs.setdefault(_text(entry), float(entry["logprob"]))  # type: ignore[arg-type]
     shares: dict[str, float] = {}
-    for token, value in found.items():
+    for token, value in logs.items():
         name = token if _DIGIT.search(token) else ""
         shares[name] = shares.get(name, 0.0) + exp(min(value, 0.0))
     return {name: round(log(share), 6) for name, share in shares.items() if share > 0.0}

@@ -62,5 +62,6 @@ def is_about_content(body: str) -> bool:
     text = "\n".join(word[:_MOST] for word in words if isinstance(word, str))
     if _CONTENT.search(text) is None:
         return False
-    said = (one for one in _SENTENCE_ENDS.split(text) if not _WARNING.search(one))
+    sentences = _SENTENCE_ENDS.split(text)
+    said = (sentence for sentence in sentences if not _WARNING.search(sentence))
     return not any(map(_ASKER.search, said))

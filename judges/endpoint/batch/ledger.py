@@ -133,7 +133,7 @@ def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
     if (
         not isinstance(model, str)
         or not (batch_id is None or isinstance(batch_id, str))
-        or not (isinstance(ids, list) and all(isinstance(one, str) for one in ids))
+        or not (isinstance(ids, list) and all(isinstance(custom_id, str) for custom_id in ids))
         or not (isinstance(created_s, int | float) and 0 <= created_s <= time.time() + _DAY_S)
     ):
         raise ValueError("expected model, ids, batch_id and created_s of a batch")

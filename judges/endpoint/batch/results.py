@@ -48,8 +48,8 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
                 record = json.loads(answer_text(line, api_key, url, strictly=True))
                 custom_id = record["custom_id"]
                 outcome = _outcome(record, url, api_key)
-                known = outcomes.get(custom_id)
-                if isinstance(custom_id, str) and outcome and not isinstance(known, Reply):
+                earlier = outcomes.get(custom_id)
+                if isinstance(custom_id, str) and outcome and not isinstance(earlier, Reply):
                     outcomes[custom_id] = outcome
             except NOT_READABLE:
                 continue

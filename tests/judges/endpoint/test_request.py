@@ -1,4 +1,4 @@
-"""Bytes of requests and keys of the store: the same in every version, so that replies serve."""
+"""Bytes of requests and keys of the store: those of before, so that what is stored serves."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_picture
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.judges.verdict import Asked
+from lmms_eval_captions.lmms_eval_tasks.commands import doctor
 
 NOT_SENT = ("seed",)
 """What every request asks for and the API does not take."""
@@ -279,3 +280,13 @@ def test_settings_of_the_api() -> None:
         read_settings({"LMMS_CAPTIONS_JUDGE_API": "anthropic"}).require_judge_access()
     with pytest.raises(SettingsError, match="LMMS_CAPTIONS_JUDGE_MODE"):
         read_settings({**env, "LMMS_CAPTIONS_JUDGE_MODE": "batch"})
+
+
+def test_doctor_asks_and_lists_at_the_api(server: AnthropicServer) -> None:
+    """It says that the judge answers, and that it is among the models."""
+    env = {"LMMS_CAPTIONS_JUDGE_API": "anthropic", "ANTHROPIC_API_KEY": KEY}
+    env |= {"LMMS_CAPTIONS_JUDGE": "judge", "LMMS_CAPTIONS_JUDGE_URL": server.url}
+    findings = asyncio.run(doctor._judge(read_settings(env)))
+    assert all(finding.ok for finding in findings)
+    assert "answers: 'yes'" in findings[0].text
+    assert "judge is among them" in findings[1].text
