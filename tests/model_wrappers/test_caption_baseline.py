@@ -179,7 +179,8 @@ def test_importing_reads_nothing_and_loads_no_decoder() -> None:
     """The vision modules import without decord, PyAV, OpenCV or torch."""
     code = (
         "import sys\n"
-        "from lmms_eval_captions.model_wrappers import frames, scene_reading, scene_sentences\n"
+        "from lmms_eval_captions.model_wrappers.video import frames\n"
+        "from lmms_eval_captions.model_wrappers.baseline import reading, sentences\n"
         "from lmms_eval_captions.lmms_eval_tasks import sample\n"
         "heavy = {'decord', 'av', 'cv2', 'torch', 'lmms_eval'} & set(sys.modules)\n"
         "assert not heavy, heavy"
