@@ -41,7 +41,7 @@ class Usage:
         )
 
 
-NOTHING: Final = Usage()
+NO_USAGE: Final = Usage()
 
 
 def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Judgement:
     """Why the question is unscored, else ``None``."""
     cached: bool = False
     """Whether every reply came from the store."""
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,5 +22,5 @@ class WholeCaptions(Filter):  # type: ignore[misc] # lmms-eval has no types.
     def apply(self, resps: R, docs: object) -> R:  # noqa: ARG002 - of filters that need them
         """The same lists, shape (n_documents, n_repeats)."""
         for answers in resps:
-            answers[:] = [whole(one) if isinstance(one, str) else one for one in answers]
+            answers[:] = [whole(text) if isinstance(text, str) else text for text in answers]
         return resps

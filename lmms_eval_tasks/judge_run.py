@@ -1,4 +1,4 @@
-"""What the hooks of every benchmark share: submit a caption, resolve it at aggregation.
+"""The judge in one process: submit a caption, wait for its judgements at aggregation.
 
 lmms-eval calls ``process_results`` document by document; waiting for the judge there would leave it
 idle. So a hook submits, returns records that are filled in place, and the aggregation waits. Judge

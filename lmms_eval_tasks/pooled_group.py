@@ -45,6 +45,10 @@ class PooledGroup:
         # lmms-eval writes the text of every hook into its results: no address belongs there.
         return f"hooks of the group {self._name}"
 
+    def __deepcopy__(self, _memo: object) -> PooledGroup:
+        # lmms-eval copies a group's configuration, hooks and all.
+        return self
+
     def aggregate(self, metric: str) -> Callable[[Sequence[float], Sequence[int], bool], float]:
         """The group's aggregation of a metric."""
         return partial(self._aggregate, metric)

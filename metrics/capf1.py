@@ -15,7 +15,7 @@ def capf1(verdicts: Iterable[QuizOutcome | None]) -> float:
     captions that answer nothing right.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``

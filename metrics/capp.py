@@ -12,7 +12,7 @@ def capp(verdicts: Iterable[QuizOutcome | None]) -> float:
     """Factuality (CapP): share of the determinate answers from captions that are right.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better; ``nan`` when no answer was determinate.

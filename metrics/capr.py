@@ -12,7 +12,7 @@ def capr(verdicts: Iterable[QuizOutcome | None]) -> float:
     """Coverage (CapR): share of all questions that captions answer right.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``

@@ -11,7 +11,7 @@ def gveval_score(videos: Iterable[Sequence[float | None]]) -> float:
     """Mean score of the captions along one dimension, or along several (``avg``).
 
     Args:
-        videos: One sequence a caption with the expected score in [0, 100] of one dimension, or of
+        videos: One sequence per caption with the expected score in [0, 100] of one dimension, or of
             all of them; ``None`` is unscored.
 
     Returns:

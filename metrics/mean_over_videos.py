@@ -10,7 +10,7 @@ def mean_over_videos(videos: Iterable[Sequence[float | None]]) -> float:
     """Mean over videos of the mean over each video's scored questions.
 
     Args:
-        videos: One sequence a video, one value a question; ``None`` is an unscored question.
+        videos: One sequence per video, one value per question; ``None`` is an unscored question.
 
     Returns:
         Mean in the unit of the values. Unscored questions leave the denominator, and so do videos

@@ -12,7 +12,7 @@ def vcapsbench_ar(verdicts: Iterable[Agreement | None]) -> float:
     """Accuracy (AR): share of questions that a caption answers as the gold answer does.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``

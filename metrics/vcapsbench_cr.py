@@ -12,7 +12,7 @@ def vcapsbench_cr(verdicts: Iterable[Agreement | None]) -> float:
     """Coverage rate (CR): share of questions that a caption speaks about, rightly or wrongly.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``

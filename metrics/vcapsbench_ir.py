@@ -12,7 +12,7 @@ def vcapsbench_ir(verdicts: Iterable[Agreement | None]) -> float:
     """Inconsistency rate (IR): share of the questions a caption speaks about that it gets wrong.
 
     Args:
-        verdicts: One a question, of any number of captions; ``None`` is unscored.
+        verdicts: One per question, of any number of captions; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], lower is better; ``nan`` when no question was positive or negative.

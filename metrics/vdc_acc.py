@@ -12,7 +12,7 @@ def vdc_acc(videos: Iterable[Sequence[Match | None]]) -> float:
     """Share of questions that a caption answers right, mean over a video, then over videos.
 
     Args:
-        videos: One sequence a video, one verdict a question; ``None`` is unscored.
+        videos: One sequence per video, one verdict per question; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better; ``nan`` when nothing was scored.

@@ -11,7 +11,7 @@ def vdc_score(videos: Iterable[Sequence[float | None]]) -> float:
     """Quality of the answers that a caption gives, mean over a video, then over videos.
 
     Args:
-        videos: One sequence a video, one score in [0, 5] a question; ``None`` is unscored.
+        videos: One sequence per video, one score in [0, 5] per question; ``None`` is unscored.
 
     Returns:
         Score in [0, 5], higher is better; ``nan`` when nothing was scored.

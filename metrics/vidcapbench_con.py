@@ -13,7 +13,7 @@ def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[f
     """What each token of the captions contributes to their accuracy, as the paper prints it.
 
     Args:
-        verdicts: One a question-answer pair, over all videos; ``None`` is unscored.
+        verdicts: One per question-answer pair, over all videos; ``None`` is unscored.
         n_tokens: T5 tokens of each caption at hand, those of videos without a question too; the
             end of sequence counts, so >= 1, and 1 for an empty caption.
 

@@ -12,7 +12,7 @@ def vidcapbench_pre(verdicts: Iterable[Correctness | None]) -> float:
     """Share of what captions mention that is at least partly right.
 
     Args:
-        verdicts: One a question-answer pair, over all videos; ``None`` is unscored.
+        verdicts: One per question-answer pair, over all videos; ``None`` is unscored.
 
     Returns:
         Percentage in [0, 100], higher is better. Unscored pairs and those that captions leave out

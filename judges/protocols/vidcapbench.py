@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Reply, Request, request_of
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
-from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
+from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.engine import Ask
@@ -47,13 +47,12 @@ async def judge_question(
         run: Judge run, sent as the seed, >= 0.
     """
     answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
-    verdict: Correctness | None = None
+    graded: Asked[Correctness] | None = None
     if answered.value is None:
         outcome = answered.no_answer()
     else:
         request = _grade_request(question, answered.value, config=config, run=run)
         graded = await ask(request, read_correctness)
-        verdict = graded.value
         outcome = graded.outcome(answered)
     return CorrectnessJudgement(
         question=question.question,
@@ -62,7 +61,7 @@ async def judge_question(
         sub_category=question.sub_category,
         run=run,
         predicted_answer=answered.value,
-        verdict=verdict,
+        verdict=None if graded is None else graded.value,
         **outcome,
     )
 

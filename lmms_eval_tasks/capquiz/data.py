@@ -73,12 +73,12 @@ def read_videos(settings: Settings) -> list[Row]:
     """
     path = find_file(settings, SOURCE, FILE)
     rows = read_numbered_jsonl(path)
-    found = list(problems(rows))
-    if found:
-        more = f"; {len(found) - _N_SHOWN:,} more" if len(found) > _N_SHOWN else ""
+    wrong = list(problems(rows))
+    if wrong:
+        more = f"; {len(wrong) - _N_SHOWN:,} more" if len(wrong) > _N_SHOWN else ""
         raise DataError(
             f"{path} is not of CapQuiz's schema (see the task's README): "
-            f"{'; '.join(found[:_N_SHOWN])}{more}. Correct the file"
+            f"{'; '.join(wrong[:_N_SHOWN])}{more}. Correct the file"
         )
     if not rows:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")

@@ -54,7 +54,7 @@ def classic_scores(items: Sequence[Item]) -> dict[str, list[float]]:
         bleu = Bleu(4).compute_score(references, candidates, verbose=0)[1]
         with _meteor() as meteor:
             meteors = meteor.compute_score(references, candidates)[1]
-        found = {
+        scores = {
             "BLEU-1": bleu[0],
             "BLEU-4": bleu[3],
             "ROUGE-L": Rouge().compute_score(references, candidates)[1],
@@ -66,7 +66,7 @@ def classic_scores(items: Sequence[Item]) -> dict[str, list[float]]:
             f"a Java program of pycocoevalcap failed: {error!r}; check that `java -version` works, "
             "that 2 GiB of memory are free, and that its package folder can be written"
         ) from error
-    return {metric: [float(value) for value in found[metric]] for metric in CLASSIC}
+    return {metric: [float(value) for value in scores[metric]] for metric in CLASSIC}
 
 
 @contextmanager

@@ -83,11 +83,11 @@ def read_videos(settings: Settings) -> list[Video]:
                 video.questions.append(question)
     for video in videos.values():
         video.n_malformed_in_file = len(malformed)
-    found = [video for video in videos.values() if video.questions]
-    if not found:
+    asked_about = [video for video in videos.values() if video.questions]
+    if not asked_about:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     _report(path, videos.values(), malformed)
-    return found
+    return asked_about
 
 
 def parse_question(text: object) -> dict[str, str] | None:

@@ -86,11 +86,11 @@ def read_videos(settings: Settings, subset: str) -> list[Video]:
             raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
         # The released script scores every row of a video, too.
         videos.setdefault(name, Video(name, video_dir)).pairs.extend(pairs)
-    found = sorted(videos.values(), key=lambda video: not video.pairs)
-    if not any(video.pairs for video in found):
+    ordered = sorted(videos.values(), key=lambda video: not video.pairs)
+    if not any(video.pairs for video in ordered):
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    _report(found, subset=subset, n_rows=len(rows))
-    return found
+    _report(ordered, subset=subset, n_rows=len(rows))
+    return ordered
 
 
 def _report(videos: list[Video], *, subset: str, n_rows: int) -> None:

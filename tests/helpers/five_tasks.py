@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
-from lmms_eval_captions.lmms_eval_tasks.registry import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 Sample = dict[str, Any]
 

@@ -10,8 +10,8 @@ import pytest
 from lmms_eval.tasks import TaskManager, get_task_dict
 
 import lmms_eval_captions.lmms_eval_tasks as package
-from lmms_eval_captions.lmms_eval_tasks.registry import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.model_wrappers.base import read_request
 
 TASKS = tuple(task for benchmark in all_benchmarks().values() for task in benchmark.tasks)

@@ -34,9 +34,9 @@ from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from told_judge import (
     FREE_TEXT,

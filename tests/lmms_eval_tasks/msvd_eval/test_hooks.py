@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+from argparse import Namespace
 from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
 
 import pytest
 
@@ -109,6 +112,31 @@ def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory
     assert [len(run) for run in record["scores"]] == [4, 4, 4]  # type: ignore[attr-defined]
     assert "|runs:3|" in hooks.aggregate_signature(items["signature"])
     assert "unscored:0/12|" in hooks.aggregate_signature(items["signature"])
+
+
+def test_the_breakdown_is_by_dimension(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Each dimension and their mean, with the deviation over judge runs, as counted here."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="none").url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
+    items = _process("ref_only")
+    path = hooks.aggregate_breakdown(items["breakdown"], Namespace(output_path=str(tmp_path)))
+    figures = json.loads(Path(path).read_text())["overall"]["all"]
+    assert (figures["n_questions"], figures["n_unscored"]) == (4, 0)
+    judgements: list[dict[str, Any]] = [
+        judgement
+        for item in items["avg"]
+        for judgement in item.wait()["judgements"]  # type: ignore[attr-defined]
+    ]
+    for metric in _METRICS:
+        names = _METRICS[:4] if metric == "avg" else (metric,)
+        runs = [
+            fmean(fmean(j["numbers"][n] for n in names) for j in judgements if j["run"] == run)
+            for run in range(2)
+        ]
+        assert figures[metric] == pytest.approx(fmean(runs))
+        assert figures[f"{metric}_std"] == pytest.approx(pstdev(runs))
 
 
 def test_the_sample_is_of_the_official_shape(bench: pytest.MonkeyPatch, sample: Path) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
+import re
+from argparse import Namespace
 from math import isnan
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -187,6 +191,77 @@ def test_rouge_needs_one_request_a_question(
     assert hooks.aggregate_rouge([items["vdc_rouge"]]) == pytest.approx(100 / 3)
     assert server.counts.n_requests == 3
     assert "matching:rouge-l" in hooks.aggregate_signature([items["signature"]])
+
+
+def test_the_breakdown_is_by_aspect_and_category(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """A category's number is a mean over the videos that have such questions, as counted here."""
+    rng = random.Random(3)
+    said = {
+        f"v{video}q{number}": rng.choice(
+            [(yes, score) for yes in ("yes", "no") for score in (1, 4)]
+        )
+        for video in range(6)
+        for number in range(5)
+    }
+    kinds = {name: rng.choice(["object", "Object'", "time", ""]) for name in said}
+    unread = rng.choice(list(said))
+
+    def reply(prompt: str) -> str:
+        name = re.findall(r"v\d+q\d+", prompt)[-1]
+        if "yes/no" not in prompt:
+            return name
+        verdict, score = said[name]
+        return "?" if name == unread else f"{{'pred': '{verdict}', 'score': {score}}}"
+
+    server = serve()
+    server.reply = reply
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.1")
+    items: Items = {}
+    for video in range(6):
+        names = [name for name in said if name.startswith(f"v{video}q")]
+        pairs = [{"question": name, "answer": name, "category": kinds[name]} for name in names]
+        doc = {"video_id": f"v{video}", "aspect": "camera", "questions": pairs}
+        for metric, item in hooks.process_results(doc, ["A caption."]).items():
+            items.setdefault(metric, []).append(item)
+    path = hooks.aggregate_breakdown(items["breakdown"], Namespace(output_path=str(tmp_path)))
+    breakdown = json.loads(Path(path).read_text())
+
+    plain = {name: kind.lower().strip("'") or "none" for name, kind in kinds.items()}
+    for kind in ("object", "time", "none", None):
+        videos: dict[str, list[str]] = {}
+        for name in said:
+            if plain[name] == (kind or plain[name]):
+                videos.setdefault(name[:2], []).append(name)
+        n_questions = sum(map(len, videos.values()))
+        scored = [[said[name] for name in names if name != unread] for names in videos.values()]
+        expected = {
+            "vdc_acc": 100 * fmean(fmean(v == "yes" for v, _ in s) for s in scored if s),
+            "vdc_score": fmean(fmean(score for _, score in s) for s in scored if s),
+            "n_questions": n_questions,
+            "n_unscored": sum(unread in names for names in videos.values()),
+        }
+        if kind is None:
+            assert breakdown["overall"]["all"] == pytest.approx(expected)
+            assert breakdown["aspects"] == {"camera": pytest.approx(expected)}
+        else:
+            assert breakdown["categories"][kind] == pytest.approx(expected)
+    assert hooks.aggregate_acc(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
+
+
+def test_rouge_has_a_breakdown_of_its_own(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """It is of ROUGE-L alone."""
+    server = serve()
+    server.reply = lambda prompt: "a1" if "question: Q1?" in prompt else "nothing of the kind"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    item = hooks.process_results_rouge(_doc(), ["a caption"])["breakdown"]
+    path = hooks.aggregate_rouge_breakdown([item], Namespace(output_path=str(tmp_path)))
+    overall = json.loads(Path(path).read_text())["overall"]["all"]
+    assert overall == {"vdc_rouge": pytest.approx(100 / 3), "n_questions": 3, "n_unscored": 0}
 
 
 def test_captions_are_saved_before_they_are_judged(

@@ -1,0 +1,207 @@
+"""Every benchmark's record, and what hooks make of one whose questions are known after judging."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pytest
+
+from conftest import ServerFactory
+from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
+from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, over_questions
+from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord, read_plain_yaml
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+RECORDS: Final = all_benchmarks()
+Items = dict[str, list[PendingRecord]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Judgement):
+    """One fact that a judge found in a caption."""
+
+    kind: str
+    verdict: Literal["right", "wrong"] | None
+
+
+def _ask(question: str, caption: str, *, config: JudgeConfig, run: int) -> Chain[Sequence[Fact]]:
+    async def chain(ask: Ask) -> Sequence[Fact]:
+        messages: Any = [{"role": "user", "content": f"{question} {caption}"}]
+        request = request_of(
+            "facts", messages, config=config, seed=run, stand_in=lambda: "object+ action-"
+        )
+        asked = await ask(request, _read)
+        if asked.value is None:
+            return (Fact(run=run, kind="none", verdict=None, **asked.outcome()),)
+        return [
+            Fact(
+                run=run,
+                kind=fact[:-1],
+                verdict="right" if fact.endswith("+") else "wrong",
+                **asked.outcome(),
+            )
+            for fact in asked.value
+        ]
+
+    return chain
+
+
+def _read(reply: Reply) -> list[str] | None:
+    facts = reply.text.split()
+    return facts if all(fact[-1] in "+-" for fact in facts) else None
+
+
+def _precision(verdicts: Sequence[str | None]) -> float:
+    scored = [verdict for verdict in verdicts if verdict is not None]
+    return 100.0 * scored.count("right") / len(scored) if scored else float("nan")
+
+
+FACTS: Final[Benchmark[str, Fact]] = replace(  # type: ignore[assignment]
+    VCAPSBENCH,
+    questions=lambda doc: doc["questions"],
+    ask=_ask,
+    silent=None,
+    metrics={"precision": Metric(score=over_questions(_precision))},
+    headline="precision",
+    groups=lambda _doc, _question, judgement: {"kinds": judgement.kind} if judgement else {},
+    sections={"kinds": ("object", "action")},
+    fields=lambda _doc, _caption: {},
+    summary=lambda _records: {},
+)
+"""Asks what facts a caption holds; how many is known after the reply."""
+
+
+def _judged(captions: Mapping[str, str], *, n_questions: int = 1) -> Items:
+    items: Items = {}
+    for video, caption in captions.items():
+        doc = {"video_id": video, "questions": [f"Which facts {i}?" for i in range(n_questions)]}
+        for metric, item in hooks_of(FACTS).process_results(doc, [caption]).items():
+            items.setdefault(metric, []).append(item)
+    return items
+
+
+def test_questions_are_counted_by_the_judgements(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """A caption of three facts and one of one are four questions, each in its group."""
+    server = serve()
+    server.reply = lambda prompt: "object+ action- object+" if "long" in prompt else "action+"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    items, hooks = _judged({"a": "A long one.", "b": "Short."}), hooks_of(FACTS)
+    assert hooks.aggregate("precision")(items["precision"]) == 75.0
+    assert [item["n_questions"] for item in items["unscored"] if item.wait()] == [3, 1]
+    assert items["precision"][0]["verdicts"] == [["right", "wrong", "right"]]
+    assert len(items["precision"][0]["judgements"]) == 3  # type: ignore[arg-type]
+    assert "|unscored:0/4|" in hooks.aggregate_signature(items["signature"])
+    received = [pickle.loads(pickle.dumps(item)) for item in items["breakdown"]]  # noqa: S301
+    path = hooks.aggregate_breakdown(
+        json.loads(json.dumps(received)), Namespace(output_path=str(tmp_path))
+    )
+    kinds = json.loads(Path(path).read_text())["kinds"]
+    assert {name: (row["precision"], row["n_questions"]) for name, row in kinds.items()} == {
+        "object": (100.0, 2),
+        "action": (50.0, 2),
+    }
+
+
+def test_runs_that_find_different_facts_have_values_of_their_own(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """Two judge runs with three facts and one: four questions, and the mean of two scores."""
+    server = serve()
+    replies = iter(["object+ action- action-", "object+"])
+    server.reply = lambda _prompt: next(replies)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
+    items = _judged({"a": "One."})
+    score = hooks_of(FACTS).aggregate("precision")(items["precision"])
+    assert score == pytest.approx((100 / 3 + 100) / 2)
+    assert items["precision"][0]["n_questions"] == 4
+
+
+def test_what_was_not_judged_counts_as_its_chains(
+    bench: pytest.MonkeyPatch, serve: ServerFactory
+) -> None:
+    """A caption that is missing, or of which nothing could be read, has one question a request."""
+    server = serve()
+    server.reply = lambda prompt: "?" if "odd" in prompt else "object+"
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    captions = {"a": "Plain.", "b": "An odd one.", "c": NoCaption("the clip is broken"), "d": " "}
+    items, hooks = _judged(captions, n_questions=2), hooks_of(FACTS)
+    assert isnan(hooks.aggregate("precision")(items["precision"]))
+    assert [item["n_questions"] for item in items["precision"]] == [2, 2, 2, 2]
+    assert hooks.aggregate_unscored(items["unscored"]) == 6
+    assert items["precision"][2]["verdicts"] == [[None, None]]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_and_its_yaml_files_say_the_same(name: str) -> None:
+    """Each task has a YAML file whose stub names it; the template has the metrics in order."""
+    benchmark = RECORDS[name]
+    files = {
+        config["task"]: config
+        for config in map(read_plain_yaml, benchmark.folder.glob("*.yaml"))
+        if "group" not in config
+    }
+    for task in benchmark.tasks.values():
+        stub = files[task.name]["dataset_kwargs"]["data_files"]["test"]
+        row = json.loads((benchmark.folder / stub).read_text())
+        assert benchmark.task_of(row) is task
+        template = read_plain_yaml(benchmark.folder / files[task.name]["include"])
+        listed = {entry["metric"]: entry["higher_is_better"] for entry in template["metric_list"]}
+        direct = {name: metric.higher_is_better for name, metric in benchmark.metrics.items()}
+        assert list(listed) == [*direct, "unscored", "signature", "breakdown"]
+        assert listed | direct == listed
+    assert benchmark.headline in benchmark.metrics
+    assert benchmark.source.benchmark == benchmark.name
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_hooks_have_no_address_in_their_text(name: str) -> None:
+    """Results of lmms-eval hold the text of every hook: it is the same in every run."""
+    hooks = hooks_of(RECORDS[name])
+    for hook in (hooks.process_docs, hooks.process_results, hooks.aggregate("acc")):
+        assert f"hooks of {RECORDS[name].name}" in str(hook)
+        assert "0x" not in str(hook)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_hooks_modules_are_short(name: str) -> None:
+    """Under 25 lines each: hooks come out of the record."""
+    assert len((RECORDS[name].folder / "hooks.py").read_text().splitlines()) < 25
+
+
+def test_groups_are_those_of_the_yaml_files() -> None:
+    """Groups of groups hold their tasks, each once."""
+    groups = task_groups()
+    assert groups["vidcapbench"] == ("vidcapbench_ae", "vidcapbench_he")
+    assert set(groups["vdc_score"]) < set(groups["video_captions"])
+    assert "capquiz_detailed" not in groups["video_captions"]
+    assert "vdc_rouge_camera" in groups["vdc_rouge"]
+
+
+def test_a_document_of_another_benchmark_is_refused() -> None:
+    """The text names the tasks that there are."""
+    with pytest.raises(ValueError, match="expected a document of vdc_camera, vdc_short"):
+        RECORDS["vdc"].task_of({"setting": "ref_only"})
+
+
+def test_an_item_that_lacks_a_field_is_an_error() -> None:
+    """A record is read in one place, which says what it expected."""
+    with pytest.raises(TypeError, match="expected 'runs' of type int in a record, got '1'"):
+        CaptionRecord.read({"task": "t", "video_id": "v", "judge": "j", "runs": "1"})
