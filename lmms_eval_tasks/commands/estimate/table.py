@@ -14,6 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     TaskEstimate,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 _HEADER: Final = (
     "task", "judge", "runs", "questions", "calls", "input tokens", "output tokens", "cost",
@@ -24,19 +25,12 @@ _MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 
 
 def table_of(estimate: Estimate, prices: Prices) -> list[str]:
-    """The lines of an estimate: a row a task, their sum, what was assumed, what went wrong."""
+    """The lines of an estimate: a row for each task, their sum, and what was assumed."""
     rows = [_cells(task, prices, stored=estimate.captions is not None) for task in estimate.tasks]
     if len(estimate.tasks) > 1:
         rows.append(_sum(estimate.tasks, prices, stored=estimate.captions is not None))
     header = [*_HEADER, *(["in the store"] if estimate.captions is not None else [])]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if index < _N_TEXT_COLUMNS else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in (header, *rows)
-    ]
+    lines = text_table([header, *rows], n_left=_N_TEXT_COLUMNS)
     return [*lines, "", *_assumptions(estimate, prices)] if estimate.tasks else []
 
 

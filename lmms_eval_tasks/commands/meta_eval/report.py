@@ -1,9 +1,11 @@
-"""What ``meta-eval`` reports: a row a metric, beside what the paper prints."""
+"""What ``meta-eval`` reports: a row for each metric, beside what the paper prints."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Final
+
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
@@ -23,7 +25,7 @@ PAPER: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Agreement:
     """How one metric agrees with the annotators, correlations in percent."""
 
     metric: str
@@ -47,7 +49,7 @@ class Report:
     n_items: int
     n_ratings: int
     n_resamples: int
-    rows: tuple[Row, ...]
+    rows: tuple[Agreement, ...]
     notes: tuple[str, ...]
     """Signatures, and what could not be computed."""
 
@@ -57,7 +59,7 @@ class Report:
 
 
 def table(report: Report) -> str:
-    """The report as text: a line a row, then the notes."""
+    """The report as text: a line for each row, then the notes."""
     head = ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "paper b / c", "")
     lines = [head] + [
         (
@@ -73,15 +75,10 @@ def table(report: Report) -> str:
         )
         for row in report.rows
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         f"MSVD-Eval: {report.n_items} candidates, {report.n_ratings} ratings. Kendall's tau x 100 "
         "with every rating, not their mean;",
         f"95% intervals from {report.n_resamples:,} draws of the candidates (seed {SEED}).",
         "",
     ]
-    text += [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-    return "\n".join([*text, "", *report.notes]).rstrip()
+    return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()
