@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_
 from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import read_videos as read_vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import read_published_verdicts
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
@@ -270,7 +271,7 @@ def _others() -> list[Kind]:  # noqa: C901 - one function for each kind
 
     def result_units(root: Path) -> Units:
         report = check_folder(root / "results", max_unscored=0.5)
-        return {line.rsplit(": ", 1)[1].split("|")[0]: line for line in report.fine}
+        return {Signature.parse(line.rsplit(": ", 1)[1]).task: line for line in report.fine}
 
     def prices(rng: random.Random) -> Parts:
         def model(name: str) -> bytes:

@@ -16,6 +16,9 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
+collect_ignore = ["helpers/toy_benchmark"]
+"""A part of the package once a test has copied it there: it cannot be imported from here."""
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 ServerFactory = Callable[..., JudgeServer]

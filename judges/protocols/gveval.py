@@ -53,7 +53,11 @@ _MARKS: Final = dict(zip((*ACCR, *OVERALL), "αβψδ$", strict=True))
 
 @dataclass(frozen=True, slots=True)
 class GVeval:
-    """One way of scoring captions."""
+    """One way of scoring captions.
+
+    Images, the overall score and the 1-5 scale are reached from no task or command yet: they wait
+    for the meta-evaluation of image sets, and are chosen here alone.
+    """
 
     setting: Setting
     """What the judge is shown beside the caption."""

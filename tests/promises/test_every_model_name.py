@@ -20,6 +20,7 @@ import pytest
 from conftest import ServerFactory
 from judge_server import AS_ASKED, NO_MODEL, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from test_every_batch_failure import (
     NAMES,
@@ -91,7 +92,8 @@ def _signature(items: Items) -> str:
 
 def _names_in(items: Items) -> list[str]:
     """Fields of the signature that say who answered."""
-    return [one for one in _signature(items).split("|") if one.startswith(("alias:", "served:"))]
+    fields = Signature.parse(_signature(items)).fields
+    return [f"{name}:{value}" for name, value in fields.items() if name in ("alias", "served")]
 
 
 @pytest.fixture

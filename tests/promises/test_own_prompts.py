@@ -18,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
@@ -126,7 +127,7 @@ def test_a_prompt_that_is_used_is_sent_and_in_the_signature(
     text = hooks.doc_to_text(doc)
     replace(prompt, key)
     signature = _signature(hooks, doc)
-    field = signature.partition("|prompts:")[2].partition("|")[0]
+    field = Signature.parse(signature).fields["prompts"]
     assert len(field) == 8
     assert signature.replace(f"|prompts:{field}", "") == before
     sent = [body["messages"][-1]["content"] for body in server.bodies[n_before:]]

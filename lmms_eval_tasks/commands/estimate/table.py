@@ -25,7 +25,7 @@ _MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 
 
 def table_of(estimate: Estimate, prices: Prices) -> list[str]:
-    """The lines of an estimate: a row a task, their sum, what was assumed, what went wrong."""
+    """The lines of an estimate: a row for each task, their sum, and what was assumed."""
     rows = [_cells(task, prices, stored=estimate.captions is not None) for task in estimate.tasks]
     if len(estimate.tasks) > 1:
         rows.append(_sum(estimate.tasks, prices, stored=estimate.captions is not None))

@@ -17,7 +17,12 @@ from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import PAPER, SEED, Report, Row
+from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (
+    PAPER,
+    SEED,
+    Agreement,
+    Report,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.classic import CLASSIC, classic_scores
@@ -62,12 +67,12 @@ def meta_eval_msvd(
     items = read_items(data_settings())
     if not all(item.ratings and item.candidate for item in items):
         raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
-    row = partial(_row, items=items, n_resamples=n_resamples)
-    rows: list[Row] = []
+    agreement = partial(_agreement, items=items, n_resamples=n_resamples)
+    rows: list[Agreement] = []
     notes: list[str] = []
     for path in score_files:
         for metric, values, note in _file_columns(path, items):
-            rows.append(row(metric, metric if metric in ACCR else "avg", values, note=note))
+            rows.append(agreement(metric, metric if metric in ACCR else "avg", values, note=note))
     if classic:
         try:
             scores = classic_scores(items)
@@ -75,7 +80,7 @@ def meta_eval_msvd(
             rows += [_empty(metric, "avg", "see below") for metric in CLASSIC]
             notes.append(str(error))
         else:
-            rows += [row(metric, "avg", scores[metric]) for metric in CLASSIC]
+            rows += [agreement(metric, "avg", scores[metric]) for metric in CLASSIC]
     waiting = [(setting, _submit(items, setting, sampling)) for setting in settings]
     for setting, wait in waiting:
         records = wait()
@@ -86,7 +91,7 @@ def meta_eval_msvd(
             rows.append(
                 _empty(metric, dimension, note)
                 if note.startswith(_UNSCORED)
-                else row(metric, dimension, values, note=note)
+                else agreement(metric, dimension, values, note=note)
             )
     return Report(
         n_items=len(items),
@@ -97,7 +102,7 @@ def meta_eval_msvd(
     )
 
 
-def _row(
+def _agreement(
     metric: str,
     rating: str,
     values: Sequence[float | None],
@@ -105,16 +110,16 @@ def _row(
     items: Sequence[Item],
     n_resamples: int,
     note: str = "",
-) -> Row:
+) -> Agreement:
     column = RATED.index(rating)
     pairs = [
-        (value, [one[column] for one in item.ratings])
+        (value, [ratings[column] for ratings in item.ratings])
         for value, item in zip(values, items, strict=True)
         if value is not None
     ]
     if not pairs:
         return _empty(metric, rating, note or "no value")
-    scores, ratings = [value for value, _ in pairs], [row for _, row in pairs]
+    scores, ratings = [value for value, _ in pairs], [rated for _, rated in pairs]
     taus = {v: kendall_tau(scores, ratings, variant=v) for v in ("b", "c")}
     intervals = {
         v: kendall_interval(
@@ -123,7 +128,7 @@ def _row(
         for v in ("b", "c")
     }
     (low_b, high_b), (low_c, high_c) = intervals["b"], intervals["c"]
-    return Row(
+    return Agreement(
         metric,
         rating,
         len(pairs),
@@ -136,9 +141,9 @@ def _row(
     )
 
 
-def _empty(metric: str, rating: str, note: str) -> Row:
+def _empty(metric: str, rating: str, note: str) -> Agreement:
     paper = PAPER.get(metric, "")
-    return Row(metric, rating, 0, nan, (nan, nan), nan, (nan, nan), paper=paper, note=note)
+    return Agreement(metric, rating, 0, nan, (nan, nan), nan, (nan, nan), paper=paper, note=note)
 
 
 def _file_columns(

@@ -1,4 +1,4 @@
-"""What ``meta-eval`` reports: a row a metric, beside what the paper prints."""
+"""What ``meta-eval`` reports: a row for each metric, beside what the paper prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAPER: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Agreement:
     """How one metric agrees with the annotators, correlations in percent."""
 
     metric: str
@@ -49,7 +49,7 @@ class Report:
     n_items: int
     n_ratings: int
     n_resamples: int
-    rows: tuple[Row, ...]
+    rows: tuple[Agreement, ...]
     notes: tuple[str, ...]
     """Signatures, and what could not be computed."""
 
@@ -59,7 +59,7 @@ class Report:
 
 
 def table(report: Report) -> str:
-    """The report as text: a line a row, then the notes."""
+    """The report as text: a line for each row, then the notes."""
     head = ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "paper b / c", "")
     lines = [head] + [
         (

@@ -71,7 +71,7 @@ def align(
     found: list[float | None] = []
     used: set[str] = set()
     for spellings in names:
-        name = next((one for one in spellings if one in scores), None)
+        name = next((spelling for spelling in spellings if spelling in scores), None)
         found.append(None if name is None else scores[name])
         used |= set() if name is None else {name}
     return found, len(set(scores) - used)

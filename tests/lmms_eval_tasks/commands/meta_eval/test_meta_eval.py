@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.meta_eval import meta_eval_msvd
-from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import Row
+from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import Agreement
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
 
 _TABLE_4 = {
@@ -68,7 +68,7 @@ def _human() -> dict[str, float]:
     return {item.video_id: item.ratings[0][4] for item in read_items(read_settings())}
 
 
-def _rows(bench: pytest.MonkeyPatch, path: Path) -> list[Row]:
+def _rows(bench: pytest.MonkeyPatch, path: Path) -> list[Agreement]:
     return list(meta_eval_msvd(classic=False, score_files=[path], n_resamples=20).rows)
 
 

@@ -48,12 +48,12 @@ class FactJudgement(Judgement):
 
 
 def judge_facts(
-    reference: Reference, caption: str, *, config: JudgeConfig, run: int
+    question: Reference, caption: str, *, config: JudgeConfig, run: int
 ) -> Chain[Sequence[FactJudgement]]:
     """Both directions for one caption; how many judgements there are is known after a reply."""
 
     async def chain(ask: Ask) -> Sequence[FactJudgement]:
-        text = " ".join(fact for _, fact in reference.facts)
+        text = " ".join(fact for _, fact in question.facts)
         request = request_of(
             "toy.facts",
             config.prompts.load("toy.facts").render(caption=caption),
@@ -65,7 +65,7 @@ def judge_facts(
         look = partial(_look, ask, config=config, run=run)
         return await asyncio.gather(
             *(look(text, fact, "extracted", _OF_CAPTION) for fact in extracted.value or ()),
-            *(look(caption, fact, kind, _OF_REFERENCE) for kind, fact in reference.facts),
+            *(look(caption, fact, kind, _OF_REFERENCE) for kind, fact in question.facts),
             *([_unread(extracted, run)] if extracted.value is None else []),
         )
 
@@ -89,7 +89,7 @@ async def _look(
         seed=run,
         stand_in=lambda: "yes" if lexical.recall(fact, text) > 0.5 else "no",
     )
-    asked = await ask(request, lambda reply: labels.get(reply.text.strip()))
+    asked: Asked[FactVerdict] = await ask(request, lambda reply: labels.get(reply.text.strip()))
     return FactJudgement(
         run=run,
         reply=asked.reply,
