@@ -46,7 +46,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from told_judge import FREE_TEXT, N_ASKS, Key, Told, cut_reply, key_of, majority
 from told_questions import MODEL, N_CALLS, chain, expected, shown
 

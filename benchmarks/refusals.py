@@ -26,9 +26,9 @@ from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.verdict import Asked
 
 MIX = ("429",) * 10 + ("500",) * 5 + ("nonsense",) * 2 + ("drop",)
 """Faults of 18 in 100 requests: 10% are refused, 5% fail, 2% are unreadable, 1% are dropped."""

@@ -28,7 +28,7 @@ from loguru import logger
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from told_judge import Told
 from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from judge_server import Say, Script
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
 from lmms_eval_captions.judges.protocols.gveval import GVeval
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import (
     AgreementJudgement,
     CorrectnessJudgement,

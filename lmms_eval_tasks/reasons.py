@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
-from lmms_eval_captions.judges.verdict import UNREADABLE
+from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 
 Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "stopped"]

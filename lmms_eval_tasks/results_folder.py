@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.bounded_files import numbered_lines, parse_json, read_whole
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.outcome import Usage
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.verdict import Usage
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored

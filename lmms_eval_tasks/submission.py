@@ -12,7 +12,8 @@ from operator import add
 from statistics import fmean
 from typing import Generic, TypeVar
 
-from lmms_eval_captions.judges.verdict import Judgement, Usage
+from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.judges.verdict import Asked
+    from lmms_eval_captions.judges.endpoint.outcome import Asked
     from lmms_eval_captions.model_wrappers.generation import Generation
 
 _PROTOCOL: Final = "caption:1"

@@ -9,12 +9,12 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked, Usage
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.judges.verdict import UNREADABLE, Asked, Usage
 
 T = TypeVar("T")
 

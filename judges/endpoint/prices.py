@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import yaml
 
-from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
 
 JudgeMode = Literal["now", "batch"]
 """Whether requests are answered at once, or within a day by the provider's Batch API."""

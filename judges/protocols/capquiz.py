@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lmms_eval_captions.judges.endpoint.chain import Ask
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 UNKNOWN: Final = "Cannot be determined"
 """The option that is added to the five of a question."""

@@ -32,7 +32,7 @@ from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.chain import Ask
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]
 Visual = Literal["image", "video"]

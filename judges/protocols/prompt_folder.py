@@ -15,8 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.protocols.prompt import (
     Content,
     Messages,

@@ -13,20 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Ask
+from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
-from lmms_eval_captions.judges.verdict import (
-    UNREADABLE,
-    Agreement,
-    AgreementJudgement,
-    Asked,
-    YesNo,
-)
+from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, YesNo
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 N_ASKS: Final = 3
 """How often each question is asked where the judge's configuration does not say: the paper asks

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.verdict import Match, MatchJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.chain import Ask
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 
 @dataclass(frozen=True, slots=True)

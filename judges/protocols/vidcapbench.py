@@ -13,15 +13,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
-from lmms_eval_captions.judges.verdict import Asked, Correctness, CorrectnessJudgement
+from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.chain import Ask
-    from lmms_eval_captions.judges.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
 
@@ -116,7 +116,7 @@ def read_jsonl(path: Path) -> list[dict[str, object]]:
         path: The file, plain or gzipped.
 
     Raises:
-        DataError: If the file is missing, cut off, beyond the bounds of ``judges.bounded_files``,
+        DataError: If the file is missing, cut off, beyond the bounds of ``judges.files.bounded_files``,
             or has a line that is not an object; the text names the line.
     """
     return [row for _, row in read_numbered_jsonl(path)]

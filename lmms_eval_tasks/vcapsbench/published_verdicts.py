@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
-from lmms_eval_captions.judges.bounded_csv import CSV_LINE_ENDS, CsvTable
-from lmms_eval_captions.judges.bounded_files import bounded, open_bounded, require_file
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.bounded_csv import CSV_LINE_ENDS, CsvTable
+from lmms_eval_captions.judges.files.bounded_files import bounded, open_bounded, require_file
 from lmms_eval_captions.judges.verdict import Agreement
 from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
 from lmms_eval_captions.lmms_eval_tasks.data.archives import BROKEN

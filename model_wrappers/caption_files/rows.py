@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from lmms_eval_captions.judges.bounded_csv import open_csv
-from lmms_eval_captions.judges.bounded_files import (
+from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.judges.files.bounded_csv import open_csv
+from lmms_eval_captions.judges.files.bounded_files import (
     BadLineError,
     json_lines,
     parse_json,
     read_whole,
 )
-from lmms_eval_captions.judges.errors import CaptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ def read_rows(path: Path) -> list[CaptionRow]:
 
     Raises:
         CaptionError: If the file is missing, unreadable, of another format, broken, or beyond the
-            bounds of ``judges.bounded_files``; the text says at which line where the format has
+            bounds of ``judges.files.bounded_files``; the text says at which line where the format has
             lines.
     """
     reader = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)

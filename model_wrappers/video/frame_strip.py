@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from loguru import logger
 
-from lmms_eval_captions.judges.atomic_write import write_atomically
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.model_wrappers.video.containers import check_file
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
-from lmms_eval_captions.judges.verdict import Asked
 
 PARAMS: Final[Mapping[str, object]] = MappingProxyType({"temperature": 0.0, "max_tokens": 8})
 """Parameters of a request whose test says nothing of them."""

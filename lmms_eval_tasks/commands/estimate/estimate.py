@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (

@@ -13,9 +13,9 @@ import numpy as np
 
 from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (
     PAPER,

@@ -24,9 +24,9 @@ from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.verdict import Asked
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:

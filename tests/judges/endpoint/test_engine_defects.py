@@ -19,12 +19,12 @@ from lmms_eval_captions.judges.endpoint import budget as budgets
 from lmms_eval_captions.judges.endpoint.budget import Budget
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.verdict import Asked
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
 
@@ -204,7 +204,7 @@ def test_submitting_beside_closing_for_seconds_leaves_nothing_open(
 
 _FORKED = """
 import os, sys
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, judge_caption
 
 async def chain(ask):

@@ -13,9 +13,9 @@ from judge_server import JudgeServer, Refuse, Say, scripted_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.dialects.openai import OpenaiDialect
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL, explicit_sampling
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
-from lmms_eval_captions.judges.verdict import Asked
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}
 """What a request may hold beside the sampling parameters."""

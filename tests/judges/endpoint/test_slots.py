@@ -17,9 +17,9 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import last_text
 from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.verdict import Asked
 
 N_GATHERED = 10
 N_QUESTIONS = 20

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.capquiz import (
     UNKNOWN,
     Question,
     judge_question,
     outcome,
 )
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.letters import read_choice
 from lmms_eval_captions.judges.verdict import QuizJudgement
 

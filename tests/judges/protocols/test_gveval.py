@@ -16,9 +16,9 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 _SETTINGS: tuple[Setting, ...] = ("ref_only", "ref_free", "combined")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import read_data_settings, read_settings

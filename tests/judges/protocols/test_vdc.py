@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vdc import (
     Question,
     judge_question,

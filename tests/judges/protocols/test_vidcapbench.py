@@ -14,7 +14,7 @@ from conftest import SHARED, EngineFactory, ServerFactory
 from judge_server import vidcapbench_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
 from lmms_eval_captions.judges.protocols.vidcapbench import (
     Question,

@@ -12,10 +12,10 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
 from lmms_eval_captions.judges.endpoint.answers.sight import cannot_see, shown_in
 from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message
 from lmms_eval_captions.judges.protocols.prompt import attach_picture
-from lmms_eval_captions.judges.verdict import Asked
 
 BLIND = (
     # llama.cpp, a text model; and before it knew ``video_url``

@@ -16,10 +16,10 @@ from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
-from lmms_eval_captions.judges.verdict import Asked
 from raw_server import Asked as Sent
 from raw_server import RawServer, completion, http
 

@@ -19,11 +19,12 @@ from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.judges.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
-from lmms_eval_captions.judges.verdict import Asked, MatchJudgement
+from lmms_eval_captions.judges.verdict import MatchJudgement
 
 PACE = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05, patience_s=10.0, backoff_s=0.02)
 

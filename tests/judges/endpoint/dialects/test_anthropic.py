@@ -16,12 +16,12 @@ from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_picture
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.judges.verdict import Asked
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor
 
 NOT_SENT = ("seed",)

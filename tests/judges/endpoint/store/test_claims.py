@@ -20,10 +20,10 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store import claims
 from lmms_eval_captions.judges.endpoint.store.claims import Claims
-from lmms_eval_captions.judges.verdict import Asked
 
 _KEY = bytes(range(16))
 _OTHER = """

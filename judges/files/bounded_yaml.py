@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from lmms_eval_captions.judges.bounded_files import check_depth, read_whole
+from lmms_eval_captions.judges.files.bounded_files import check_depth, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.atomic_write import write_atomically
+from lmms_eval_captions.judges.files.atomic_write import write_atomically
 
 
 def test_a_file_is_written_and_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from lmms_eval_captions.judges.bounded_files import (
+from lmms_eval_captions.judges.files.bounded_files import (
     MOST_AT_ONCE,
     MOST_LINES,
     in_megabytes,
