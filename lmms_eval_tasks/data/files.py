@@ -116,7 +116,7 @@ def read_jsonl(path: Path) -> list[dict[str, object]]:
         path: The file, plain or gzipped.
 
     Raises:
-        DataError: If the file is missing, cut off, beyond the bounds of ``judges.files.bounded_files``,
+        DataError: If the file is missing, cut off, beyond the bounds of ``bounded_files``,
             or has a line that is not an object; the text names the line.
     """
     return [row for _, row in read_numbered_jsonl(path)]

@@ -41,7 +41,7 @@ def read_rows(path: Path) -> list[CaptionRow]:
 
     Raises:
         CaptionError: If the file is missing, unreadable, of another format, broken, or beyond the
-            bounds of ``judges.files.bounded_files``; the text says at which line where the format has
+            bounds of ``bounded_files``; the text says at which line where the format has
             lines.
     """
     reader = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
