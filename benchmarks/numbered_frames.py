@@ -22,7 +22,7 @@ def picture(number: int, width: int, height: int) -> NDArray[np.uint8]:
 
     Args:
         number: In [0, 256).
-        width: In pixels, at least 8 a block are wise.
+        width: In pixels, at least 8 per block are wise.
         height: In pixels.
     """
     grid = np.array(_bits(number), dtype=bool).reshape(ROWS, COLUMNS)

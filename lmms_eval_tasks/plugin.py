@@ -1,4 +1,4 @@
-"""Joining lmms-eval: the models' entry point, which also makes our tasks known.
+"""How the package joins lmms-eval: the models' entry point, which also makes our tasks known.
 
 lmms-eval (0.7.3) has an entry point for models and none for tasks. The one for models is loaded by
 the same process before the task index is built, so the index is taught our folder there.

@@ -151,6 +151,6 @@ def _samples(path: Path) -> Iterator[dict[str, object]]:
             yield sample
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{path}: expected a sample log of lmms-eval, one JSON object a line: {error}; is it "
+            f"{path}: expected a sample log of lmms-eval, one JSON object per line: {error}; is it "
             "cut off? Run the task again with --log_samples"
         ) from error

@@ -43,15 +43,15 @@ def tasks_of(names: str) -> list[str]:
     """
     benchmarks, groups = all_benchmarks().values(), task_groups()
     tasks = [task for benchmark in benchmarks for task in benchmark.tasks]
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names.split(","))):
         if name not in tasks and name not in groups:
             known = ", ".join([*groups, *tasks])
             raise SettingsError(f"--tasks: {name!r} is none of ours; expected any of {known}")
-        found.update(dict.fromkeys(groups.get(name, (name,))))
-    if not found:
+        chosen.update(dict.fromkeys(groups.get(name, (name,))))
+    if not chosen:
         raise SettingsError("--tasks: expected at least one task, got none")
-    return list(found)
+    return list(chosen)
 
 
 def task_groups() -> dict[str, tuple[str, ...]]:

@@ -48,7 +48,7 @@ def kendall_interval(
     n_items = len(scores)
     owner = np.repeat(np.arange(n_items), [len(row) for row in ratings])
     x = np.asarray(scores, dtype=np.float64)[owner]
-    y = np.asarray([one for row in ratings for one in row], dtype=np.float64)
+    y = np.asarray([rating for row in ratings for rating in row], dtype=np.float64)
     draws = rng.integers(0, n_items, size=(n_resamples, n_items))
     counts = np.stack([np.bincount(draw, minlength=n_items) for draw in draws])
     taus = _taus(x, y, counts[:, owner].astype(np.float64), variant)

@@ -39,7 +39,7 @@ def kendall_tau(
         raise ValueError(
             f"kendall_tau: expected one score per rated item, got {len(ratings)} and {len(scores)}"
         )
-    pairs = [(score, one) for score, row in zip(scores, ratings, strict=True) for one in row]
+    pairs = [(score, rating) for score, row in zip(scores, ratings, strict=True) for rating in row]
     if len({score for score, _ in pairs}) < 2 or len({rating for _, rating in pairs}) < 2:
         return nan
     return float(kendalltau(*zip(*pairs, strict=True), variant=variant).statistic)

@@ -140,6 +140,6 @@ def _videos(messages: Sequence[Mapping[str, object]]) -> list[object]:
 def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
     tasks = sorted({str(request.task_name) for request in requests})
     return (
-        f"{type(model).__name__} writes one caption a video and cannot serve {kind} requests "
+        f"{type(model).__name__} writes one caption per video and cannot serve {kind} requests "
         f"({', '.join(tasks)}); choose captioning tasks for it"
     )

@@ -206,7 +206,7 @@ class Captioner(CaptionModel):
         else:
             if len(answers) != len(batch.jobs):
                 raise SettingsError(
-                    f"{type(self).__name__}.caption: expected one caption a job, "
+                    f"{type(self).__name__}.caption: expected one caption per job, "
                     f"{len(batch.jobs)}, got {len(answers)}"
                 )
             for asked, answer in zip(planned, answers, strict=True):

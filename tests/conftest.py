@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _no_settings_were_read() -> None:
-    """Settings of the data are read once a process: each test starts a new one."""
+    """Settings of the data are read once per process: each test starts a new one."""
     data_settings.cache_clear()
 
 
@@ -99,7 +99,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """Everything that is logged during the test, a line each."""
+    """Everything that is logged during the test, one line each."""
     # lmms-eval removes all sinks when it is first imported.
     import lmms_eval.models  # noqa: F401
 

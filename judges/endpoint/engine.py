@@ -1,6 +1,6 @@
 """The engine: asks a judge as many questions at once as its endpoint takes.
 
-One a process, an event loop in a thread of its own, usable from any thread. A *chain* is the
+One per process: an event loop in a thread of its own, usable from any thread. A *chain* is the
 requests of one question, one after the other or several at once. As many requests are in flight as
 may be, those of the oldest questions first, so the questions of one caption stay next to each
 other; a request that waits to be sent again leaves its slot to another one.

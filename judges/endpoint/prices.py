@@ -65,7 +65,7 @@ class Prices:
 
 @cache
 def load_prices(override: Path | None = None) -> Prices:
-    """The packaged prices, with those of a user's file laid over them; read once a process.
+    """The packaged prices, with those of a user's file laid over them; read once per process.
 
     Args:
         override: YAML or JSON of the packaged file's shape; its models are added, or replace ours.
@@ -83,9 +83,11 @@ def load_prices(override: Path | None = None) -> Prices:
     # A price laid over ours replaces what it names; how a model counts pictures stays.
     entries = {**_mapping(ours["models"], "models")}
     for model, entry in _mapping(theirs.get("models", {}), f"{where}: models").items():
-        known = entries.get(model)
-        given = _mapping(entry, f"{where}: {model}")
-        entries[model] = {**known, **given} if isinstance(known, dict) else given
+        ours_entry = entries.get(model)
+        theirs_entry = _mapping(entry, f"{where}: {model}")
+        entries[model] = (
+            {**ours_entry, **theirs_entry} if isinstance(ours_entry, dict) else theirs_entry
+        )
     return Prices(
         as_of=str(theirs.get("as_of", ours["as_of"])),
         batch_factor=_number(

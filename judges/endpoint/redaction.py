@@ -51,14 +51,14 @@ class Redactor:
 
         JSON stays JSON. What holds a secret in a way that it cannot be taken out of is withheld.
         """
-        found = self._found(raw)
-        if not found:
+        patterns = self._patterns_in(raw)
+        if not patterns:
             return raw
         clean = raw.replace(b"\0", b"")
         if len(clean) <= _MOST_BYTES:
-            for pattern in found:
+            for pattern in patterns:
                 clean = pattern.sub(_SHOWN, clean)
-        return _SHOWN if self._found(clean) else clean
+        return _SHOWN if self._patterns_in(clean) else clean
 
     def text(self, text: str) -> str:
         """A text without the secrets."""
@@ -66,23 +66,23 @@ class Redactor:
         clean = self.body(raw)
         return text if clean is raw else clean.decode("utf-8", "surrogatepass")
 
-    def _found(self, raw: bytes) -> list[re.Pattern[bytes]]:
+    def _patterns_in(self, raw: bytes) -> list[re.Pattern[bytes]]:
         """Patterns of the secrets that an answer holds; linear in its length."""
         if not self.forms:
             return []
         if b"\0" in raw:
             raw = raw.replace(b"\0", b"")
-        found = self._plainly_found(raw)
+        patterns = self._patterns_in_plain(raw)
         plain = raw
         if b"\\u00" in plain:
             plain = _JSON_CODE.sub(_character, plain)
         if b"%" in plain:
             plain = _URL_CODE.sub(_character, plain)
         if plain is not raw or b"\\/" in plain:
-            found += self._plainly_found(plain.replace(b"\\", b""))
-        return found
+            patterns += self._patterns_in_plain(plain.replace(b"\\", b""))
+        return patterns
 
-    def _plainly_found(self, raw: bytes) -> list[re.Pattern[bytes]]:
+    def _patterns_in_plain(self, raw: bytes) -> list[re.Pattern[bytes]]:
         lower = raw.lower()
         return [pattern for form, pattern in self.forms if form in lower]
 
@@ -98,8 +98,8 @@ def redactor(api_key: str | None, *urls: str) -> Redactor:
     proxies = [proxy for url in urls if (proxy := proxy_of(url))]
     passwords = [urlsplit(url).password for url in (*urls, *proxies)]
     secrets = [api_key, *(unquote(password) for password in passwords if password)]
-    found = {secret for secret in secrets if secret and _is_secret(secret)}
-    forms = set(chain.from_iterable(map(_forms, found)))
+    hidden = {secret for secret in secrets if secret and _is_secret(secret)}
+    forms = set(chain.from_iterable(map(_forms, hidden)))
     return Redactor(
         tuple(
             (form, re.compile(b"".join(map(_spellings, form)), re.IGNORECASE))

@@ -51,17 +51,17 @@ class Block:
         Of a block that does not end its own fields count, and what is inside its objects only
         beside them: alone it may be part of something that is not there yet.
         """
-        found = [
-            one
-            for one in self.fields
-            if one.key.endswith(key)
-            and (one.key == key or one.key[: -len(key)].rstrip("_ ") in _LATER)
+        fields = [
+            field
+            for field in self.fields
+            if field.key.endswith(key)
+            and (field.key == key or field.key[: -len(key)].rstrip("_ ") in _LATER)
         ]
-        if not self.closed and not any(one.depth == 1 for one in found):
+        if not self.closed and not any(field.depth == 1 for field in fields):
             return []
-        if found and not any(one.key == key for one in found):
+        if fields and not any(field.key == key for field in fields):
             return [""]  # the later one alone says nothing that can be relied on
-        return [one.value for one in found]
+        return [field.value for field in fields]
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -87,14 +87,14 @@ def apart(text: str, most: int) -> tuple[list[Block], str] | None:
     >>> apart("So: {'score': 2}.", 40) is None, apart("{} {}", 1) is None
     (False, True)
     """
-    found = list(islice(blocks(text), most + 1))
-    if len(found) > most:
+    inner = list(islice(blocks(text), most + 1))
+    if len(inner) > most:
         return None
     parts, position = [], 0
-    for block in found:
+    for block in inner:
         parts.append(text[position : block.start])
         position = block.end
-    return found, "\n".join([*parts, text[position:]])
+    return inner, "\n".join([*parts, text[position:]])
 
 
 class _Reader:
@@ -181,11 +181,11 @@ class _Reader:
             word = self._text[self.position + 1 : end]
             self.position = end + 1
         else:
-            found = (_VALUE if is_value else _KEY).match(self._text, self.position)
-            if found is None:
+            match = (_VALUE if is_value else _KEY).match(self._text, self.position)
+            if match is None:
                 self.position += 1
                 return True
-            word, self.position = _COMMENT.split(found[0], maxsplit=1)[0], found.end()
+            word, self.position = _COMMENT.split(match[0], maxsplit=1)[0], match.end()
         self._take(word.strip(), is_value=is_value)
         return True
 
@@ -205,7 +205,7 @@ class _Reader:
 
 def _string_end(text: str, start: int, quote: str) -> int | None:
     """Position of the quote that ends a string, ``None`` where there is none."""
-    for found in _QUOTE_OR_ESCAPE[quote].finditer(text, start):
-        if found[0] == quote and _STRING_ENDS.match(text, found.end()):
-            return found.start()
+    for match in _QUOTE_OR_ESCAPE[quote].finditer(text, start):
+        if match[0] == quote and _STRING_ENDS.match(text, match.end()):
+            return match.start()
     return None

@@ -5,7 +5,7 @@ one overall score or along four dimensions (ACCR).
 
 Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
 Parity: as in that code the listed alternatives that are scores are scaled to 1, whatever they sum
-to; how numbers of several tokens are put together is said in ``judges/number_distribution.py``.
+to; how numbers of several tokens are put together is said in ``number_distribution.py``.
 Deviation: that code takes the token after the first marker and its five likeliest alternatives, and
 drops a caption whose reply it cannot read three times; it sends prompts without a picture as a
 system message, which some chat templates refuse.
@@ -174,10 +174,10 @@ class GVeval:
         written = read_scores(reply, self.dimensions, lowest=lowest, highest=highest)
         if written is None:
             return None
-        numbers = {name: float(one.text) for name, one in written.items()}
-        known = {name: self._distribution(reply, one) for name, one in written.items()}
-        distributions = {name: known[name] or ((numbers[name], 1.0),) for name in numbers}
-        return numbers, distributions, not all(known.values())
+        numbers = {name: float(number.text) for name, number in written.items()}
+        weighed = {name: self._distribution(reply, number) for name, number in written.items()}
+        distributions = {name: weighed[name] or ((numbers[name], 1.0),) for name in numbers}
+        return numbers, distributions, not all(weighed.values())
 
     def _distribution(self, reply: Reply, written: Written) -> ScoreDistribution | None:
         """``None`` where there are no log-probabilities of it, or it is no whole number."""
@@ -194,8 +194,8 @@ class GVeval:
         if self.setting == "ref_free":
             shares = [min(1.0, len(words) / 10)] * 4
         else:
-            known = lexical.content_words(" ".join(references))
-            precise = len(words & known) / len(words) if words else 0.0
+            reference_words = lexical.content_words(" ".join(references))
+            precise = len(words & reference_words) / len(words) if words else 0.0
             complete = max(lexical.recall(reference, caption) for reference in references)
             length = max(len(lexical.content_words(reference)) for reference in references)
             shares = [precise, complete, min(1.0, length / max(1, len(words))), precise]

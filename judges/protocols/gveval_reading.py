@@ -125,15 +125,15 @@ def read_scores(
     statements = _statements(
         same_signs(stripped), dimensions, (lowest, highest), cut=may_be_cut(reply)
     )
-    found: dict[str, Written] = {}
+    scores: dict[str, Written] = {}
     for dimension in dimensions:
-        own = [one for one in statements if one.dimension == dimension]
-        if the_one([one.value for one in own]) is None:
+        own = [statement for statement in statements if statement.dimension == dimension]
+        if the_one([statement.value for statement in own]) is None:
             return None
         # Parity: the released code takes the first.
         start = None if offset is None else own[0].start + offset
-        found[dimension] = Written(own[0].text, start)
-    return found
+        scores[dimension] = Written(own[0].text, start)
+    return scores
 
 
 def _statements(
@@ -176,7 +176,7 @@ def _statements(
 
 def _candidates(text: str) -> list[re.Match[str]]:
     """Numbers that a marker or a label stands before; none where there are far too many."""
-    anchors = [found.end() for found in _ANCHOR.finditer(text)]
+    anchors = [anchor.end() for anchor in _ANCHOR.finditer(text)]
     candidates: list[re.Match[str]] = []
     index, latest = 0, -_REACH - 1
     for number in _NUMBER.finditer(text):
@@ -212,11 +212,11 @@ def _label(text: str) -> str | None:
     dress = _DRESS_BEFORE.search(text)
     trimmed = text[: dress.start()] if dress else text
     for candidate in (text, trimmed):
-        found = _LABEL.search(candidate)
-        if found is not None and not _NEXT_SENTENCE.search(
-            candidate, found.end(found.lastgroup or 0)
+        label = _LABEL.search(candidate)
+        if label is not None and not _NEXT_SENTENCE.search(
+            candidate, label.end(label.lastgroup or 0)
         ):
-            name = found["named"] or found["quoted"] or found["line"] or found["score"]
+            name = label["named"] or label["quoted"] or label["line"] or label["score"]
             name = name.strip("\"'").casefold().removesuffix("_score")
             return "overall" if name in ("final", "score") else name
     return None
@@ -230,13 +230,13 @@ def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
     end = dress.end() if dress else at
     for dimension in dimensions:
         if dimension == "overall":
-            found = re.search(r"\\?\$", text[at:end])
-            if found is not None:
-                return dimension, at + found.end()
+            marker = re.search(r"\\?\$", text[at:end])
+            if marker is not None:
+                return dimension, at + marker.end()
         else:
-            found = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
-            if found is not None:
-                return dimension, found.end()
+            marker = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
+            if marker is not None:
+                return dimension, marker.end()
     return None, 0
 
 
@@ -248,8 +248,8 @@ def _closes_later(dimension: str, behind: str) -> bool:
 
 def _is_said(before: str, behind: str) -> bool:
     """Whether a label at the beginning of a line names a score: nothing else is on the line."""
-    found = _LABEL.search(before)
-    if found is None or found["line"] is None:
+    label = _LABEL.search(before)
+    if label is None or label["line"] is None:
         return True
     return _LINE_ENDS.match(behind) is not None
 

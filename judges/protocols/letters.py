@@ -120,27 +120,27 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
     """Letters that a sentence states as the answer."""
     for pattern in (_STATED, _CHOSEN, _THIS_IS, _IS_RIGHT):
-        for found in places(pattern, text):
-            end = found.end() if pattern is _IS_RIGHT else found.end("letter")
-            is_article = found["letter"] in "aA" and not _GOES_ON.match(text, end)
+        for stated in places(pattern, text):
+            end = stated.end() if pattern is _IS_RIGHT else stated.end("letter")
+            is_article = stated["letter"] in "aA" and not _GOES_ON.match(text, end)
             if pattern is _STATED and is_article:
                 continue
-            if pattern is _THIS_IS and not _is_answer(found, text):
+            if pattern is _THIS_IS and not _is_answer(stated, text):
                 continue
-            if is_doubted(text, found.start(), end) or (cut and is_last(text, end)):
+            if is_doubted(text, stated.start(), end) or (cut and is_last(text, end)):
                 yield UNCLEAR
             elif pattern is _IS_RIGHT:
-                yield found["letter"]
+                yield stated["letter"]
             else:
-                yield _unless_contradicted(found["letter"], text, end, options)
+                yield _unless_contradicted(stated["letter"], text, end, options)
 
 
-def _is_answer(found: re.Match[str], text: str) -> bool:
+def _is_answer(stated: re.Match[str], text: str) -> bool:
     """Whether "this is option B" answers: not where it only says which option was spoken of."""
-    if not _GOES_ON.match(text, found.end("letter")):
+    if not _GOES_ON.match(text, stated.end("letter")):
         return False
-    is_line = _LINE_STARTS.search(text[max(0, found.start() - 12) : found.start()])
-    return found["noun"].casefold() == "answer" or is_line is not None
+    is_line = _LINE_STARTS.search(text[max(0, stated.start() - 12) : stated.start()])
+    return stated["noun"].casefold() == "answer" or is_line is not None
 
 
 def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
@@ -158,15 +158,15 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
             is_unclear = is_open or is_doubted(text, place.start(), place.end())
             yield UNCLEAR if is_unclear else _on_menu(alone["letter"])
             continue
-        found = _LEADING.match(line) if len(leading) <= MOST_STATEMENTS else None
-        if found is None:
+        leading_letter = _LEADING.match(line) if len(leading) <= MOST_STATEMENTS else None
+        if leading_letter is None:
             continue
-        letter = found["letter"].upper()
-        end = found.end("letter")
+        letter = leading_letter["letter"].upper()
+        end = leading_letter.end("letter")
         is_option = (
             not is_open
             and letter in LETTERS
-            and _words(line[found.end() :]) == _option(letter, options)
+            and _words(line[leading_letter.end() :]) == _option(letter, options)
         )
         if number == 0 and not is_option and _FAR.fullmatch(line, end):
             yield UNCLEAR

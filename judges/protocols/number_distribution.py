@@ -65,8 +65,8 @@ def number_distribution(
     rest: Mapping[str, float] = _ENDED
     for index in reversed(range(len(path))):
         prefix = number[: max(0, path[index].start - start)]
-        found = _step(path[index], rest, prefix, first=index == 0, whole=whole, highest=highest)
-        rest = _on_scale(found, prefix, lowest=lowest, highest=highest)
+        shares = _step(path[index], rest, prefix, first=index == 0, whole=whole, highest=highest)
+        rest = _on_scale(shares, prefix, lowest=lowest, highest=highest)
     if not rest.get(number):
         return None
     return tuple(sorted((int(text), share) for text, share in rest.items()))
@@ -75,13 +75,17 @@ def number_distribution(
 def _path(tokens: Sequence[NumberToken], number: str, start: int) -> list[NumberToken] | None:
     """The tokens that write the number, and the one after it where that could go on with it."""
     end = start + len(number)
-    path = [one for one in tokens if one.start < end and one.start + len(one.text) > start]
-    written = "".join(one.text[max(0, start - one.start) : max(0, end - one.start)] for one in path)
-    parts = [_PART.fullmatch(one.text) for one in path]
+    path = [
+        token for token in tokens if token.start < end and token.start + len(token.text) > start
+    ]
+    written = "".join(
+        token.text[max(0, start - token.start) : max(0, end - token.start)] for token in path
+    )
+    parts = [_PART.fullmatch(token.text) for token in path]
     if written != number or not all(parts):
         return None
     if path[-1].start + len(path[-1].text) == end:
-        path += [one for one in tokens if one.start == end][:1]
+        path += [token for token in tokens if token.start == end][:1]
     return path
 
 
@@ -99,12 +103,12 @@ def _step(
     highest: int,
 ) -> dict[str, float]:
     """What the number may be from one token on, given the digits chosen before it."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for name, logprob in token.alternatives.items():
         part = _PART.fullmatch(name)
         if part is None or (part[1] and not first):
             if not first:  # The number ended before this token.
-                found[""] = found.get("", 0.0) + exp(logprob)
+                shares[""] = shares.get("", 0.0) + exp(logprob)
             continue
         digits = part[2]
         if part[3]:
@@ -117,8 +121,8 @@ def _step(
             follows = _unseen(prefix + digits, rest, highest=highest)
         for suffix, share in follows.items():
             text = digits + suffix
-            found[text] = found.get(text, 0.0) + exp(logprob) * share
-    return found
+            shares[text] = shares.get(text, 0.0) + exp(logprob) * share
+    return shares
 
 
 def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[str, float]:
@@ -131,12 +135,12 @@ def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[
 
 
 def _on_scale(
-    found: Mapping[str, float], prefix: str, *, lowest: int, highest: int
+    shares: Mapping[str, float], prefix: str, *, lowest: int, highest: int
 ) -> dict[str, float]:
     """What makes a number of the scale after the digits before it, scaled to 1."""
     valid = {
         suffix: share
-        for suffix, share in found.items()
+        for suffix, share in shares.items()
         if share > 0.0 and _is_on_scale(prefix + suffix, lowest=lowest, highest=highest)
     }
     total = sum(valid.values())

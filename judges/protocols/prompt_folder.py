@@ -161,18 +161,18 @@ def _check_text(path: Path, key: str, text: object) -> None:
 def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
     if not isinstance(messages, list) or not messages:
         raise _refusal(path, "a list of messages", f"{messages!r:.80}")
-    found: set[str] = set()
+    used: set[str] = set()
     for message in messages:
         if not isinstance(message, dict) or set(message) != {"role", "content"}:
             raise _refusal(path, "messages with a role and a content", f"{message!r:.80}")
         if message["role"] not in _ROLES or not isinstance(message["content"], str):
             expected = f"a role among {', '.join(_ROLES)} and a text as content"
             raise _refusal(path, expected, f"{message!r:.80}")
-        found |= slots_of(message["content"])
+        used |= slots_of(message["content"])
     if messages[-1]["role"] != "user":
         raise _refusal(path, "a last message of the role user", f"{messages[-1]['role']!r}")
-    if found != slots:
-        missing, unknown = sorted(slots - found), sorted(found - slots)
+    if used != slots:
+        missing, unknown = sorted(slots - used), sorted(used - slots)
         parts = [f"{missing} missing"] * bool(missing) + [f"{unknown} unknown"] * bool(unknown)
         listed = ", ".join(f"{{{{{slot}}}}}" for slot in sorted(slots))
         raise _refusal(path, f"the slots {listed}", " and ".join(parts))

@@ -241,5 +241,5 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
 
 
 def _closing(text: str, end: int) -> int:
-    found = _CLOSING.match(text, end)
-    return found.end() if found else end
+    closing = _CLOSING.match(text, end)
+    return closing.end() if closing else end

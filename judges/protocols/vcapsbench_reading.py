@@ -119,25 +119,25 @@ def read_answer(reply: Reply) -> YesNo | None:
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
     yield from _prose(head, cut=False)
-    found = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
-    if found is None:
+    label = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
+    if label is None:
         if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
         ):
             yield UNCLEAR
         return
-    rest = head[found.end("label") :]
-    start = len(above) + 1 + found.start("label")
+    rest = head[label.end("label") :]
+    start = len(above) + 1 + label.start("label")
     whole = f"{above}\n{head}"
     if (
         not _CLEAR.match(rest)
         or _ANOTHER.match(rest)
-        or is_doubted(whole, start, start + len(found["label"]))
+        or is_doubted(whole, start, start + len(label["label"]))
         or is_doubted(f"{above} {head}", start, len(whole))
     ):
         yield UNCLEAR
     else:
-        yield _LABELS[found["label"].casefold()]
+        yield _LABELS[label["label"].casefold()]
 
 
 def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
@@ -145,29 +145,29 @@ def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     if _TAKEN_BACK.search(text):
         yield UNCLEAR
     for pattern in (_LINE_STATED, _LABEL_LINE):
-        for found in places(pattern, text):
-            yield _statement(found, text, cut=cut)
+        for stated in places(pattern, text):
+            yield _statement(stated, text, cut=cut)
 
 
 def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     if _NEITHER.search(text):
         yield UNCLEAR
-    for found in places(_STATED, text):
-        yield _statement(found, text, cut=cut)
-    for found in places(_LEADING, text):
-        if _CLEAR.match(text, found.end()) or _ANOTHER.match(text, found.end()):
-            yield _statement(found, text, cut=cut)
+    for stated in places(_STATED, text):
+        yield _statement(stated, text, cut=cut)
+    for stated in places(_LEADING, text):
+        if _CLEAR.match(text, stated.end()) or _ANOTHER.match(text, stated.end()):
+            yield _statement(stated, text, cut=cut)
 
 
-def _statement(found: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclear:
-    label, end = _LABELS[found["label"].casefold()], found.end("label")
+def _statement(stated: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclear:
+    label, end = _LABELS[stated["label"].casefold()], stated.end("label")
     rest = text[end : end + 400].partition("\n")[0]
     if (
         not _CLEAR.match(text, end)
         or _ANOTHER.match(text, end)
         or (label != "unanswerable" and _NO_ANSWER.search(rest))
         or (cut and is_last(text, end))
-        or is_doubted(text, found.start(), end)
+        or is_doubted(text, stated.start(), end)
     ):
         return UNCLEAR
     return label

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.free_answer import answer_request, read_free_answer
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import Match, MatchJudgement
@@ -53,7 +53,8 @@ async def judge_question(
         run: Judge run, sent as the seed, >= 0.
         matcher: Scores (gold answer, predicted answer) in place of the judge; no verdict then.
     """
-    answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
+    request = answer_request("vdc_answer", question.question, caption, config=config, run=run)
+    answered = await ask(request, read_free_answer)
     verdict: Match | None = None
     score: float | None = None
     if answered.value is None:
@@ -92,25 +93,6 @@ def silent_judgement(
         predicted_answer=None,
         verdict="no" if matcher is None else None,
         score=0.0 if matcher is None else matcher(question.answer, ""),
-    )
-
-
-def read_answer(reply: Reply) -> str | None:
-    """The answer in a reply of the first step, ``None`` where there is none.
-
-    >>> read_answer(Reply("<think>hm</think> A red ball. "))
-    'A red ball.'
-    """
-    return strip_reasoning(reply.text) or None
-
-
-def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
-    return request_of(
-        "vdc_answer",
-        config.prompts.load("vdc_answer").render(caption=caption, question=question.question),
-        config=config,
-        seed=run,
-        stand_in=partial(lexical.best_sentence, caption, question.question),
     )
 
 

@@ -84,10 +84,10 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     parts = apart(text, MOST_STATEMENTS)
     if parts is None:
         return None
-    found, around = parts
+    fields, around = parts
     preds: list[Match | Unclear] = [UNCLEAR] if is_declined(around) else []
     scores: list[float | Unclear] = []
-    for block in found:
+    for block in fields:
         _read_block(block, text, preds, scores)
     preds += _labelled_verdicts(around, cut=cut)
     scores += _labelled_scores(around, cut=cut)

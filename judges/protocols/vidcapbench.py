@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.free_answer import answer_request, read_free_answer
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
@@ -48,7 +48,10 @@ async def judge_question(
         config: The benchmark's judge.
         run: Judge run, sent as the seed, >= 0.
     """
-    answered = await ask(_answer_request(question, caption, config=config, run=run), read_answer)
+    request = answer_request(
+        "vidcapbench_answer", question.question, caption, config=config, run=run
+    )
+    answered = await ask(request, read_free_answer)
     graded: Asked[Correctness] | None = None
     if answered.value is None:
         outcome = answered.no_answer()
@@ -82,26 +85,6 @@ def silent_judgement(question: Question, run: int) -> CorrectnessJudgement:
         run=run,
         predicted_answer=None,
         verdict="neutral",
-    )
-
-
-def read_answer(reply: Reply) -> str | None:
-    """The answer in a reply of the first step, ``None`` where there is none.
-
-    >>> read_answer(Reply("<think>hm</think> A red ball. "))
-    'A red ball.'
-    """
-    return strip_reasoning(reply.text) or None
-
-
-def _answer_request(question: Question, caption: str, *, config: JudgeConfig, run: int) -> Request:
-    prompt = config.prompts.load("vidcapbench_answer")
-    return request_of(
-        "vidcapbench_answer",
-        prompt.render(caption=caption, question=question.question),
-        config=config,
-        seed=run,
-        stand_in=partial(lexical.best_sentence, caption, question.question),
     )
 
 

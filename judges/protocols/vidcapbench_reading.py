@@ -70,9 +70,9 @@ def read_correctness(reply: Reply) -> Correctness | None:
     parts = apart(text, MOST_STATEMENTS)
     if parts is None:
         return None
-    found, around = parts
+    fields, around = parts
     statements: list[Correctness | Unclear] = [UNCLEAR] if is_declined(around) else []
-    for block in found:
+    for block in fields:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
         if values and (
             is_doubted(text, block.start, block.end)
@@ -82,7 +82,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
         statements += map(_verdict, values)
     statements += _labelled(around, cut=cut)
     statements += _number_lines(around, cut=cut)
-    alone = _ONLY_NUMBER.fullmatch(around) if not found and not cut else None
+    alone = _ONLY_NUMBER.fullmatch(around) if not fields and not cut else None
     if alone is not None:
         statements.append(_verdict(alone["number"]))
     return the_one(statements)
@@ -95,9 +95,9 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
         lines.pop()
     if lines and _NUMBER_LINE.fullmatch(lines[0]):
         for line in lines[: MOST_STATEMENTS + 1]:
-            found = _NUMBER_LINE.fullmatch(line)
-            if found is not None:
-                yield _verdict(found["number"])
+            number = _NUMBER_LINE.fullmatch(line)
+            if number is not None:
+                yield _verdict(number["number"])
 
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:

@@ -58,7 +58,7 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
 def find_video(
     settings: DataSettings, source: Source, video_id: str, hub: Hub | None = None
 ) -> Path:
-    """The file of a video, by any ending a video may have. Folders are read once a process.
+    """The file of a video, by any ending a video may have. Folders are read once per process.
 
     The first call without local data downloads and unpacks all of the benchmark's archives.
 
@@ -132,7 +132,7 @@ def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
             rows.append((number, value))
     except BadLineError as error:
         raise DataError(
-            f"{path}, line {error.number}: expected one JSON object a line ({error}); was it cut "
+            f"{path}, line {error.number}: expected one JSON object per line ({error}); was it cut "
             "off? Download it again"
         ) from error
     except (OSError, ValueError) as error:

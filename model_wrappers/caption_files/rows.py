@@ -72,7 +72,7 @@ def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:
             yield CaptionRow(place, _as_fields(value, path, place))
     except BadLineError as error:
         raise CaptionError(
-            f"{path}, line {error.number}: expected one JSON object a line, got "
+            f"{path}, line {error.number}: expected one JSON object per line, got "
             f"{_excerpt(error.raw[:100])} ({error}); correct or remove the line"
         ) from error
 

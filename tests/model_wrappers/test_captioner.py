@@ -255,7 +255,7 @@ def test_too_few_captions_are_an_error(clips: list[Path]) -> None:
         def caption(self, _batch: Batch) -> list[str]:
             return ["one"]
 
-    with pytest.raises(SettingsError, match="one caption a job, 2, got 1"):
+    with pytest.raises(SettingsError, match="one caption per job, 2, got 1"):
         caption_all(Loses(batch_size=2), clips[:2])
 
 

@@ -578,7 +578,7 @@ def _check_reason(reason: str, kind: str) -> None:
 def _limit_cost(
     benchmark: Benchmark, before: list[Key], bench: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """Set a limit that the requests before the target keep, and that it would pass: $1 a token."""
+    """Set a limit that the requests before the target keep and it would pass: $1 per token."""
     prices = folder / "prices.yaml"
     prices.write_text("models: {judge: {input: 0, output: 1000000}}")
     spent = sum(len(TOLD.text(key)) // 4 + 1 for key in before)

@@ -141,7 +141,7 @@ def test_what_was_unreadable_is_asked_anew_where_that_is_set(
     bench: pytest.MonkeyPatch,  # noqa: F811 - a fixture
     serve: ServerFactory,
 ) -> None:
-    """Four further samples a run, which later runs read and do not send; without it, none."""
+    """Four further samples per run, which later runs read and do not send; without it, none."""
     _ask_again_and_again(benchmark, step, serve(logprobs="whole"), bench)
 
 

@@ -107,7 +107,7 @@ class BatchApi:
         self._client.organization = self._client.project = None
 
     async def upload(self, content: bytes, name: str) -> str:
-        """Upload the requests of a batch, a JSON object a line; returns the file's id.
+        """Upload the requests of a batch, one JSON object per line; returns the file's id.
 
         Raises:
             JudgeRequestError: If the file is refused.

@@ -30,7 +30,7 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
     """What came of each request, by ``custom_id``.
 
     Args:
-        files: The batch's output and error files, a JSON object a line.
+        files: The batch's output and error files, one JSON object per line.
         url: Base URL of the endpoint, for messages.
         api_key: What must not be in a text, should the provider echo it.
 

@@ -1,7 +1,7 @@
 """Anthropic's messages API.
 
-It has no seed, no log-probabilities and one reply a request: these are left out, and said to be in
-the signature as parameters that a model refuses are. Replies are stored under the key that the same
+It has no seed, no log-probabilities and one reply per request: these are left out, and named in the
+signature like the parameters that a model refuses. Replies are stored under the key that the same
 request has at OpenAI's API: the model's name tells whose they are.
 
 Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; version 2023-06-01.

@@ -152,10 +152,10 @@ class Claims:
         for slot, file in list(self._files.items()):
             own = os.fstat(file)
             try:
-                found = os.stat(self._path(slot))  # noqa: PTH116 - twice as fast
+                there = os.stat(self._path(slot))  # noqa: PTH116 - twice as fast
             except OSError:
-                found = None
-            if found is not None and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino):
+                there = None
+            if there is not None and (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino):
                 continue
             os.close(file)
             del self._files[slot]

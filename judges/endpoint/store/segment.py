@@ -89,9 +89,9 @@ class Segment:
             for line, n_bytes in _lines(stream):
                 start = self._read_to
                 self._read_to += n_bytes
-                found = read_line(line)
-                if found is not None:
-                    yield found[0], (self.number, start, n_bytes)
+                entry = read_line(line)
+                if entry is not None:
+                    yield entry[0], (self.number, start, n_bytes)
                 elif line.strip() or n_bytes > MAX_LINE_BYTES:
                     self.n_damaged += 1
 

@@ -233,8 +233,8 @@ class ReplyStore:
             line = self._own.read(start, n_bytes)
         else:
             line = os.pread(self._reader(number), n_bytes, start)
-        found = read_line(line)
-        return found[1] if found is not None and found[0] == key else None
+        entry = read_line(line)
+        return entry[1] if entry is not None and entry[0] == key else None
 
     def _reader(self, number: int) -> int:
         descriptor = self._readers.get(number)

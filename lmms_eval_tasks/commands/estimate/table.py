@@ -77,9 +77,9 @@ def _assumptions(estimate: Estimate, prices: Prices) -> list[str]:
     outputs = ", ".join(f"{name} {tokens}" for name, tokens in sorted(reply_tokens.items()))
     return [
         f"Captions: {_captions(estimate)}.",
-        f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters a token; a "
-        f"first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
-        f"Output tokens a reply: {outputs or 'none'}.",
+        f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters per token; "
+        f"a first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
+        f"Output tokens per reply: {outputs or 'none'}.",
         "Calls are exact but for replies that cannot be read (asked again, 3 times at most). Input "
         "tokens may be off by 20%, output tokens by half, by far more for a judge that reasons; "
         "without --captions it is the length of captions that moves the most.",

@@ -45,7 +45,7 @@ def read_scores(path: Path) -> Columns:
                 f"{row!r:.80}"
             )
         if item in seen:
-            raise DataError(f"{path}: expected one row an item, {item!r:.80} has two")
+            raise DataError(f"{path}: expected one row per item, {item!r:.80} has two")
         seen.add(item)
         for name, value in row.items():
             number = None if name in _ID_KEYS else _number(value)
@@ -68,13 +68,13 @@ def align(
     Returns:
         The scores, and how many of the column's belong to no item.
     """
-    found: list[float | None] = []
+    ordered: list[float | None] = []
     used: set[str] = set()
     for spellings in names:
         name = next((spelling for spelling in spellings if spelling in scores), None)
-        found.append(None if name is None else scores[name])
+        ordered.append(None if name is None else scores[name])
         used |= set() if name is None else {name}
-    return found, len(set(scores) - used)
+    return ordered, len(set(scores) - used)
 
 
 def _rows(path: Path) -> Sequence[Mapping[str, object]]:

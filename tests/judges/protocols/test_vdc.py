@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.protocols.free_answer import read_free_answer
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vdc import (
     Question,
     judge_question,
-    read_answer,
 )
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import MatchJudgement
@@ -122,7 +122,7 @@ def test_what_is_asked_for_is_read(verdict: str, score: int) -> None:
 )
 def test_answer_replies(text: str, expected: str | None) -> None:
     """The answer is the reply without reasoning; an empty one is none."""
-    assert read_answer(Reply(text)) == expected
+    assert read_free_answer(Reply(text)) == expected
 
 
 def _chain(caption: str, *, model: str = "judge") -> Chain[MatchJudgement]:

@@ -14,13 +14,10 @@ from conftest import SHARED, EngineFactory, ServerFactory
 from judge_server import vidcapbench_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.protocols.free_answer import read_free_answer
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
-from lmms_eval_captions.judges.protocols.vidcapbench import (
-    Question,
-    judge_question,
-    read_answer,
-)
+from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 
@@ -176,7 +173,7 @@ def test_what_is_asked_for_is_read(pair: tuple[int, str], analysis: str) -> None
 )
 def test_answer_replies(text: str, expected: str | None) -> None:
     """The answer is the reply without reasoning; an empty one is none."""
-    assert read_answer(Reply(text)) == expected
+    assert read_free_answer(Reply(text)) == expected
 
 
 def _words(text: str) -> str:

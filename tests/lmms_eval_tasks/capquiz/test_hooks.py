@@ -176,7 +176,7 @@ def test_the_caption_prompt_is_part_of_task_and_signature(
 def test_a_tenth_of_the_benchmark_is_judged_in_bounded_time(
     bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
 ) -> None:
-    """Files of official form go through: one call a question, all scored, numbers in range."""
+    """Files of official form go through: one call per question, all scored, numbers in range."""
     write_capquiz(tmp_path, n_videos=120, n_questions=2_363)
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)

@@ -288,7 +288,7 @@ def test_malformed_strings_of_every_video_are_counted(
 def test_a_fiftieth_of_the_benchmark_is_judged_in_bounded_time(
     bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
 ) -> None:
-    """Files of official form go through: three calls a question, all scored, numbers in range."""
+    """Files of official form go through: three calls per question, all scored, numbers in range."""
     ids = write_vcapsbench(tmp_path, n_videos=114, n_pairs=2_196)
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)

@@ -174,7 +174,7 @@ def test_the_detailed_caption_serves_tasks_without_aspects() -> None:
 
 
 def test_rows_that_name_their_aspect_are_kept_apart() -> None:
-    """Five rows a video with an ``aspect`` column are five captions, not one repeated."""
+    """Five rows per video with an ``aspect`` column are five captions, not one repeated."""
     captions = table(
         {"video": "a", "aspect": "camera", "caption": "C"},
         {"video": "a", "aspect": "short", "caption": "S"},

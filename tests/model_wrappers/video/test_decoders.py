@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SLOW_SIDE = 4000
-"""A canvas of so many pixels a side takes a GIF's decoder some milliseconds a frame."""
+"""A canvas of so many pixels per side takes a GIF's decoder some milliseconds per frame."""
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_an_honest_count_is_kept() -> None:
     ],
 )
 def test_an_odd_count_is_estimated(usage: object, tokens: tuple[int, int]) -> None:
-    """At four letters a token, as the `estimate` command does; a count that can be is kept."""
+    """At four letters per token, as the `estimate` command does; a count that can be is kept."""
     request = _request("words " * 98 + "words")
     assert len(request.body(0)) == 690
     reply = _reply("a reply", usage, request)

@@ -300,7 +300,15 @@ def test_the_command_prints_a_table_and_what_it_rests_on(
     tasks = "vdc_camera,vdc_detailed"
     assert main(["estimate", "--tasks", tasks, "--captions", str(data / "captions.jsonl")]) == 0
     text = capsys.readouterr().out
-    for words in ("calls", "in batches", "in the store", "all", "$", "4 characters a token", "20%"):
+    for words in (
+        "calls",
+        "in batches",
+        "in the store",
+        "all",
+        "$",
+        "4 characters per token",
+        "20%",
+    ):
         assert words in text
     assert main(["estimate", "--tasks", tasks, "--judge", "mine", "--runs", "2"]) == 0
     text = capsys.readouterr().out

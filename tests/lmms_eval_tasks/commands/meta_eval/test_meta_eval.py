@@ -150,7 +150,7 @@ def test_score_files_that_cannot_be_used(
 def test_a_judge_is_correlated_along_each_dimension(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Five rows a setting, a signature, and none where the clips are missing."""
+    """Five rows per setting, a signature, and none where the clips are missing."""
     server = serve(logprobs="whole")
     bench.setenv("LMMS_CAPTIONS_JUDGE", "judge")
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
