@@ -2,7 +2,7 @@
 
 Each is read when it is first needed, so that what shows clips to a captioner needs no usable judge,
 and what judges no usable data; everything else is handed a record. Their fields are the one table
-of variables: name, meaning, reader, and what holds where a variable is not set.
+of variables: name, reader, and the text that is read where a variable is not set.
 """
 # ruff: noqa: RUF009 - the calls make fields, as dataclasses.field does
 
@@ -28,16 +28,16 @@ from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
 from lmms_eval_captions.judges.endpoint.urls import parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.variables import (
     choice_of,
+    dollars,
     number,
     optional,
-    parse_dollars,
-    parse_path,
-    parse_switch,
-    parse_text,
+    path,
     read_record,
     required,
+    switch,
     variables_of,
     whole_number,
 )
@@ -53,26 +53,16 @@ JUDGE_APIS: Final = tuple(KEYS)
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
-_OWN: Final = "the benchmark's own"
-
-
-def _parse_secret(_: str, text: str) -> Key:
-    return Key(text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _CommonSettings:
     """What judging and data have in common."""
 
-    cache: Path = required(
-        CACHE_VARIABLE, "folder of replies, captions and data", parse_path, default=DEFAULT_CACHE
-    )
-    prompts: Path | None = optional(
-        "LMMS_CAPTIONS_PROMPTS",
-        "folder of prompts that replace ours by file name",
-        parse_path,
-        otherwise="ours",
-    )
+    cache: Path = required(CACHE_VARIABLE, path, DEFAULT_CACHE)
+    """Folder of replies, captions and data."""
+    prompts: Path | None = optional("LMMS_CAPTIONS_PROMPTS", path)
+    """Folder of prompts that replace ours by file name; without, ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,127 +73,62 @@ class JudgeSettings(_CommonSettings):
         SettingsError: If they cannot be used together.
     """
 
-    judge: str | None = optional(
-        "LMMS_CAPTIONS_JUDGE",
-        "judge model, or lexical for the offline stand-in",
-        parse_text,
-        otherwise=f"{_OWN}; a server on this machine needs one to be named",
-    )
-    alias: str | None = optional(
-        "LMMS_CAPTIONS_JUDGE_ALIAS",
-        "name under which an endpoint answers as the judge, where it differs",
-        parse_text,
-        otherwise="none",
-    )
-    judge_url: str | None = optional(
-        "LMMS_CAPTIONS_JUDGE_URL",
-        "base URLs; replicas, separated by commas, share the load",
-        parse_text,
-        otherwise="OPENAI_BASE_URL, OPENAI_API_URL, then OpenAI's; Anthropic's for its API",
-    )
-    openai_base_url: str | None = optional(
-        "OPENAI_BASE_URL",
-        "base URLs where LMMS_CAPTIONS_JUDGE_URL is not set and the API is openai",
-        parse_text,
-        otherwise="OPENAI_API_URL",
-    )
-    openai_api_url: str | None = optional(
-        "OPENAI_API_URL",
-        "base URLs where OPENAI_BASE_URL is not set either",
-        parse_text,
-        otherwise="OpenAI's",
-    )
-    anthropic_base_url: str | None = optional(
-        "ANTHROPIC_BASE_URL",
-        "base URLs where LMMS_CAPTIONS_JUDGE_URL is not set and the API is anthropic",
-        parse_text,
-        otherwise="Anthropic's",
-    )
-    api: Api = required(
-        "LMMS_CAPTIONS_JUDGE_API",
-        f"whose API the endpoint speaks: {', '.join(JUDGE_APIS)}",
-        choice_of(*JUDGE_APIS),
-        default=JUDGE_APIS[0],
-    )
-    openai_key: Key | None = optional(
-        KEYS["openai"], "key; a URL on this machine needs none", _parse_secret, otherwise="none"
-    )
-    anthropic_key: Key | None = optional(
-        KEYS["anthropic"], "key where the API is anthropic", _parse_secret, otherwise="none"
-    )
-    concurrency: int = required(
-        "LMMS_CAPTIONS_JUDGE_CONCURRENCY",
-        "most requests in flight, all replicas together, a process",
-        whole_number(least=1),
-        default="64",
-    )
-    runs: int | None = optional(
-        "LMMS_CAPTIONS_JUDGE_RUNS",
-        "independent judge runs, seeds 0..n-1; mean and standard deviation are reported",
-        whole_number(least=1),
-        otherwise=_OWN,
-    )
+    judge: str | None = optional("LMMS_CAPTIONS_JUDGE", whole)
+    """Judge model, or ``lexical`` for the offline stand-in; without, the benchmark's own, which a
+    server on this machine is never asked for."""
+    alias: str | None = optional("LMMS_CAPTIONS_JUDGE_ALIAS", whole)
+    """Name under which an endpoint answers as the judge, where it differs."""
+    judge_url: str | None = optional("LMMS_CAPTIONS_JUDGE_URL", whole)
+    """Base URLs; replicas, separated by commas, share the load."""
+    openai_base_url: str | None = optional("OPENAI_BASE_URL", whole)
+    """Base URLs where ``judge_url`` is not set and the API is OpenAI's."""
+    openai_api_url: str | None = optional("OPENAI_API_URL", whole)
+    """Base URLs where ``openai_base_url`` is not set either; without, OpenAI's own."""
+    anthropic_base_url: str | None = optional("ANTHROPIC_BASE_URL", whole)
+    """Base URLs where ``judge_url`` is not set and the API is Anthropic's; without, its own."""
+    api: Api = required("LMMS_CAPTIONS_JUDGE_API", choice_of(*JUDGE_APIS), JUDGE_APIS[0])
+    """Whose API the endpoint speaks."""
+    openai_key: Key | None = optional(KEYS["openai"], Key)
+    """Key for OpenAI's API; a URL on this machine needs none."""
+    anthropic_key: Key | None = optional(KEYS["anthropic"], Key)
+    """Key for Anthropic's."""
+    concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
+    """Most requests in flight, all replicas together, per process."""
+    runs: int | None = optional("LMMS_CAPTIONS_JUDGE_RUNS", whole_number(least=1))
+    """Independent judge runs, seeds 0..n-1; without, the benchmark's own."""
     temperature: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TEMPERATURE",
-        "sampling temperature of the judge, at least 0; in the signature where it is not the "
-        "benchmark's",
         number("a sampling temperature of at least 0, such as 0.7", lambda value: 0 <= value < inf),
-        otherwise=_OWN,
     )
+    """Sampling temperature of the judge; without, the benchmark's own."""
     timeout_s: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TIMEOUT",
-        "seconds until a reply must be complete",
         number("seconds above 0, such as 300", lambda value: 0 < value < inf),
-        otherwise=_OWN,
     )
+    """Until a reply must be complete; without, the benchmark's own."""
     vcapsbench_asks: int | None = optional(
-        "LMMS_CAPTIONS_VCAPSBENCH_ASKS",
-        "how often VCapsBench asks each question: 3 as in the paper, 1 as in the released script",
-        lambda name, text: int(choice_of("1", "3")(name, text)),
-        otherwise="3",
+        "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
-    ask_again: bool = required(
-        "LMMS_CAPTIONS_ASK_AGAIN",
-        "1 asks questions anew whose stored replies were all unreadable",
-        parse_switch,
-        default="0",
-    )
+    """How often VCapsBench asks each question; without, as its YAML file says."""
+    ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
+    """Whether questions are asked anew whose stored replies were all unreadable."""
     max_unscored: float = required(
         "LMMS_CAPTIONS_MAX_UNSCORED",
-        "largest share of unscored questions that still gives a score",
         number("a share between 0 and 1", lambda value: 0 <= value <= 1),
-        default="0.01",
+        "0.01",
     )
-    mode: JudgeMode = required(
-        "LMMS_CAPTIONS_JUDGE_MODE",
-        "now, or batch for the provider's Batch API, half the price within a day",
-        choice_of(*JUDGE_MODES),
-        default=JUDGE_MODES[0],
-    )
-    max_cost_usd: float | None = optional(
-        "LMMS_CAPTIONS_MAX_COST",
-        "most US dollars that a run may be billed for judging, all processes together",
-        parse_dollars,
-        otherwise="no limit",
-    )
-    prices: Path | None = optional(
-        "LMMS_CAPTIONS_PRICES",
-        "YAML or JSON of prices, laid over the packaged ones",
-        parse_path,
-        otherwise="none",
-    )
-    rank: int = required(
-        "RANK",
-        "rank of this process, from the launcher of a distributed run",
-        whole_number(least=0),
-        default="0",
-    )
-    world_size: int = required(
-        "WORLD_SIZE",
-        "processes, from the launcher of a distributed run",
-        whole_number(least=1),
-        default="1",
-    )
+    """Largest share of unscored questions that still gives a score."""
+    mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of(*JUDGE_MODES), JUDGE_MODES[0])
+    """Whether the judge is asked at once, or through the provider's Batch API."""
+    max_cost_usd: float | None = optional("LMMS_CAPTIONS_MAX_COST", dollars)
+    """Most US dollars that a run may be billed for judging, all processes together; without, no
+    limit."""
+    prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
+    """YAML or JSON of prices, laid over the packaged ones."""
+    rank: int = required("RANK", whole_number(least=0), "0")
+    """Rank of this process, from the launcher of a distributed run."""
+    world_size: int = required("WORLD_SIZE", whole_number(least=1), "1")
+    """Processes, from the same."""
 
     def __post_init__(self) -> None:
         if self.mode == "batch" and self.api != "openai":
@@ -277,24 +202,15 @@ class JudgeSettings(_CommonSettings):
 class DataSettings(_CommonSettings):
     """Where benchmark data are, and what captioners are asked."""
 
-    data: str | None = optional(
-        "LMMS_CAPTIONS_DATA",
-        f"root of local benchmark data, or {SAMPLE}",
-        lambda _, text: text,
-        otherwise="download from the Hugging Face hub",
-    )
-    t5: Path | None = optional(
-        "LMMS_CAPTIONS_T5",
-        "a T5 spiece.model or tokenizer folder, for VidCapBench's con",
-        parse_path,
-        otherwise="google/flan-t5-base from the hub",
-    )
+    data: str | None = optional("LMMS_CAPTIONS_DATA", str)
+    """Root of local benchmark data, or ``SAMPLE``; without, the Hugging Face hub."""
+    t5: Path | None = optional("LMMS_CAPTIONS_T5", path)
+    """A T5 ``spiece.model`` or tokenizer folder, for VidCapBench's ``con``; without,
+    google/flan-t5-base from the hub."""
     vidcapbench_format: str = required(
-        "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT",
-        f"caption format that VidCapBench asks for: {', '.join(VIDCAPBENCH_FORMATS)}",
-        choice_of(*VIDCAPBENCH_FORMATS),
-        default=VIDCAPBENCH_FORMATS[0],
+        "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", choice_of(*VIDCAPBENCH_FORMATS), VIDCAPBENCH_FORMATS[0]
     )
+    """Caption format that VidCapBench asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)

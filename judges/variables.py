@@ -1,4 +1,4 @@
-"""Environment variables as rows of a table: what each is called, means, and how it is read.
+"""Environment variables as rows of a table: what each is called, and how it is read.
 
 A record of settings is a dataclass whose fields are made by :func:`required` and :func:`optional`;
 :func:`read_record` reads one, :func:`variables_of` lists what it reads.
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.surrogates import whole
 
 T = TypeVar("T")
 S = TypeVar("S", bound=str)
@@ -22,47 +21,39 @@ S = TypeVar("S", bound=str)
 _VARIABLE: Final = "variable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
     """One environment variable."""
 
     name: str
-    meaning: str
-    """What it sets, in a few words."""
-    default: str
-    """What holds where it is not set: a text that is read in its place, or words."""
-    is_optional: bool
-    """Whether ``default`` is words, and the value ``None``."""
-    parse: Callable[[str, str], object]
-    """From the name, for messages, and a text to the value; raises ``SettingsError``."""
+    parse: Callable[[str], object]
+    """From a text to the value; raises ``ValueError`` with what was expected."""
+    default: str | None
+    """Text that is read where it is not set; without, its value is then ``None``."""
 
     def read(self, environ: Mapping[str, str]) -> object:
-        """The value; a blank variable is not set."""
-        text = environ.get(self.name, "").strip()
-        if not text and self.is_optional:
+        """The value; a blank variable is not set.
+
+        Raises:
+            SettingsError: If it cannot be used; the text names the variable.
+        """
+        text = environ.get(self.name, "").strip() or self.default
+        if text is None:
             return None
-        return self.parse(self.name, text or self.default)
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{self.name}: expected {error}, got {text!r}") from None
 
 
-def required(name: str, meaning: str, parse: Callable[[str, str], T], *, default: str) -> T:
-    """A field of a record: a variable that always has a value.
-
-    Args:
-        name: The variable.
-        meaning: What it sets, in a few words.
-        parse: From the name, for messages, and a text to the value.
-        default: Text that is read where it is not set.
-    """
-    row = Variable(name=name, meaning=meaning, default=default, is_optional=False, parse=parse)
-    return cast("T", field(metadata={_VARIABLE: row}))
+def required(name: str, parse: Callable[[str], T], default: str) -> T:
+    """A field of a record: a variable that always has a value; see :class:`Variable`."""
+    return cast("T", field(metadata={_VARIABLE: Variable(name, parse, default)}))
 
 
-def optional(
-    name: str, meaning: str, parse: Callable[[str, str], T], *, otherwise: str
-) -> T | None:
-    """A field of a record: a variable that may be ``None``; ``otherwise`` says what then holds."""
-    row = Variable(name=name, meaning=meaning, default=otherwise, is_optional=True, parse=parse)
-    return cast("T | None", field(metadata={_VARIABLE: row}))
+def optional(name: str, parse: Callable[[str], T]) -> T | None:
+    """A field of a record: a variable whose value is ``None`` where it is not set."""
+    return cast("T | None", field(metadata={_VARIABLE: Variable(name, parse, None)}))
 
 
 def variables_of(record: type) -> dict[str, Variable]:
@@ -79,43 +70,34 @@ def read_record(record: type[T], environ: Mapping[str, str]) -> T:
     return record(**{name: row.read(environ) for name, row in variables_of(record).items()})
 
 
-def parse_text(_: str, text: str) -> str:
-    """The text, without half characters."""
-    return whole(text)
-
-
-def parse_path(_: str, text: str) -> Path:
+def path(text: str) -> Path:
     """A file or folder; ``~`` is the user's own."""
     return Path(text).expanduser()
 
 
-def parse_switch(name: str, text: str) -> bool:
+def switch(text: str) -> bool:
     """``1`` for on, ``0`` for off."""
-    return choice_of("0", "1")(name, text) == "1"
+    return choice_of("0", "1")(text) == "1"
 
 
-def parse_dollars(name: str, text: str) -> float:
+def dollars(text: str) -> float:
     """US dollars above 0, with or without a dollar sign."""
-    dollars = _number(text.removeprefix("$"))
-    if not 0.0 < dollars < inf:
-        raise SettingsError(f"{name}: expected US dollars above 0, such as 20, got {text!r}")
-    return dollars
+    parse = number("US dollars above 0, such as 20", lambda value: 0 < value < inf)
+    return parse(text.removeprefix("$"))
 
 
-def whole_number(*, least: int) -> Callable[[str, str], int]:
+def whole_number(*, least: int) -> Callable[[str], int]:
     """A reader of a whole number."""
 
-    def parse(name: str, text: str) -> int:
+    def parse(text: str) -> int:
         if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
-            raise SettingsError(
-                f"{name}: expected a whole number of at least {least}, got {text!r}"
-            )
+            raise ValueError(f"a whole number of at least {least}")
         return int(text)
 
     return parse
 
 
-def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str, str], float]:
+def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str], float]:
     """A reader of a number.
 
     Args:
@@ -123,30 +105,25 @@ def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str, 
         is_usable: Whether a number will do; handed ``nan`` for what is none.
     """
 
-    def parse(name: str, text: str) -> float:
-        value = _number(text)
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan  # no comparison with that holds
         if not is_usable(value):
-            raise SettingsError(f"{name}: expected {expected}, got {text!r}")
+            raise ValueError(expected)
         return value
 
     return parse
 
 
-def choice_of(*choices: S) -> Callable[[str, str], S]:
+def choice_of(*choices: S) -> Callable[[str], S]:
     """A reader of a text that must be one of these."""
 
-    def parse(name: str, text: str) -> S:
+    def parse(text: str) -> S:
         for choice in choices:
             if choice == text:
                 return choice
-        raise SettingsError(f"{name}: expected one of {', '.join(choices)}, got {text!r}")
+        raise ValueError(f"one of {', '.join(choices)}")
 
     return parse
-
-
-def _number(text: str) -> float:
-    """A number, ``nan`` where it is none: no comparison with that holds."""
-    try:
-        return float(text)
-    except ValueError:
-        return nan

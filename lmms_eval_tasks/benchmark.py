@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+import yaml
 
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
@@ -14,7 +17,6 @@ from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.judge_run import judge_defaults
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
 
 Q = TypeVar("Q")
@@ -175,7 +177,10 @@ class Benchmark(Generic[Q, J]):
     @property
     def judge_defaults(self) -> Mapping[str, object]:
         """``metadata.judge`` of the template."""
-        return judge_defaults(self.folder / "_default_template_yaml")
+        defaults: Mapping[str, object] = read_plain_yaml(self.folder / "_default_template_yaml")[
+            "metadata"
+        ]["judge"]
+        return defaults
 
     def task_of(self, row: Doc) -> Task:
         """The task of a stub's row or of a document.
@@ -216,6 +221,21 @@ class Benchmark(Generic[Q, J]):
             DataError: If it is not there; the text says where it was looked for.
         """
         return find_file(settings, self.source, self.probe_file)
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Reads ``!function`` tags as their text."""
+
+
+_PlainLoader.add_constructor("!function", lambda _, node: node.value)
+
+
+@cache
+def read_plain_yaml(path: Path) -> Mapping[str, Any]:
+    """A packaged YAML file, read without importing what its tags name."""
+    text = path.read_text(encoding="utf-8")
+    config: Mapping[str, Any] = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
+    return config
 
 
 def asking(judge_question: JudgeQuestion[Q, J]) -> AskQuestion[Q, J]:

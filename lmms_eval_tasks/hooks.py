@@ -15,11 +15,9 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
-from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    resolve,
     score_of,
     signature_of,
     total_unscored,

@@ -16,10 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
-import yaml
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.batch.client import (
@@ -42,7 +40,6 @@ from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
 
 J = TypeVar("J")
-Record = dict[str, object]
 
 NOTHING_TO_JUDGE = "the caption is empty"
 NO_CAPTION = "no caption: "
@@ -52,27 +49,6 @@ MOST_ENGINES: Final = 3
 _ELSEWHERE: Final = (
     "the caption was handed in by the process that this one was forked from, and is judged there"
 )
-
-
-class PendingRecord(dict[str, object]):
-    """A per-document record that its judgements fill in place.
-
-    Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
-    """
-
-    def __init__(self, resolve: Callable[[], Record]) -> None:
-        super().__init__()
-        self._resolve: Callable[[], Record] | None = resolve
-
-    def wait(self) -> PendingRecord:
-        """Fill the record; returns at once where that was done before."""
-        if self._resolve is not None:
-            self.update(self._resolve())
-            self._resolve = None
-        return self
-
-    def __reduce__(self) -> tuple[type[Record], tuple[Record]]:
-        return dict, (dict(self.wait()),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,27 +177,6 @@ def _engine_config(settings: JudgeSettings) -> EngineConfig:
 
 
 JUDGE_RUN = JudgeRun()
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Reads ``!function`` tags as their text."""
-
-
-_PlainLoader.add_constructor("!function", lambda _, node: node.value)
-
-
-def read_plain_yaml(path: Path) -> dict[str, Any]:
-    """A packaged YAML file, read without importing what its tags name."""
-    text = path.read_text(encoding="utf-8")
-    config: dict[str, Any] = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
-    return config
-
-
-@functools.cache
-def judge_defaults(yaml_path: Path) -> Mapping[str, object]:
-    """``metadata.judge`` of a packaged YAML file."""
-    defaults: Mapping[str, object] = read_plain_yaml(yaml_path)["metadata"]["judge"]
-    return defaults
 
 
 def judge_caption(

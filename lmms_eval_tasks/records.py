@@ -7,7 +7,7 @@ place that makes an item, :meth:`CaptionRecord.read` the only one that reads it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
@@ -103,6 +103,32 @@ class CaptionRecord:
             groups=cast("dict[str, Names]", item.get("groups", {})),
             fields={name: value for name, value in item.items() if name not in _HEAD},
         )
+
+
+class PendingRecord(dict[str, object]):
+    """An item that the judgements of its caption fill in place.
+
+    Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
+    """
+
+    def __init__(self, resolve: Callable[[], Item]) -> None:
+        super().__init__()
+        self._resolve: Callable[[], Item] | None = resolve
+
+    def wait(self) -> PendingRecord:
+        """Fill the item; returns at once where that was done before."""
+        if self._resolve is not None:
+            self.update(self._resolve())
+            self._resolve = None
+        return self
+
+    def __reduce__(self) -> tuple[type[Item], tuple[Item]]:
+        return dict, (dict(self.wait()),)
+
+
+def resolve(items: Iterable[Item]) -> list[Item]:
+    """Wait for every item; those that came from other ranks are complete already."""
+    return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
 
 
 def _get(item: Mapping[str, object], name: str, kind: type[V]) -> V:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import isnan, nan
 from statistics import fmean, pstdev
 from typing import Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.outcome import Usage
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
 
 _SHOWN: Final = 5
-
-
-def resolve(items: Iterable[Item]) -> list[Item]:
-    """Wait for every item; those that came from other ranks are complete already."""
-    return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
 
 
 def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
@@ -152,20 +146,6 @@ def signature_of(records: Sequence[CaptionRecord]) -> str:
             empty=Share(sum(record.n_empty for record in records), len(records)),
         )
     )
-
-
-def report_usage(task: str, model: str, usage: Usage) -> None:
-    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
-    if usage.n_calls:
-        from lmms_eval.models.model_utils.usage_metrics import log_usage
-
-        log_usage(
-            model_name=model,
-            task_name=task,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            source="judge",
-        )
 
 
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:

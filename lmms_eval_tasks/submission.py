@@ -17,7 +17,6 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.scoring import report_usage
 from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
 
 Q = TypeVar("Q")
@@ -96,7 +95,7 @@ def submit(
         judged = wait()
         if judged.config is not None:
             usage = reduce(add, (judgement.usage for judgement in judged.judgements), Usage())
-            report_usage(task.name, judged.config.model, usage)
+            _report_usage(task.name, judged.config.model, usage)
         record = _record(benchmark, task, doc, caption, questions, judged)
         return JudgedCaption(record, judged.judgements)
 
@@ -110,6 +109,20 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     scores = (metric.score([values], [record]) / metric.scale for values in runs)
     scored = [score for score in scores if not isnan(score)]
     return fmean(scored) if scored else float("nan")
+
+
+def _report_usage(task: str, model: str, usage: Usage) -> None:
+    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
+    if usage.n_calls:
+        from lmms_eval.models.model_utils.usage_metrics import log_usage
+
+        log_usage(
+            model_name=model,
+            task_name=task,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            source="judge",
+        )
 
 
 def _record(

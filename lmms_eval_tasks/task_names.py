@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.judge_run import read_plain_yaml
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, read_plain_yaml
 from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS
 
 

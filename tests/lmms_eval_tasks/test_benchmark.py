@@ -14,14 +14,19 @@ from typing import Any, Final, Literal
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, over_questions
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Metric,
+    over_questions,
+    read_plain_yaml,
+)
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord, read_plain_yaml
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption

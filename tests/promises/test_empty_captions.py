@@ -14,8 +14,8 @@ import pytest
 from conftest import ServerFactory
 from judge_server import scripted_reply
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
-from lmms_eval_captions.lmms_eval_tasks.judge_run import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc

@@ -33,7 +33,8 @@ from conftest import ServerFactory
 from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task

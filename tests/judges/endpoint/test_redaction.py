@@ -32,6 +32,7 @@ from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
 
 ROOT = Path(lmms_eval_captions.judges.__path__[0]).parent
 URL = "http://127.0.0.1:1/v1"
@@ -168,10 +169,7 @@ def test_a_traceback_of_ours_shows_no_values(
     lines: list[str] = []
     sink = logger.add(lambda line: lines.append(str(line)))  # as loguru has it by default
     bench.setenv("OPENAI_API_KEY", KEY)
-    config = JudgeConfig.build(
-        judging.judge_defaults(ROOT / "lmms_eval_tasks/vdc/_default_template_yaml"),
-        JUDGE_RUN.settings(),
-    )
+    config = JudgeConfig.build(VDC.judge_defaults, JUDGE_RUN.settings())
     future: Future[list[object]] = Future()
     try:
         _raise_with_key(KEY)

@@ -14,7 +14,8 @@ import pytest
 
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from official_files import write_capquiz
 
 Items = dict[str, list[PendingRecord]]

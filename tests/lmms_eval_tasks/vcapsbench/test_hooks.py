@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from official_files import write_vcapsbench

@@ -16,7 +16,8 @@ import pytest
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption

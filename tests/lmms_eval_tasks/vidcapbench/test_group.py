@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
-from lmms_eval_captions.lmms_eval_tasks.judge_run import Record
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
+from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
@@ -37,7 +37,7 @@ def nothing_finished(bench: pytest.MonkeyPatch) -> None:
     FINISHED.clear()
 
 
-def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Record:
+def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Item:
     n_unscored = sum(verdict is None for run in runs for verdict in run)
     return {
         "task": task,
@@ -60,7 +60,7 @@ def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | N
     }
 
 
-def _judge(items: Sequence[Record], args: Namespace | None = None) -> dict[str, float]:
+def _judge(items: Sequence[Item], args: Namespace | None = None) -> dict[str, float]:
     """Aggregate a task as lmms-eval does, before its group; the task's own numbers."""
     breakdown = hooks.aggregate_breakdown(items, args)
     records = [read_breakdown_item(VIDCAPBENCH, item) for item in items]
@@ -91,7 +91,7 @@ def test_hand_worked_numbers_over_all_pairs() -> None:
 def test_against_an_independent_count_of_10_644_pairs() -> None:
     """Random grades of the real size, three runs, some unscored: counted again in plain loops."""
     rng = random.Random(8)
-    columns: dict[str, list[Record]] = {}
+    columns: dict[str, list[Item]] = {}
     for task, n_pairs, n_videos in (("vidcapbench_ae", 9494, 634), ("vidcapbench_he", 1150, 543)):
         sizes = [n_pairs // n_videos + (video < n_pairs % n_videos) for video in range(n_videos)]
         columns[task] = [
