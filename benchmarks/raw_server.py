@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -71,10 +72,12 @@ class RawServer:
 
     Args:
         answer: Called for each request, one after the other on a connection.
+        tls: What it speaks HTTPS with, where it does.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer
+        self._tls = tls
         self.n_connections = 0
         self.n_requests = 0
         self.port = 0
@@ -98,7 +101,7 @@ class RawServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        make = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        make = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
         server = self._loop.run_until_complete(make)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()

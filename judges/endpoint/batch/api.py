@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
@@ -82,7 +83,10 @@ class BatchApi:
         # ``httpx``; ``httpx2`` from the package's third version on.
         base = openai.DefaultAsyncHttpxClient.__bases__[0]
         httpx = import_module(base.__module__.partition(".")[0])
-        self._failures = (openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError)
+        # Also what a full disk says to a file that is downloaded.
+        self._failures = (
+            openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError, OSError,
+        )  # fmt: skip
         for name in ("openai", httpx.__name__, httpx.__name__.replace("x", "core", 1)):
             # At their finest these write down headers, in which a server may echo the key.
             logging.getLogger(name).setLevel(logging.INFO)
@@ -99,12 +103,16 @@ class BatchApi:
                 event_hooks={"request": [_without_placeholder], "response": [self._check]},
                 follow_redirects=False,
                 proxy=proxy_of(url),
-                # No proxy, certificate or password but those that are ours.
+                # No proxy or password but those that are ours.
                 trust_env=False,
+                # Certificates as for single requests: the system's, or those of SSL_CERT_FILE.
+                verify=ssl.create_default_context(),
             ),
         )
-        # Of the environment otherwise: headers that single requests have none of.
+        # Of the environment otherwise: headers that single requests have none of, another key
+        # among them (OPENAI_CUSTOM_HEADERS).
         self._client.organization = self._client.project = None
+        self._client._custom_headers = {}
 
     async def upload(self, content: bytes, name: str) -> str:
         """Upload the requests of a batch, one JSON object per line; returns the file's id.
