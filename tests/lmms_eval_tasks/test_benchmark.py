@@ -14,9 +14,10 @@ from typing import Any, Final, Literal
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, over_questions
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
