@@ -105,21 +105,19 @@ def break_down(
         several also its deviation as ``<metric>_std``, the questions and, over all runs, how many
         of them are unscored.
     """
+    judged = list(captions)
+    n_runs = max(map(_n_runs, judged), default=0)
+    cells: dict[tuple[str, str], Cell] = {}
+    for caption in judged:
+        for run in range(_n_runs(caption)):
+            for pair, places in _places(benchmark, caption, run).items():
+                runs = cells.setdefault(pair, [[] for _ in range(n_runs)])
+                runs[run].append((caption, places))
     section, name = ALL
     order = {section: (name,), **benchmark.sections}
-    cells: dict[tuple[str, str], Cell] = {
-        (section, name): [] for section, names in order.items() for name in names
-    }
-    for caption in captions:
-        for run in range(max(map(len, caption.values.values()), default=0)):
-            for pair, places in _places(benchmark, caption, run).items():
-                runs = cells.setdefault(pair, [])
-                runs.extend([] for _ in range(run + 1 - len(runs)))
-                runs[run].append((caption, places))
     breakdown: Breakdown = {section: {} for section in order}
     for (section, name), runs in cells.items():
-        if runs:
-            breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
+        breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
     }
@@ -168,6 +166,10 @@ def _in_order(
     others = [name for name in groups if name not in first]
     others.sort(key=lambda name: -(groups[name][N_QUESTIONS] or 0))
     return {name: groups[name] for name in (*first, *others) if name in groups}
+
+
+def _n_runs(caption: Grouped) -> int:
+    return max(map(len, caption.values.values()), default=0)
 
 
 def _places(

@@ -103,6 +103,14 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
     if has_score(records):
         return False
     n_questions, n_unscored = _counts(records)
+    if records and not n_questions:
+        logger.error(
+            "{} {} is nan: there is no question about any of the {} captions",
+            records[0].task,
+            metric,
+            len(records),
+        )
+        return True
     logger.error(
         "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
         "(LMMS_CAPTIONS_MAX_UNSCORED). {}",

@@ -89,6 +89,15 @@ def test_runs_may_have_different_questions() -> None:
     assert breakdown["kinds"]["b"]["n_questions"] == 1
 
 
+@pytest.mark.parametrize("runs", [[[True], []], [[], [True]]], ids=["second", "first"])
+def test_a_run_without_a_question_is_a_run(runs: list[list[bool | None]]) -> None:
+    """Whichever run found no fact, every group has a deviation, as where all runs found some."""
+    kinds: list[list[str | None]] = [["a"] * len(run) for run in runs]
+    breakdown = _down(Caption({"share": [list(run) for run in runs]}, {"kinds": kinds}))
+    figures = {"share": 100.0, "share_std": 0.0, "n_questions": 1, "n_unscored": 0}
+    assert breakdown == {"overall": {"all": figures}, "kinds": {"a": figures}}
+
+
 def test_a_record_that_does_not_fit_is_an_error() -> None:
     """Verdicts and groups of different length never pair up silently."""
     with pytest.raises(ValueError, match="zip"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan, nan
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -25,3 +26,10 @@ def test_a_metric_without_a_value_is_nan_and_raises_nothing(logged: list[str]) -
     assert isnan(mean_over_runs("pre", [RECORD], lambda: [1.0, nan, 2.0]))
     assert mean_over_runs("pre", [RECORD], lambda: [1.0, 2.0, 3.0]) == 2.0
     assert any("pre has no value" in line for line in logged)
+
+
+def test_captions_without_a_question_are_told(logged: list[str]) -> None:
+    """No share of nothing is too large: where all captions have no fact, that is the reason."""
+    nothing = replace(RECORD, n_questions=0)
+    assert isnan(mean_over_runs("pre", [nothing, nothing], lambda: [1.0]))
+    assert logged == ["ERROR t pre is nan: there is no question about any of the 2 captions\n"]

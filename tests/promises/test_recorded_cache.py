@@ -7,16 +7,24 @@ in ``recorded_cache``. A change of these files is a change of what users have pa
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from batch_server import BatchServer
 from judge_server import Behaviour, JudgeServer
 from recorded_runs import COLLECTED, RECORDING, RUNS, RecordedRun, differences, judge
+
+_UNJUDGED: Final = re.compile(
+    r"/tasks/(vdc|msvd_eval)_\w+/documents/\d+/\w+/(verdicts|scores)/\d+: "
+    r"\[\] was recorded, \[None(, None)*\] now"
+)
+"""Of a caption that was not judged, items of these two held nothing for a run; now they hold
+``None`` per question, as those of the other benchmarks did then."""
 
 
 class SilentJudge(JudgeServer):
@@ -39,7 +47,7 @@ def _check(run: RecordedRun, cache: Path, url: str, bench: pytest.MonkeyPatch) -
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
     now = judge(run, cache.parent / "output")
     recorded = json.loads((RECORDING / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
-    changes = list(differences(recorded, now))
+    changes = [text for text in differences(recorded, now) if not _UNJUDGED.fullmatch(text)]
     assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
 
 
