@@ -20,11 +20,13 @@ from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsEr
 from lmms_eval_captions.model_wrappers import captioner as module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.video.frames import Clip, read_frames
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def _line(row: dict[str, object]) -> str:
+def _line(row: Mapping[str, object]) -> str:
     return f"{json.dumps(row)}\n"
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +30,7 @@ from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 
@@ -172,7 +173,7 @@ def test_a_traceback_of_ours_shows_no_values(
         judging.judge_defaults(ROOT / "lmms_eval_tasks/vdc/_default_template_yaml"),
         JUDGE_RUN.settings(),
     )
-    future: Future[list[object]] = Future()
+    future: Future[list[Sequence[Judgement]]] = Future()
     try:
         _raise_with_key(KEY)
     except RuntimeError as error:

@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
-from lmms_eval_captions.judges.endpoint.request import Reply, request_of
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.verdict import Judgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.engine import Ask, Chain
+    from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 FactVerdict = Literal["supported", "contradicted", "absent", "covered", "missed"]

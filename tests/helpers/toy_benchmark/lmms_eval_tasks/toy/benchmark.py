@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols.toy import FactJudgement, Reference, judge_facts
 
-from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Task, over_questions
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
@@ -48,7 +48,7 @@ def toy_f1(verdicts: Sequence[str | None]) -> float:
     return 2 * precision * coverage / total if total else 0.0
 
 
-def _documents(settings: Settings, task: Task) -> list[dict[str, object]]:
+def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
     path = find_file(settings, SOURCE, FILE)
     return [
         {"video_id": row["video"], "facts": row["facts"], **task.fields}
