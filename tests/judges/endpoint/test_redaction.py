@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from loguru import logger
+from multidict import CIMultiDict, CIMultiDictProxy
 
 import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
@@ -142,7 +143,8 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
         client = ChatClient((URL,), endpoint.api_key)
         try:
             session = client._replicas[0].session
-            request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", session.headers)  # type: ignore[arg-type]
+            headers = CIMultiDictProxy(CIMultiDict(session.headers))
+            request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", headers)
             error = aiohttp.ClientResponseError(request, ())
             return f"{client!r} {session!r} {session.headers!r} {vars(client)!r} {error!r} {error}"
         finally:
