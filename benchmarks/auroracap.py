@@ -81,6 +81,8 @@ class Bytes:
 
     eos_token: str = "</s>"  # noqa: S105
     pad_token: str | None = "</s>"  # noqa: S105
+    eos_token_id: int = 2
+    pad_token_id: int = 2
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Bytes, after a start."""

@@ -150,9 +150,9 @@ class Benchmark(Generic[Q, J]):
     ask: AskQuestion[Q, J]
     unseen: Callable[[Q], Q] = lambda question: question
     """The same question without a look at its video, for estimates."""
-    silent: Callable[[Q, int], J] | None = None
-    """Judgement, in one judge run, of a caption that says nothing, by the paper's definition;
-    ``None`` where the benchmark has none."""
+    silent: Callable[[Q, int], Sequence[J]] | None = None
+    """Judgements of a question, in one judge run, where the caption says nothing, by the paper's
+    definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
     headline: str
@@ -250,6 +250,11 @@ def asking(judge_question: JudgeQuestion[Q, J]) -> AskQuestion[Q, J]:
         return judge
 
     return ask_question
+
+
+def silence(silent_judgement: Callable[[Q, int], J]) -> Callable[[Q, int], Sequence[J]]:
+    """``silent`` of a benchmark whose protocol gives one judgement of each question."""
+    return lambda question, run: (silent_judgement(question, run),)
 
 
 def over_questions(metric: Callable[[list[Any]], float]) -> Score:

@@ -187,7 +187,7 @@ def judge_caption(
     aspect: str | None,
     defaults: Mapping[str, object],
     chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
-    silent: Callable[[JudgeConfig], Sequence[J]],
+    silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None],
 ) -> Callable[[], Judged[J]]:
     """Save a caption and submit its questions; never waits, never raises.
 
@@ -201,8 +201,8 @@ def judge_caption(
         aspect: Aspect of the caption where a benchmark has several, else ``None``.
         defaults: The benchmark's ``metadata.judge``.
         chains: Makes one chain for each question and run.
-        silent: Makes the judgement of each chain for a caption that says nothing, by the paper's
-            definition; none where the benchmark has no such verdict.
+        silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
+            definition; ``None`` where the benchmark has no such verdict.
 
     Returns:
         A function that waits for the judgements; thread-safe, and the same result at every call.
@@ -216,9 +216,9 @@ def judge_caption(
             missing = f"{NO_CAPTION}{caption.reason}"
             return lambda: Judged((), config, missing, "missing")
         if says_nothing(caption):
-            silences = [(judgement,) for judgement in silent(config)]
-            reason = None if silences else NOTHING_TO_JUDGE
-            return lambda: Judged(silences, config, reason, "empty")
+            silences = silent(config)
+            reason = NOTHING_TO_JUDGE if silences is None else None
+            return lambda: Judged(silences or (), config, reason, "empty")
         if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
 
+    from lmms_eval.api.task import ConfigurableTask
     from lmms_eval.models.registry_v2 import ModelManifest
+    from lmms_eval.tasks import TaskManager
 
 _TASKS_MODULE = "lmms_eval.tasks"
 _WRAPPERS = "lmms_eval_captions.model_wrappers"
@@ -75,9 +77,9 @@ def _adapt(tasks: ModuleType) -> None:
         )
 
 
-def _add_search_path(manager: type) -> None:
+def _add_search_path(manager: type[TaskManager]) -> None:
     """Make every task index that holds lmms-eval's own tasks hold ours too, after all others."""
-    original = manager.initialize_tasks  # type: ignore[attr-defined]
+    original = manager.initialize_tasks
     parameters = inspect.signature(original).parameters
     if not {"include_path", "include_defaults"} <= set(parameters):
         raise TypeError(f"TaskManager.initialize_tasks takes {list(parameters)}")
@@ -90,10 +92,10 @@ def _add_search_path(manager: type) -> None:
         ours = [str(tasks_path())] if include_defaults else []
         return original(self, include_path=given + ours or None, include_defaults=include_defaults)
 
-    manager.initialize_tasks = initialize_tasks  # type: ignore[attr-defined]
+    manager.initialize_tasks = initialize_tasks
 
 
-def _report_missing_data_at_once(task: type) -> None:
+def _report_missing_data_at_once(task: type[ConfigurableTask]) -> None:
     """Missing data does not appear on a second look: do not let lmms-eval try five times.
 
     A setting that cannot be used does not mend itself, either, and tried again it is hidden by the
@@ -102,7 +104,7 @@ def _report_missing_data_at_once(task: type) -> None:
     from tenacity import retry_if_not_exception_type
 
     once = retry_if_not_exception_type((DataError, SettingsError))
-    task.download.retry.retry = once  # type: ignore[attr-defined]
+    task.download.retry.retry = once
 
 
 def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:

@@ -84,9 +84,9 @@ def submit(
             for run, question in product(range(config.runs), questions)
         ],
         silent=lambda config: (
-            [silent(question, run) for run, question in product(range(config.runs), questions)]
-            if silent is not None
-            else []
+            None
+            if silent is None
+            else [silent(question, run) for run, question in product(range(config.runs), questions)]
         ),
     )
 

@@ -125,7 +125,7 @@ class CaptionAuroraCap(Captioner):
             for job, look in zip(batch.jobs, looks, strict=True)
         ]
         tokenizer = self.model.tokenizer
-        settings = generation_config(self.model.llm, tokenizer, batch.generation)
+        settings = generation_config(self.model.llm.generation_config, tokenizer, batch.generation)
         written = self.model.generate(inputs, generation_config=settings)
         n_outputs = n_written(written, settings)
         return [

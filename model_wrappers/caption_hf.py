@@ -114,12 +114,13 @@ class CaptionHf(Captioner):
 
     def _generate(self, part: Part, generation: Generation) -> list[Caption]:
         inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
-        settings = generation_config(self.model, self.processor.tokenizer, generation)
+        own, tokenizer = self.model.generation_config, self.processor.tokenizer
+        settings = generation_config(own, tokenizer, generation)
         with torch.inference_mode():
             written = self.model.generate(**inputs, generation_config=settings)
         n_prompt = inputs["input_ids"].shape[1]
         new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
-        texts = self.processor.tokenizer.batch_decode(
+        texts = tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         n_inputs = inputs["attention_mask"].sum(dim=1).tolist()

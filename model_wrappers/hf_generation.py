@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig, PreTrainedModel
+    from transformers import GenerationConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
 
 
+class GenerationTokens(Protocol):
+    """What is used of a ``transformers.PreTrainedTokenizerBase``."""
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """Fills up the shorter captions of a batch."""
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """Ends a caption."""
+
+
 def generation_config(
-    model: PreTrainedModel, tokenizer: object, generation: Generation
+    own: GenerationConfig, tokenizer: GenerationTokens, generation: Generation
 ) -> GenerationConfig:
     """The checkpoint's own settings under those of the task."""
-    settings = copy.deepcopy(model.generation_config)
+    settings = copy.deepcopy(own)
     settings.max_length = None
     settings.max_new_tokens = generation.max_new_tokens
     settings.num_beams = generation.num_beams
@@ -29,9 +41,9 @@ def generation_config(
     if generation.repetition_penalty is not None:
         settings.repetition_penalty = generation.repetition_penalty
     if settings.pad_token_id is None:
-        settings.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
+        settings.pad_token_id = tokenizer.pad_token_id
     if settings.eos_token_id is None:
-        settings.eos_token_id = tokenizer.eos_token_id  # type: ignore[attr-defined]
+        settings.eos_token_id = tokenizer.eos_token_id
     return settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -84,7 +84,8 @@ def _inputs(
     system_prompt: str | None,
     frame_pixels: int | None,
 ) -> BatchFeature:
-    sees_videos = getattr(processor, "video_processor", None) is not None
+    video_processor: Any = getattr(processor, "video_processor", None)
+    sees_videos = video_processor is not None
     texts = [_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
     visuals: dict[str, object]
     if sees_videos:
@@ -95,7 +96,7 @@ def _inputs(
             "do_sample_frames": False,
         }
         if frame_pixels is not None:
-            shortest = processor.video_processor.size["shortest_edge"]  # type: ignore[attr-defined]
+            shortest = video_processor.size["shortest_edge"]
             longest = max(frame_pixels, 1)
             visuals["size"] = {"shortest_edge": min(shortest, longest), "longest_edge": longest}
     else:

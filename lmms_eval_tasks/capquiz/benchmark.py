@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     asking,
     over_questions,
+    silence,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
@@ -77,7 +78,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     name_fields=("video",),
     questions=_questions,
     ask=asking(judge_question),
-    silent=silent_judgement,
+    silent=silence(silent_judgement),
     metrics={
         "capf1": Metric(score=over_questions(capf1)),
         "capp": Metric(score=over_questions(capp)),

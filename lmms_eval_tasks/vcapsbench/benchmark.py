@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     asking,
     over_questions,
+    silence,
 )
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     FILE,
@@ -77,7 +78,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     read=_documents,
     questions=lambda doc: [Question(**question) for question in doc["questions"]],
     ask=asking(judge_question),
-    silent=silent_judgement,
+    silent=silence(silent_judgement),
     metrics={
         "ar": Metric(score=over_questions(vcapsbench_ar)),
         "ir": Metric(score=over_questions(vcapsbench_ir), higher_is_better=False),

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     asking,
     over_videos,
+    silence,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
@@ -101,7 +102,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     read=_documents,
     questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
     ask=asking(judge_question),
-    silent=silent_judgement,
+    silent=silence(silent_judgement),
     metrics={
         "vdc_acc": Metric(score=over_videos(vdc_acc), of_caption=_share_right),
         "vdc_score": Metric(
@@ -123,7 +124,7 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     VDC,
     tasks=_tasks("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
     ask=asking(partial(judge_question, matcher=rouge_l)),
-    silent=partial(silent_judgement, matcher=rouge_l),
+    silent=silence(partial(silent_judgement, matcher=rouge_l)),
     metrics={
         "vdc_rouge": Metric(
             score=over_videos(_rouge), values=_score_of, field="scores", of_caption=_mean

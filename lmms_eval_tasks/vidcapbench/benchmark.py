@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Videos,
     asking,
     over_questions,
+    silence,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
@@ -163,7 +164,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     file_name=lambda video_dir: video_dir.replace("\\", "/"),
     questions=_questions,
     ask=asking(judge_question),
-    silent=silent_judgement,
+    silent=silence(silent_judgement),
     metrics={
         "acc": Metric(score=over_questions(vidcapbench_acc)),
         "pre": Metric(score=over_questions(vidcapbench_pre)),

@@ -12,6 +12,7 @@ from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
     TokenMerging,
     tokens_left,
 )
+from lmms_eval_captions.model_wrappers.hf_generation import GenerationTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ SYSTEM: Final = (
 """Vicuna's own system sentence. AuroraCap was tuned without it; lmms-eval's wrapper sends it."""
 
 
-class Tokenizer(Protocol):
+class Tokenizer(GenerationTokens, Protocol):
     """What is asked of a tokenizer of transformers."""
 
     eos_token: str

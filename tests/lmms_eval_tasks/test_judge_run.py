@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 
 
@@ -26,9 +27,9 @@ def bench(bench: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return bench
 
 
-def _items(n_videos: int) -> dict[str, list[object]]:
+def _items(n_videos: int) -> dict[str, list[PendingRecord]]:
     questions = [{"question": f"Q{i}?", "answer": f"A{i}", "category": ""} for i in range(5)]
-    items: dict[str, list[object]] = {}
+    items: dict[str, list[PendingRecord]] = {}
     for number in range(n_videos):
         doc = {"video_id": f"clip{number}", "aspect": "camera", "questions": questions}
         for metric, item in hooks.process_results(doc, [f"Caption {number}."]).items():
@@ -44,13 +45,13 @@ def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.05")
     items = _items(30)
-    assert isnan(hooks.aggregate_acc(items["vdc_acc"]))  # type: ignore[arg-type]
-    assert "LMMS_CAPTIONS_MAX_COST" in str(items["vdc_acc"][-1]["reasons"])  # type: ignore[index]
+    assert isnan(hooks.aggregate_acc(items["vdc_acc"]))
+    assert "LMMS_CAPTIONS_MAX_COST" in str(items["vdc_acc"][-1]["reasons"])
     n_first = server.counts.n_requests
     assert 0 < n_first < 300
     JUDGE_RUN.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
-    assert not isnan(hooks.aggregate_acc(_items(30)["vdc_acc"]))  # type: ignore[arg-type]
+    assert not isnan(hooks.aggregate_acc(_items(30)["vdc_acc"]))
     assert server.counts.n_requests == 300
 
 
@@ -71,7 +72,7 @@ def test_prices_that_cannot_be_read_are_the_reason(
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_PRICES", str(tmp_path / "nowhere.yaml"))
-    assert isnan(hooks.aggregate_acc(_items(2)["vdc_acc"]))  # type: ignore[arg-type]
+    assert isnan(hooks.aggregate_acc(_items(2)["vdc_acc"]))
     assert any("LMMS_CAPTIONS_PRICES" in line for line in logged)
     assert server.counts.n_requests == 0
 
@@ -84,7 +85,7 @@ def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch
         bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
         bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
         bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "4")
-        acc = hooks.aggregate_acc(_items(40)["vdc_acc"])  # type: ignore[arg-type]
+        acc = hooks.aggregate_acc(_items(40)["vdc_acc"])
         assert 0.0 <= acc <= 100.0
         assert server.sizes == [200, 200]
 

@@ -15,7 +15,8 @@ DOCS = {"task": {"test": [{"video": "a.mp4"}]}}
 @pytest.mark.parametrize("shown", [["a.mp4"], "a.mp4", ("a.mp4",), [Path("a.mp4")]])
 def test_a_simple_request_shows_what_its_hook_gives(shown: object) -> None:
     """A list, a tuple or a single visual."""
-    arguments = ("Describe.", {"max_new_tokens": 3}, lambda _: shown, 0, "task", "test")
+    settings = {"max_new_tokens": 3}
+    arguments: tuple[object, ...] = ("Describe.", settings, lambda _: shown, 0, "task", "test")
     request = read_request(arguments, DOCS, is_simple=True)
     assert (request.prompt, request.doc, request.doc_id) == ("Describe.", {"video": "a.mp4"}, 0)
     assert request.generation_kwargs == {"max_new_tokens": 3}
@@ -31,13 +32,13 @@ def test_a_chat_request_shows_the_videos_of_its_messages() -> None:
             {"type": "text", "text": "Describe."},
         ]},
     ]  # fmt: skip
-    arguments = ("Describe.", lambda _: messages, {}, 0, "task", "test")
+    arguments: tuple[object, ...] = ("Describe.", lambda _: messages, {}, 0, "task", "test")
     assert read_request(arguments, DOCS, is_simple=False).video_path() == Path("b.mp4")
 
 
 @pytest.mark.parametrize(("shown", "kinds"), [([], r"\[\]"), ([3, b""], r"\['int', 'bytes'\]")])
 def test_a_task_without_a_video_is_told_what_it_shows(shown: list[object], kinds: str) -> None:
     """The task, the document and the kinds of what is there."""
-    arguments = ("Describe.", {}, lambda _: shown, 0, "task", "test")
+    arguments: tuple[object, ...] = ("Describe.", {}, lambda _: shown, 0, "task", "test")
     with pytest.raises(DataError, match=f"task, document 0: expected .*{kinds}"):
         read_request(arguments, DOCS, is_simple=True).video_path()

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.base import read_request
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +98,7 @@ def test_a_clip_is_read_once_for_all_tasks(
 ) -> None:
     """Two tasks over the same clips decode each clip once."""
     read: list[Path] = []
-    original: Callable[..., object] = captioner.read_frames
+    original: Callable[..., object] = read_frames
 
     def counting(path: Path, *args: object, **named: object) -> object:
         read.append(path)

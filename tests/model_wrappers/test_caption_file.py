@@ -89,6 +89,7 @@ def test_missing_captions_can_be_left_out(tmp_path: Path) -> None:
     # A log without verdicts tells a missing caption from an empty one by its tokens.
     nothing = TokenCounts(input_tokens=0, output_tokens=0)
     for missing in (first, last):
+        assert not isinstance(missing, str)
         assert (missing.text.reason, missing.token_counts) == (_REASON, nothing)
     assert len(heard) == 1
     assert "2 of 3 captions are missing" in heard[0]

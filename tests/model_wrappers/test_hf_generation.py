@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -11,30 +11,34 @@ from transformers import GenerationConfig
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
 
-TOKENIZER = SimpleNamespace(pad_token_id=9, eos_token_id=2)
+
+class Tokenizer(NamedTuple):
+    """The two tokens that a tokenizer always has."""
+
+    pad_token_id: int
+    eos_token_id: int
 
 
-def _model(**settings: object) -> SimpleNamespace:
-    return SimpleNamespace(generation_config=GenerationConfig(**settings))
+TOKENIZER = Tokenizer(pad_token_id=9, eos_token_id=2)
 
 
 def test_greedy_captions_are_drawn_from_nothing() -> None:
     """What a checkpoint recommends for sampling does not apply, and it is not changed itself."""
-    model = _model(do_sample=True, temperature=0.7, top_p=0.8, top_k=20, max_length=77)
-    settings = generation_config(model, TOKENIZER, Generation(max_new_tokens=5))
+    own = GenerationConfig(do_sample=True, temperature=0.7, top_p=0.8, top_k=20, max_length=77)
+    settings = generation_config(own, TOKENIZER, Generation(max_new_tokens=5))
     assert (settings.do_sample, settings.max_new_tokens, settings.max_length) == (False, 5, None)
     assert (settings.temperature, settings.top_p, settings.top_k) == (None, None, None)
     assert (settings.pad_token_id, settings.eos_token_id) == (9, 2)
-    assert (model.generation_config.do_sample, model.generation_config.top_k) == (True, 20)
+    assert (own.do_sample, own.top_k) == (True, 20)
 
 
 def test_a_task_s_settings_win_over_the_checkpoint_s() -> None:
     """What the task leaves open stays the checkpoint's."""
-    model = _model(
+    own = GenerationConfig(
         top_p=0.8, top_k=20, repetition_penalty=1.05, pad_token_id=0, eos_token_id=[1, 3]
     )
     drawn = Generation(do_sample=True, temperature=0.3, top_p=0.5)
-    settings = generation_config(model, TOKENIZER, drawn)
+    settings = generation_config(own, TOKENIZER, drawn)
     assert (settings.temperature, settings.top_p, settings.top_k) == (0.3, 0.5, 20)
     assert settings.repetition_penalty == 1.05
     assert (settings.pad_token_id, settings.eos_token_id) == (0, [1, 3])

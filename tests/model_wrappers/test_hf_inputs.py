@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import BatchFeature
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
@@ -22,20 +23,20 @@ class Processor:
         self.video_processor = SimpleNamespace(size={"shortest_edge": 256})
         self.stacks = stacks
         self.refuses = refuses
-        self.tokenizer = SimpleNamespace(bos_token="<s>")  # noqa: S106 - no password
+        self.tokenizer: object = SimpleNamespace(bos_token="<s>")  # noqa: S106 - no password
         self.calls: list[dict[str, Any]] = []
 
     def apply_chat_template(self, conversation: Any, **_: object) -> str:
         """The start token and the last text."""
         return f"<s>{conversation[-1]['content'][-1]['text']}"
 
-    def __call__(self, **given: Any) -> int:
+    def __call__(self, **given: Any) -> BatchFeature:
         """How many texts there are."""
         lengths = {len(video) for video in given["videos"]}
         if self.refuses or (self.stacks and len(lengths) > 1):
             raise ValueError("expected clips of equal length")
         self.calls.append(given)
-        return len(given["text"])
+        return BatchFeature({"n_texts": len(given["text"])})
 
 
 def _jobs(*lengths: int, times_s: list[float] | None = None, fps: float = 2.0) -> list[CaptionJob]:
@@ -51,7 +52,7 @@ def _jobs(*lengths: int, times_s: list[float] | None = None, fps: float = 2.0) -
 def test_a_batch_goes_through_at_once_where_the_processor_can() -> None:
     """Clips of several lengths are one part."""
     parts = make_parts(Processor(), _jobs(2, 3, 2))
-    assert [(list(part.jobs), part.inputs) for part in parts] == [([0, 1, 2], 3)]
+    assert [(list(part.jobs), part.inputs["n_texts"]) for part in parts] == [([0, 1, 2], 3)]
 
 
 def test_clips_of_equal_length_go_together_where_it_stacks() -> None:
@@ -75,7 +76,7 @@ def test_a_second_start_token_is_not_added() -> None:
     """The template has written it already; a tokenizer without one is left to itself."""
     processor = Processor()
     make_parts(processor, _jobs(2))
-    processor.tokenizer.bos_token = ""
+    processor.tokenizer = SimpleNamespace(bos_token="")
     make_parts(processor, _jobs(2))
     assert [call["add_special_tokens"] for call in processor.calls] == [False, True]
 

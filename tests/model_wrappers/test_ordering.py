@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +16,9 @@ from lmms_eval_captions.model_wrappers.ordering import (
     size_bytes,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 planned = st.builds(
     PlannedCaption,
-    path=st.sampled_from("abcd"),
+    path=st.sampled_from([Path(letter) for letter in "abcd"]),
     prompt=st.sampled_from("pq"),
     generation=st.sampled_from([Generation(), Generation(max_new_tokens=5)]),
     task=st.just("t"),
@@ -41,7 +38,7 @@ def test_batches_hold_every_request_once(some: list[PlannedCaption], batch_size:
     ]
     merged = merge_twins(numbered)
     assert len({(asked.path, asked.prompt, asked.generation) for asked in merged}) == len(merged)
-    batches = make_batches(merged, batch_size, cost=ord)
+    batches = make_batches(merged, batch_size, cost=lambda path: ord(path.name))
     positions = [p for batch in batches for asked in batch for p in asked.positions]
     assert sorted(positions) == list(range(len(some)))
     assert all(len({asked.generation for asked in batch}) == 1 for batch in batches)
@@ -54,7 +51,7 @@ def test_batches_hold_every_request_once(some: list[PlannedCaption], batch_size:
 def test_random_captions_are_drawn_for_each_request() -> None:
     """Equal requests share a caption only where it is not drawn at random."""
     drawn = Generation(do_sample=True, temperature=0.7)
-    same = [PlannedCaption("a", "p", drawn, "t", 0, (n,)) for n in range(3)]  # type: ignore[arg-type]
+    same = [PlannedCaption(Path("a"), "p", drawn, "t", 0, (n,)) for n in range(3)]
     assert len(merge_twins(same)) == 3
 
 

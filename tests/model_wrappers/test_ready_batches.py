@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.video.decode_ahead import Decoded
 
 CLIP = make_clip(np.zeros((1, 2, 2, 3), np.uint8), np.zeros(1), fps=1.0, n_total=1)
 PLANNED = [
@@ -26,7 +27,7 @@ PLANNED = [
 ]
 
 
-def _decoded(**reasons: str) -> dict[Path, object]:
+def _decoded(**reasons: str) -> Decoded:
     return {asked.path: reasons.get(f"clip{asked.doc_id}", CLIP) for asked in PLANNED}
 
 

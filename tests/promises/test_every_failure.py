@@ -494,11 +494,8 @@ def _check(benchmark: Benchmark, items: Items, lost: set[Unit]) -> dict[Unit, st
     assert benchmark.hooks.aggregate_unscored(items["unscored"]) == len(lost)
     signature = benchmark.hooks.aggregate_signature(items["signature"])
     assert f"|unscored:{len(lost)}/{n_units}|" in signature
-    judgements: list[Any] = [
-        judgement
-        for item in items[next(iter(benchmark.aggregations))]
-        for judgement in item["judgements"]  # type: ignore[attr-defined]
-    ]
+    records: list[dict[str, Any]] = [*items[next(iter(benchmark.aggregations))]]
+    judgements = [judgement for record in records for judgement in record["judgements"]]
     reasons = {
         unit: judgement["reason"]
         for unit, judgement in zip(benchmark.units(), judgements, strict=True)

@@ -244,8 +244,9 @@ def test_the_judge_of_a_paper_is_never_assumed_on_this_machine(
     items = _judge(benchmark)
     assert server.counts.n_requests == 0
     for item in items["unscored"]:
-        [(reason, n_questions)] = item.wait()["reasons"].items()  # type: ignore[attr-defined]
-        assert n_questions == item["n_questions"]
+        record: dict[str, Any] = item.wait()
+        [(reason, n_questions)] = record["reasons"].items()
+        assert n_questions == record["n_questions"]
         for words in ("LMMS_CAPTIONS_JUDGE is not set", "gpt-4", "lmms-eval-captions doctor"):
             assert words in reason
 

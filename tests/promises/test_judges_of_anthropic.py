@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -41,7 +42,7 @@ def _first_ask(unit: Unit) -> str:
     return TOLD.ask(unit[0], unit[1], 0)
 
 
-_NUMBERS: Final = {
+_NUMBERS: Final[dict[str, Callable[[list[list[Unit]]], dict[str, list[float]]]]] = {
     "vcapsbench": partial(_vcapsbench_numbers, answer_to=_first_ask),
     "msvd_eval_ref_only": _plain_scores,
     "msvd_eval_combined": _plain_scores,

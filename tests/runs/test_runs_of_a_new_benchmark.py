@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,12 @@ VIDEOS = {
         [("action", "The dog runs"), ("color", "The dog is brown"), ("place", "It is in a park")],
     ),
     "cat": ("A cat sleeps.", [("action", "The cat sleeps"), ("color", "The cat is black")]),
+    "owl": ("...", [("place", "It sits in a tree"), ("color", "The owl is grey")]),
     "car": ("A car drives. It is red. It rains. Two people wait.", [("color", "The car is red")]),
 }
-"""Video to its caption, and to the kind and the words of each fact of its reference."""
+"""Video to its caption, and to the kind and the words of each fact of its reference; one caption
+says nothing."""
+SAID = {video: caption for video, (caption, _) in VIDEOS.items() if caption != "..."}
 
 
 def _answer(text: str, fact: str) -> str:
@@ -55,7 +59,10 @@ def _sentences(caption: str) -> list[str]:
 def _count() -> Counter[str]:
     """Verdicts of all facts of all videos, counted from the texts alone."""
     verdicts: Counter[str] = Counter()
-    for caption, facts in VIDEOS.values():
+    for video, (caption, facts) in VIDEOS.items():
+        if video not in SAID:
+            verdicts["reference no"] += len(facts)
+            continue
         reference = " ".join(fact for _, fact in facts)
         verdicts.update(f"caption {_answer(reference, fact)}" for fact in _sentences(caption))
         verdicts.update(f"reference {_answer(caption, fact)}" for _, fact in facts)
@@ -116,7 +123,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def _line(row: dict[str, object]) -> str:
+def _line(row: Mapping[str, object]) -> str:
     return f"{json.dumps(row)}\n"
 
 
@@ -129,8 +136,9 @@ def _command(env: dict[str, str], *arguments: str) -> subprocess.CompletedProces
 def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: Path) -> None:
     """Extracted facts, two kinds of verdict and a group's metric: run, estimate, doctor, check."""
     captions = tmp_path / "captions.jsonl"
-    n_facts = sum(len(_sentences(caption)) for caption, _ in VIDEOS.values())
+    n_facts = sum(len(_sentences(caption)) for caption in SAID.values())
     n_reference = sum(len(facts) for _, facts in VIDEOS.values())
+    n_asked = sum(len(VIDEOS[video][1]) for video in SAID)
     with JudgeServer(Behaviour(), reply=_reply) as server:
         env = environment(
             tmp_path / "cache",
@@ -144,7 +152,8 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
         # One fact is extracted from the typical reply to each caption.
         n_estimated = len(VIDEOS) * 2 + n_reference
         cells = estimate.stdout.splitlines()[1].split()
-        assert cells[:5] == ["toy_facts", "a-judge", "1", str(n_estimated - 3), str(n_estimated)]
+        n_shown = [str(n_estimated - len(VIDEOS)), str(n_estimated)]
+        assert cells[:5] == ["toy_facts", "a-judge", "1", *n_shown]
         assert "toy.facts 40, toy.verdict 1" in estimate.stdout
         assert server.counts.n_requests == 0
         doctor = _command(env, "doctor")
@@ -156,7 +165,7 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
             env=env,
         )
         assert run.returncode == 0, run.log[-3000:]
-        assert server.counts.n_requests - n_before == len(VIDEOS) + n_facts + n_reference
+        assert server.counts.n_requests - n_before == len(SAID) + n_facts + n_asked
     expected = _scores(_count())
     task, group = run.newest.tasks["toy_facts"], run.newest.tasks["toy"]
     assert {name: task.scores[name] for name in expected} == pytest.approx(expected)
@@ -166,10 +175,11 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
     assert task.signature.unscored == (0, n_facts + n_reference)
     kinds = run.breakdown("toy_facts")["kinds"]
     assert kinds["extracted"]["n_questions"] == n_facts
-    assert kinds["color"]["n_questions"] == 3
+    assert kinds["color"]["n_questions"] == 4
     samples = {sample["target"]: sample["f1"]["judgements"] for sample in run.samples("toy_facts")}
     for video, (caption, facts) in VIDEOS.items():
-        assert len(samples[video]) == len(_sentences(caption)) + len(facts)
+        n_own = len(_sentences(caption)) if video in SAID else 0
+        assert len(samples[video]) == n_own + len(facts)
     check = _command(env, "check", str(run.output))
     assert (check.returncode, check.stderr) == (0, ""), check.stdout
     assert "toy_facts|judge:a-judge|" in check.stdout

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from math import exp, log
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import NumberToken
 
@@ -71,7 +71,7 @@ def _starts(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
     return sorted(starts.items())
 
 
-def _text(entry: Mapping[str, object]) -> str:
+def _text(entry: Mapping[str, Any]) -> str:
     """A token as text, from its bytes where they came: ``token`` may be escaped."""
     raw = entry.get("bytes")
     if isinstance(raw, list):
@@ -79,10 +79,10 @@ def _text(entry: Mapping[str, object]) -> str:
     return str(entry["token"])
 
 
-def _alternatives(entry: Mapping[str, object]) -> dict[str, float]:
+def _alternatives(entry: Mapping[str, Any]) -> dict[str, float]:
     listed = entry["top_logprobs"]
-    logs = {_text(each): float(each["logprob"]) for each in listed}  # type: ignore[attr-defined]
-    logs.setdefault(_text(entry), float(entry["logprob"]))  # type: ignore[arg-type]
+    logs = {_text(each): float(each["logprob"]) for each in listed}
+    logs.setdefault(_text(entry), float(entry["logprob"]))
     shares: dict[str, float] = {}
     for token, value in logs.items():
         name = token if _DIGIT.search(token) else ""

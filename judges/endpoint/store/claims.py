@@ -29,7 +29,7 @@ from loguru import logger
 try:
     import fcntl
 except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # then nothing is claimed
 
 FRESH_S: Final = 0.05
 """How old the latest look into the store may be when a request is sent.

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
 
 _MODEL = "gpt-4o-2024-08-06"
@@ -207,7 +207,7 @@ def test_a_picture_counts_as_its_tokens_not_its_letters() -> None:
     """A body of a megabyte of picture has the worst case of a picture."""
     budget = Budget(1.0, load_prices())
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
-    message = {"role": "user", "content": [picture, {"type": "text", "text": "Describe."}]}
+    message: Message = {"role": "user", "content": [picture, {"type": "text", "text": "Describe."}]}
     request = request_of("", model=_MODEL, messages=[message], params={"max_tokens": 100})
     worst_usd = budget.worst_case_usd(request, 0)
     assert 1500 * 2.5e-6 + 100 * 10e-6 < worst_usd < 1700 * 2.5e-6 + 100 * 10e-6

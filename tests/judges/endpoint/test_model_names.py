@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, signatures_of_tasks
 from raw_server import completion
 
@@ -194,12 +196,13 @@ def test_a_completion_says_its_model_in_words_or_not_at_all(sent: object, read: 
 def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:
     """Whether a caption's replies came under one name or two."""
     old, new = "judge-2024-05-13", "judge-2024-08-06"
-    fields = {"task": "t", "judge": "judge", "runs": 1, "protocol": 1, "n_questions": 2}
-    items: list[dict[str, object]] = [
-        {**fields, "n_unscored": 0, "n_empty": 0, "extras": extras}
-        for extras in ({"served": f"{old},{new}"}, {"served": old}, {})
-    ]
-    assert f"|served:{old},{new}|" in signature_of(items)
+    record = CaptionRecord(
+        task="t", video_id="a", judge="judge", runs=1, protocol=1, extras={}, n_questions=2,
+        n_unscored=0,
+    )  # fmt: skip
+    extras: list[dict[str, str]] = [{"served": f"{old},{new}"}, {"served": old}, {}]
+    records = [replace(record, extras=of_caption) for of_caption in extras]
+    assert f"|served:{old},{new}|" in signature_of(records)
     values = [f"a|judge:judge|served:{old},{new}", f"b|judge:judge|served:{new}", "c|judge:judge"]
     assert signatures_of_tasks(values, [1, 1, 1], False) == f"judge:judge|served:{old},{new}"
 

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from loguru import logger
+from multidict import CIMultiDict, CIMultiDictProxy
 
 import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
@@ -30,6 +31,7 @@ from lmms_eval_captions.judges.endpoint.redaction import redactor, scrub
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
@@ -142,7 +144,8 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
         client = ChatClient((URL,), endpoint.api_key)
         try:
             session = client._replicas[0].session
-            request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", session.headers)  # type: ignore[arg-type]
+            headers = CIMultiDictProxy(CIMultiDict(session.headers))
+            request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", headers)
             error = aiohttp.ClientResponseError(request, ())
             return f"{client!r} {session!r} {session.headers!r} {vars(client)!r} {error!r} {error}"
         finally:
@@ -170,7 +173,7 @@ def test_a_traceback_of_ours_shows_no_values(
     sink = logger.add(lambda line: lines.append(str(line)))  # as loguru has it by default
     bench.setenv("OPENAI_API_KEY", KEY)
     config = JudgeConfig.build(VDC.judge_defaults, JUDGE_RUN.settings())
-    future: Future[list[object]] = Future()
+    future: Future[list[Sequence[Judgement]]] = Future()
     try:
         _raise_with_key(KEY)
     except RuntimeError as error:

@@ -91,12 +91,12 @@ def test_the_tokenizer_moves_no_score_that_is_a_whole_token(
     """With logprobs a score is the expectation: here a quarter of the way to the number below."""
     server = serve(logprobs="whole")
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    record = dict(_process("ref_only")["avg"][0].wait())
-    judgement = record["judgements"][0]  # type: ignore[index]
+    record: dict[str, Any] = _process("ref_only")["avg"][0].wait()
+    judgement = record["judgements"][0]
     for name, number in judgement["numbers"].items():
         expected = number - 0.25 if number else 0.0
         position = _METRICS.index(name)
-        assert record["scores"][0][position] == pytest.approx(expected)  # type: ignore[index]
+        assert record["scores"][0][position] == pytest.approx(expected)
 
 
 def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
@@ -108,8 +108,8 @@ def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory
     items = _process("ref_only")
     assert 0.0 <= hooks.aggregate_avg(items["avg"]) <= 100.0
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
-    record = items["avg"][0].wait()
-    assert [len(run) for run in record["scores"]] == [4, 4, 4]  # type: ignore[attr-defined]
+    record: dict[str, Any] = items["avg"][0].wait()
+    assert [len(run) for run in record["scores"]] == [4, 4, 4]
     assert "|runs:3|" in hooks.aggregate_signature(items["signature"])
     assert "unscored:0/12|" in hooks.aggregate_signature(items["signature"])
 
@@ -124,11 +124,8 @@ def test_the_breakdown_is_by_dimension(
     path = hooks.aggregate_breakdown(items["breakdown"], Namespace(output_path=str(tmp_path)))
     figures = json.loads(Path(path).read_text())["overall"]["all"]
     assert (figures["n_questions"], figures["n_unscored"]) == (4, 0)
-    judgements: list[dict[str, Any]] = [
-        judgement
-        for item in items["avg"]
-        for judgement in item.wait()["judgements"]  # type: ignore[attr-defined]
-    ]
+    records: list[dict[str, Any]] = [dict(item.wait()) for item in items["avg"]]
+    judgements = [judgement for record in records for judgement in record["judgements"]]
     for metric in _METRICS:
         names = _METRICS[:4] if metric == "avg" else (metric,)
         runs = [

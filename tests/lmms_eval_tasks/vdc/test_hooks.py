@@ -10,6 +10,7 @@ from argparse import Namespace
 from math import isnan
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -54,8 +55,8 @@ def test_submitting_does_not_wait_and_aggregating_does(
     )
     assert server.counts.most_in_flight == 12
     assert server.counts.n_requests == 24
-    record = items["vdc_acc"][0]
-    assert {j["verdict"] for j in record["judgements"]} <= {"yes", "no"}  # type: ignore[attr-defined]
+    record: dict[str, Any] = items["vdc_acc"][0]
+    assert {j["verdict"] for j in record["judgements"]} <= {"yes", "no"}
     assert json.loads(json.dumps(record)) == record
 
 
@@ -80,10 +81,10 @@ def test_several_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFacto
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
     items = _process("one", "two")
     accuracy = hooks.aggregate_acc(items["vdc_acc"])
-    verdicts = [record["verdicts"] for record in items["vdc_acc"]]
-    assert [len(runs) for runs in verdicts] == [3, 3]  # type: ignore[arg-type]
+    verdicts: list[Any] = [record["verdicts"] for record in items["vdc_acc"]]
+    assert [len(runs) for runs in verdicts] == [3, 3]
     assert accuracy == pytest.approx(
-        100 * sum(v == "yes" for runs in verdicts for run in runs for v in run) / 18  # type: ignore[attr-defined]
+        100 * sum(v == "yes" for runs in verdicts for run in runs for v in run) / 18
     )
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
     assert "runs:3" in hooks.aggregate_signature(items["signature"])
@@ -210,7 +211,7 @@ def test_the_breakdown_is_by_aspect_and_category(
     unread = rng.choice(list(said))
 
     def reply(prompt: str) -> str:
-        name = re.findall(r"v\d+q\d+", prompt)[-1]
+        name: str = re.findall(r"v\d+q\d+", prompt)[-1]
         if "yes/no" not in prompt:
             return name
         verdict, score = said[name]

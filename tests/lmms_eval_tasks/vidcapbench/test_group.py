@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +17,12 @@ import yaml
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
-from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+Item = dict[str, Any]
 
 LABELS = ("correct", "partial", "neutral", "wrong")
 METRICS = {
@@ -108,20 +110,20 @@ def test_against_an_independent_count_of_10_644_pairs() -> None:
         ]
         _judge(columns[task])
     items = [item for column in columns.values() for item in column]
-    assert sum(len(item["values"]["acc"][0]) for item in items) == 10_644  # type: ignore[index]
+    assert sum(len(item["values"]["acc"][0]) for item in items) == 10_644
     tokens = {item["video_id"]: item["n_tokens"] for item in items}
     expected: dict[str, list[float]] = {name: [] for name in METRICS}
     for run in range(3):
         n = dict.fromkeys(LABELS, 0)
         for item in items:
-            for verdict in item["values"]["acc"][run]:  # type: ignore[index]
+            for verdict in item["values"]["acc"][run]:
                 if verdict is not None:
                     n[verdict] += 1
         scored, mentioned = sum(n.values()), sum(n.values()) - n["neutral"]
         expected["acc"].append(100 * n["correct"] / scored)
         expected["pre"].append(100 * (n["correct"] + n["partial"]) / mentioned)
         expected["cov"].append(100 * mentioned / scored)
-        expected["con"].append(100 * expected["acc"][-1] / fmean(tokens.values()))  # type: ignore[arg-type]
+        expected["con"].append(100 * expected["acc"][-1] / fmean(tokens.values()))
     assert _numbers() == {name: pytest.approx(fmean(runs)) for name, runs in expected.items()}
 
 
@@ -153,7 +155,7 @@ def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, tmp_pat
     args = Namespace(output_path=str(tmp_path))
     ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
     he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
-    he[0]["groups"]["dimensions"] = [["video content", "video motion"]] * 2  # type: ignore[index]
+    he[0]["groups"]["dimensions"] = [["video content", "video motion"]] * 2
     _judge(ae, args)
     _judge(he, args)
     numbers = _numbers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def _socket(path: Path) -> None:
         listening.bind(str(path))
 
 
-KINDS = {
+KINDS: dict[str, Callable[[Path], object]] = {
     "a folder": _folder,
     "a named pipe": os.mkfifo,
     "a device": lambda path: path.symlink_to("/dev/null"),

@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
+from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
+from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead, Decoded
 
 
 def _batches(*names: str) -> list[list[PlannedCaption]]:
@@ -30,16 +33,19 @@ class Reader:
         self.n_read: Counter[str] = Counter()
         self.failures = failures
 
-    def __call__(self, path: Path) -> str:
-        """The letter, as a capital."""
+    def __call__(self, path: Path) -> Clip:
+        """A clip of as many frames as the letter's code says."""
         self.n_read[path.name] += 1
         if path.name in self.failures:
             raise self.failures[path.name]
-        return path.name.upper()
+        frame = np.zeros((1, 2, 2, 3), np.uint8)
+        return make_clip(frame, np.zeros(1), fps=1.0, n_total=ord(path.name))
 
 
-def _joined(batch: list[PlannedCaption], clips: dict[Path, str]) -> str:
-    return " ".join(clips[planned.path] for planned in batch)
+def _joined(batch: Sequence[PlannedCaption], clips: Decoded) -> str:
+    """The letters of the clips as capitals, and why others cannot be read."""
+    shown = [clips[planned.path] for planned in batch]
+    return " ".join(clip if isinstance(clip, str) else chr(clip.n_total).upper() for clip in shown)
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
@@ -48,9 +54,7 @@ def test_batches_come_in_order_and_clips_are_read_once(n_threads: int, n_ahead: 
     """A clip that goes on in the next batch is not read again; one that comes back later is."""
     read = Reader()
     batches = _batches("ab", "bc", "c", "da")
-    ahead = DecodeAhead(  # type: ignore[var-annotated]
-        batches, decode=read, prepare=_joined, n_threads=n_threads, n_ahead=n_ahead
-    )
+    ahead = DecodeAhead(batches, decode=read, prepare=_joined, n_threads=n_threads, n_ahead=n_ahead)
     assert list(ahead) == ["A B", "B C", "C", "D A"]
     assert read.n_read == {"a": 2 if n_ahead < 4 else 1, "b": 1, "c": 1, "d": 1}
     assert not ahead._clips
@@ -61,7 +65,7 @@ def test_no_more_than_the_asked_for_is_made_ready() -> None:
     n_prepared = 0
     ahead_of: list[int] = []
 
-    def prepare(batch: list[PlannedCaption], clips: dict[Path, str]) -> str:
+    def prepare(batch: Sequence[PlannedCaption], clips: Decoded) -> str:
         nonlocal n_prepared
         n_prepared += 1
         return _joined(batch, clips)

@@ -14,13 +14,17 @@ from lmms_eval_captions.model_wrappers.video.decode_messages import receive, sen
 @pytest.mark.parametrize("n_bytes", [0, 1, 3_000_000])
 def test_a_message_arrives_as_it_was_sent(n_bytes: int) -> None:
     """Names of any script, and more bytes than a socket takes at once."""
-    header = {"path": "/clips/三 \udce9.mp4", "max_pixels": None, "timeout_s": 0.5}
+    header: dict[str, object] = {
+        "path": "/clips/三 \udce9.mp4",
+        "max_pixels": None,
+        "timeout_s": 0.5,
+    }
     payload = bytes(range(256)) * (n_bytes // 256) + b"!" * (n_bytes % 256)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sender = threading.Thread(target=send, args=(ours, header, payload))
         sender.start()
-        assert receive(theirs) == (header, payload)
+        assert receive(theirs) == (header, bytearray(payload))
         sender.join()
 
 

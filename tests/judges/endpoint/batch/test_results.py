@@ -18,8 +18,7 @@ from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
 from lmms_eval_captions.judges.endpoint.batch.results import Outcome, errors_of, read_results
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.protocols.prompt import Message
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 
 URL = "http://127.0.0.1/v1"
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01)

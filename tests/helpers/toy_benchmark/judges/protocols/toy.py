@@ -74,6 +74,14 @@ def judge_facts(
     return chain
 
 
+def silent_facts(question: Reference, run: int) -> list[FactJudgement]:
+    """Of a caption that says nothing: it has no fact, and misses every one of the reference."""
+    return [
+        FactJudgement(run=run, fact=fact, kind=kind, verdict="missed")
+        for kind, fact in question.facts
+    ]
+
+
 async def _look(
     ask: Ask,
     text: str,

@@ -7,7 +7,12 @@ from math import nan
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.toy import FactJudgement, Reference, judge_facts
+from lmms_eval_captions.judges.protocols.toy import (
+    FactJudgement,
+    Reference,
+    judge_facts,
+    silent_facts,
+)
 
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Task, over_questions
@@ -79,6 +84,7 @@ TOY: Final[Benchmark[Reference, FactJudgement]] = Benchmark(
     read=_documents,
     questions=lambda doc: [Reference(tuple((kind, fact) for kind, fact in doc["facts"]))],
     ask=judge_facts,
+    silent=silent_facts,
     metrics={
         "precision": Metric(score=over_questions(toy_precision)),
         "coverage": Metric(score=over_questions(toy_coverage)),
