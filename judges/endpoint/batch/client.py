@@ -40,9 +40,11 @@ from lmms_eval_captions.judges.errors import (
     StoreError,
 )
 
-BATCH_CONCURRENCY: Final = 250_000
-"""Requests that may wait at once in this mode: all of a run. Each takes about 12 KB of memory, so
-that all of VDC takes 1.2 GB and the most there can be 3 GB."""
+BATCH_CONCURRENCY: Final = 350_000
+"""Requests that may wait at once in this mode: all of VCapsBench, which asks each of its 109,796
+questions three times; what is beyond that waits until a batch has ended, for up to a day. Each
+takes 16 to 20 KB of memory with a caption of 1,600 characters, so that all of VDC's first steps
+take 2 GB, all of VCapsBench 5.4 GB and the most there can be 7 GB."""
 BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 """How long one request is tried: a batch takes up to a day."""
 BATCH_ATTEMPTS: Final = 3

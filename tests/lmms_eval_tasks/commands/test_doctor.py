@@ -158,7 +158,8 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
         own.setdefault(str(benchmark.judge_defaults["model"]), []).append(benchmark.name)
     silent = next(iter(own))
 
-    async def list_models(_url: str, _key: str | None) -> list[str]:
+    async def list_models(_url: str, _key: str | None, *, api: str) -> list[str]:
+        assert api == "openai"
         return [*own, "another"]
 
     async def say_hello(_settings: Settings, model: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.batch.client import BATCH_CONCURRENCY, BatchPace
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
@@ -400,3 +400,8 @@ def test_an_answer_of_another_shape_ends_in_a_reason_and_not_in_silence(
     monkeypatch.setattr(server, "answer", lambda *_: (200, b'{"object": "file"}'))
     asked = _ask_all(batch_engine(), 3)
     assert all("the batch ended with KeyError: 'id'" in str(one.reason) for one in asked)
+
+
+def test_all_of_the_largest_benchmark_waits_at_once() -> None:
+    """VCapsBench's 109,796 questions, asked three times: the rest would wait for a day."""
+    assert BATCH_CONCURRENCY >= 3 * 109_796
