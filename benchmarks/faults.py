@@ -8,8 +8,8 @@ processes are killed, and starts them again until they finish. Then it checks:
   reading a reply;
 - in every start that ended by itself, what is lost is what failed, each with the true reason;
 - nothing that was answered is asked again, beyond what was in flight at a kill or not saved;
-- one more start sends nothing (but the asks of VCapsBench that a content filter refused and that
-  the others outvoted).
+- one more start sends nothing (but the requests of VCapsBench that a content filter refused and
+  that the others outvoted).
 
     python benchmarks/faults.py --scenarios 200 --seed 0
 """

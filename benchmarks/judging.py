@@ -34,7 +34,7 @@ from typing import Any
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import load_prompt
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
@@ -177,12 +177,14 @@ def _threads(questions: Callable[[], Iterator[Asked]], url: str, n_threads: int)
 
 
 def _answer_messages(caption: str, question: Question) -> list[Any]:
-    return load_prompt("vdc_answer").render(caption=caption, question=question.question)
+    return Prompts().load("vdc_answer").render(caption=caption, question=question.question)
 
 
 def _match_messages(question: Question, answer: str) -> list[Any]:
-    return load_prompt("vdc_match").render(
-        question=question.question, answer=question.answer, predicted_answer=answer
+    return (
+        Prompts()
+        .load("vdc_match")
+        .render(question=question.question, answer=question.answer, predicted_answer=answer)
     )
 
 

@@ -36,7 +36,7 @@ from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.judges.protocols.lexical import best_sentence, recall
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.protocols.prompt import load_prompt
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.reading import MOST_CHARACTERS
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
@@ -156,7 +156,7 @@ def _distribute(text: str) -> object:
 
 def _ask(caption: str) -> object:
     """A caption on its way to the judge."""
-    messages = load_prompt("vdc_answer").render(caption=caption, question="What is it?")
+    messages = Prompts().load("vdc_answer").render(caption=caption, question="What is it?")
     request = Request("vdc:1", "judge", messages, {}, 0, 1.0, lambda: "")
     return says_nothing(caption), request.key(request.body(0))
 

@@ -52,7 +52,7 @@ class Key(NamedTuple):
     video: int
     question: int
     seed: int
-    """The run; of VCapsBench three times the run plus the ask."""
+    """The run; of VCapsBench three times the run plus the number of the request."""
     step: str
 
 
@@ -80,7 +80,7 @@ def gold(video: int, question: int) -> str:
 
 
 def majority(answers: Sequence[str | None]) -> str | None:
-    """VCapsBench's consensus of three asks, ``None`` where one that failed could have decided."""
+    """VCapsBench's consensus of three replies, ``None`` where a failed one could have decided."""
     read = [answer for answer in answers if answer is not None]
     often = [answer for answer in LABELS if read.count(answer) >= 2]
     if often:
@@ -114,7 +114,7 @@ class Told:
         return list(GRADES)[self._number("grade", video, question, seed) % 4]
 
     def ask(self, video: int, question: int, seed: int) -> str:
-        """VCapsBench's answer: mostly one of three asks differs from the others."""
+        """VCapsBench's answer: mostly one of three replies differs from the others."""
         run, index = divmod(seed, N_ASKS)
         usual = self._number("usual", video, question, run) % 3
         lone = self.lone_ask(video, question, run)
@@ -122,7 +122,7 @@ class Told:
         return LABELS[(usual + differs) % 3]
 
     def lone_ask(self, video: int, question: int, run: int) -> int:
-        """Which of three asks differs: 0 to 2, 3 for none, 4 for all of them from each other."""
+        """Which of three replies differs: 0 to 2, 3 for none, 4 for all of them from each other."""
         return self._number("lone", video, question, run) % 5
 
     def letter(self, video: int, question: int, seed: int) -> int:

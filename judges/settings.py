@@ -156,9 +156,9 @@ class JudgeSettings(_CommonSettings):
             urls |= {"OPENAI_BASE_URL": self.openai_base_url, "OPENAI_API_URL": self.openai_api_url}
         else:
             urls["ANTHROPIC_BASE_URL"], key = self.anthropic_base_url, self.anthropic_key
-        given = ((name, text) for name, text in urls.items() if text)
+        set_urls = ((name, text) for name, text in urls.items() if text)
         return Endpoint(
-            urls=parse_urls(*next(given, ("", PROVIDER_URLS[self.api]))),
+            urls=parse_urls(*next(set_urls, ("", PROVIDER_URLS[self.api]))),
             api=self.api,
             api_key=None if key is None else parse_key(key_name, key),
             key_name=key_name,

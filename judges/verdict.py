@@ -64,9 +64,9 @@ class AgreementJudgement(Judgement):
     answer: YesNo
     """Gold answer, yes or no."""
     asks: tuple[YesNo | None, ...]
-    """What each ask was read as, ``None`` where it could not be."""
+    """What each reply was read as, ``None`` where it could not be."""
     predicted_answer: YesNo | None
-    """The consensus of the asks."""
+    """Their consensus."""
     verdict: Agreement | None
     """``None`` is unscored."""
 

@@ -17,6 +17,7 @@ from loguru import logger
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 Figure = float | int | None
 """A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
@@ -135,19 +136,24 @@ def table_of(breakdown: Breakdown) -> str:
 
 
 def _lines(breakdown: Breakdown) -> Iterator[str]:
-    for section, rows in breakdown.items():
-        for place, (name, figures) in enumerate(rows.items()):
-            if place == _MOST_ROWS:
-                yield f"  and {len(rows) - place:,} more"
-                break
-            metrics = [metric for metric in figures if not _is_beside(metric)]
-            widths = [max(8, len(metric) + 1) for metric in metrics]
-            columns = list(zip(metrics, widths, strict=True))
-            if not place:
-                heads = "".join(f"{metric:>{width}}" for metric, width in columns)
-                yield f"{section:<33}{heads}{'questions':>11}{'unscored':>10}"
-            values = "".join(f"{_shown(figures[metric]):>{width}}" for metric, width in columns)
-            yield f"  {name:<31}{values}{figures[N_QUESTIONS]:>11,}{figures[N_UNSCORED]:>10,}"
+    for section, groups in breakdown.items():
+        shown = list(groups.items())[:_MOST_ROWS]
+        if not shown:
+            continue
+        metrics = [name for name in shown[0][1] if not _is_beside(name)]
+        rows = [
+            (
+                f"  {name}",
+                *(_shown(figures[metric]) for metric in metrics),
+                *(f"{figures[count]:,}" for count in (N_QUESTIONS, N_UNSCORED)),
+            )
+            for name, figures in shown
+        ]
+        widths = (33, *(max(8, len(metric) + 1) for metric in metrics), 11, 10)
+        header = (section, *metrics, "questions", "unscored")
+        yield from text_table([header, *rows], n_left=1, gap="", widths=widths)
+        if len(groups) > len(shown):
+            yield f"  and {len(groups) - len(shown):,} more"
 
 
 def _is_beside(name: str) -> bool:

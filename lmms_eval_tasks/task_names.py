@@ -28,8 +28,8 @@ def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
     for benchmark in benchmarks:
         if name in benchmark.tasks:
             return benchmark
-    known = ", ".join(task for benchmark in benchmarks for task in benchmark.tasks)
-    raise SettingsError(f"{name!r} is none of our tasks; expected any of {known}")
+    names = ", ".join(task for benchmark in benchmarks for task in benchmark.tasks)
+    raise SettingsError(f"{name!r} is none of our tasks; expected any of {names}")
 
 
 def tasks_of(names: str) -> list[str]:
@@ -46,8 +46,8 @@ def tasks_of(names: str) -> list[str]:
     chosen: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names.split(","))):
         if name not in tasks and name not in groups:
-            known = ", ".join([*groups, *tasks])
-            raise SettingsError(f"--tasks: {name!r} is none of ours; expected any of {known}")
+            ours = ", ".join([*groups, *tasks])
+            raise SettingsError(f"--tasks: {name!r} is none of ours; expected any of {ours}")
         chosen.update(dict.fromkeys(groups.get(name, (name,))))
     if not chosen:
         raise SettingsError("--tasks: expected at least one task, got none")

@@ -9,7 +9,7 @@ from functools import partial
 
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN, Shown, cannot_see, shown_in
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.endpoint.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.endpoint.load import Flight, Load

@@ -125,11 +125,6 @@ class Slots:
         """Whether :meth:`close` was called."""
         return self._closing
 
-    @property
-    def n_held(self) -> int:
-        """Slots that requests have."""
-        return len(self._holders)
-
     def _fill(self) -> None:
         limit = self._limit()
         while self._queue and len(self._holders) < limit:

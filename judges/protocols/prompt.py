@@ -49,13 +49,6 @@ class Prompt:
         ]
 
 
-@cache
-def load_prompt(name: str) -> Prompt:
-    """A packaged prompt of messages, by its name as :func:`file_and_key` takes it."""
-    file, key = file_and_key(name)
-    return prompt_of(messages_in(read_yaml(file), key))
-
-
 def file_and_key(name: str) -> tuple[str, str]:
     """Where a prompt stands: the file ``prompts/<name>.yaml``, and the key in it.
 

@@ -106,16 +106,16 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
         raise SettingsError(
             f"{_VARIABLE}: expected a folder of prompts, got {str(folder)!r}: {error.strerror}"
         ) from error
-    known = _packaged_names()
+    packaged = _packaged_names()
     for path in paths:
-        if path.stem not in known or path.suffix != _ENDING:
+        if path.stem not in packaged or path.suffix != _ENDING:
             raise SettingsError(
                 f"{_VARIABLE}: {str(path)!r} is none of our prompts; expected files called "
-                f"{', '.join(f'{name}{_ENDING}' for name in known)}"
+                f"{', '.join(f'{name}{_ENDING}' for name in packaged)}"
             )
     if not paths:
         raise SettingsError(
-            f"{_VARIABLE}: expected at least one file such as {known[0]}{_ENDING} in "
+            f"{_VARIABLE}: expected at least one file such as {packaged[0]}{_ENDING} in "
             f"{str(folder)!r}, it is empty"
         )
     return {path.stem: _read(path) for path in paths}

@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
+from lmms_eval_captions.model_wrappers.video.endings import (
+    RARE_VIDEO_ENDINGS,
+    VIDEO_ENDINGS,
+    without_ending,
+)
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
-_VIDEO_EXTENSIONS = (
-    ".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".gif", ".ts",
-    ".3gp", ".ogv",
-)  # fmt: skip
-_RARE_EXTENSIONS = (
-    ".3g2", ".ogg", ".ogm", ".asf", ".m2ts", ".mts", ".m2t", ".vob", ".mpv", ".m1v",
-    ".m2v", ".f4v", ".qt", ".mxf", ".nut", ".y4m", ".dv", ".divx", ".ivf", ".h264", ".264", ".hevc",
-    ".265", ".obu", ".rm", ".rmvb", ".bin",
-)  # fmt: skip
+_ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
 
@@ -151,12 +148,12 @@ def index_videos(folder: Path) -> dict[str, Path]:
     where two files share one, the first in alphabetical order has it, before any whose ending may
     stand for something else beside a clip: its sound, say, or what a model made of it.
     """
-    files = sorted(_files(folder), key=lambda file: file.suffix.lower() in _RARE_EXTENSIONS)
+    files = sorted(_files(folder), key=lambda file: file.suffix.lower() in RARE_VIDEO_ENDINGS)
     index: dict[str, Path] = {}
     for names in (
         ((file.relative_to(folder).as_posix(), file) for file in files),
         ((file.name, file) for file in files),
-        ((_stem(file.name), file) for file in files),
+        ((without_ending(file.name, _ENDINGS), file) for file in files),
     ):
         for name, file in names:
             index.setdefault(name, file)
@@ -178,14 +175,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _spellings(video_id: str) -> tuple[str, ...]:
     name = PurePosixPath(video_id).name
-    return (video_id, name, _stem(name))
-
-
-def _stem(name: str) -> str:
-    head, dot, ending = name.rpartition(".")
-    return (
-        head if head and f"{dot}{ending}".lower() in _VIDEO_EXTENSIONS + _RARE_EXTENSIONS else name
-    )
+    return (video_id, name, without_ending(name, _ENDINGS))
 
 
 def _content(folder: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import slow_families
 from lmms_eval_captions.judges.endpoint.request import Request
-from lmms_eval_captions.judges.protocols.prompt import load_prompt
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 from slow_families import SUBJECTS, Family, Pace, look_at, report_families, run_families
 
@@ -107,8 +107,8 @@ def test_a_caption_of_a_million_characters_is_asked_about(unit: str) -> None:
     caption = (unit * 1_000_000)[:1_000_000]
     start_s = time.thread_time()
     for prompt in ("vdc_answer", "vidcapbench_answer", "vcapsbench_answer"):
-        slots = dict.fromkeys(load_prompt(prompt).slots, "x")
-        messages = load_prompt(prompt).render(**{**slots, _caption_slot(prompt): caption})
+        slots = dict.fromkeys(Prompts().load(prompt).slots, "x")
+        messages = Prompts().load(prompt).render(**{**slots, _caption_slot(prompt): caption})
         request = Request("test:1", "judge", messages, {}, 0, 1.0, lambda: "")
         assert request.key(request.body(0))
         assert says_nothing(caption) == (not re.search(r"\w", unit))
@@ -116,5 +116,5 @@ def test_a_caption_of_a_million_characters_is_asked_about(unit: str) -> None:
 
 
 def _caption_slot(prompt: str) -> str:
-    slots = load_prompt(prompt).slots
+    slots = Prompts().load(prompt).slots
     return next(name for name in ("caption", "description", *slots) if name in slots)

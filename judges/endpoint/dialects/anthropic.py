@@ -22,15 +22,15 @@ from lmms_eval_captions.judges.endpoint.answers.completion import (
 from lmms_eval_captions.judges.endpoint.answers.failures import (
     ApiWords,
     error_within,
-    failure,
     no_reply_in,
 )
 from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
+from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
 from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.redaction import answer_text
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.roles import Role
-from lmms_eval_captions.judges.errors import JudgeError, JudgeRequestError
+from lmms_eval_captions.judges.errors import JudgeRequestError
 
 _VERSION: Final = "2023-06-01"
 _MOST_TOKENS: Final = 4096
@@ -69,10 +69,11 @@ def _is_out_of_money(status: int, raw: bytes) -> bool:
 WORDS: Final = ApiWords("anthropic", "/v1/messages", _refused_parameter, _is_out_of_money)
 
 
-class AnthropicDialect:
+class AnthropicDialect(Dialect):
     """How Anthropic's API is asked and read."""
 
-    not_taken: tuple[str, ...] = _NOT_TAKEN
+    not_taken = _NOT_TAKEN
+    words = WORDS
 
     def completions_url(self, url: str) -> str:
         """Where requests are posted, from a base URL such as ``https://api.anthropic.com``."""
@@ -139,19 +140,6 @@ class AnthropicDialect:
             )
         except NOT_READABLE as unreadable:
             raise no_reply_in(raw, url, api_key, "a message") from unreadable
-
-    def failure(
-        self,
-        status: int,
-        raw: bytes,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        api_key: str | None,
-        role: Role = "judge",
-    ) -> JudgeError:
-        """The error that an answer other than 200 is, see :meth:`.OpenaiDialect.failure`."""
-        return failure((status, raw), url, words=WORDS, headers=headers, api_key=api_key, role=role)
 
 
 ANTHROPIC: Final = AnthropicDialect()

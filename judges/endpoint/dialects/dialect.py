@@ -1,32 +1,37 @@
-"""What an API is to a client, and which there are."""
+"""What an API is to a client."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Final, Protocol
 
-from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.answers.failures import ApiWords, failure
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.errors import JudgeError
 
 
-class Dialect(Protocol):
+class Dialect(ABC):
     """How one API is asked and read: paths, key, encoding, replies, words of errors."""
 
-    not_taken: tuple[str, ...]
+    not_taken: tuple[str, ...] = ()
     """Parameters that no model takes there."""
+    words: ApiWords
+    """How its errors are told."""
 
+    @abstractmethod
     def completions_url(self, url: str) -> str:
         """Where requests are posted, from a base URL."""
 
+    @abstractmethod
     def models_url(self, url: str) -> str:
         """What lists the models."""
 
+    @abstractmethod
     def headers(self, api_key: str | None) -> dict[str, str]:
         """What every request carries."""
 
+    @abstractmethod
     def encode(self, request: Request, attempt: int) -> bytes:
         """A request as it goes over the wire.
 
@@ -34,6 +39,7 @@ class Dialect(Protocol):
             JudgeRequestError: If it holds what cannot be sent.
         """
 
+    @abstractmethod
     def read_reply(
         self, raw: bytes, url: str, api_key: str | None, *, role: Role = "judge"
     ) -> Reply:
@@ -53,8 +59,15 @@ class Dialect(Protocol):
         api_key: str | None,
         role: Role = "judge",
     ) -> JudgeError:
-        """The error that an answer other than 200 is."""
+        """The error that an answer other than 200 is.
 
-
-DIALECTS: Final[Mapping[Api, Dialect]] = {"openai": OPENAI, "anthropic": ANTHROPIC}
-"""Each API that is spoken."""
+        Args:
+            status: HTTP status.
+            raw: Body of the answer.
+            url: Where from, for messages.
+            headers: Of the answer.
+            api_key: What must not be in the message, should the server echo it.
+            role: What is asked, for messages.
+        """
+        words = self.words
+        return failure((status, raw), url, words=words, headers=headers, api_key=api_key, role=role)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.completion import (
@@ -16,18 +15,17 @@ from lmms_eval_captions.judges.endpoint.answers.completion import (
 from lmms_eval_captions.judges.endpoint.answers.failures import (
     ApiWords,
     error_within,
-    failure,
     no_reply_in,
 )
 from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
 from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
 from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
+from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
 from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, redactor
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.errors import (
-    JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
 )
@@ -40,10 +38,10 @@ def _is_out_of_money(status: int, raw: bytes) -> bool:
 WORDS: Final = ApiWords("openai", "/chat/completions", refused_parameter, _is_out_of_money)
 
 
-class OpenaiDialect:
+class OpenaiDialect(Dialect):
     """How OpenAI's API, and those that follow it, is asked and read."""
 
-    not_taken: tuple[str, ...] = ()
+    words = WORDS
 
     def completions_url(self, url: str) -> str:
         """Where requests are posted, from a base URL such as ``https://api.openai.com/v1``."""
@@ -109,28 +107,6 @@ class OpenaiDialect:
             )
         except NOT_READABLE as unreadable:
             raise no_reply_in(raw, url, api_key, "a chat completion") from unreadable
-
-    def failure(
-        self,
-        status: int,
-        raw: bytes,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        api_key: str | None,
-        role: Role = "judge",
-    ) -> JudgeError:
-        """The error that an answer other than 200 is.
-
-        Args:
-            status: HTTP status.
-            raw: Body of the answer.
-            url: Where from, for messages.
-            headers: Of the answer.
-            api_key: What must not be in the message, should the server echo it.
-            role: What is asked, for messages.
-        """
-        return failure((status, raw), url, words=WORDS, headers=headers, api_key=api_key, role=role)
 
 
 OPENAI: Final = OpenaiDialect()

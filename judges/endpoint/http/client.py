@@ -17,7 +17,7 @@ from loguru import logger
 from yarl import URL
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
-from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.http.wire import (
     OutOfStepError,

@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE, decode
-from lmms_eval_captions.judges.endpoint.dialects.dialect import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.http.wire import open_session, read_answer
 from lmms_eval_captions.judges.endpoint.redaction import answer_text

@@ -44,7 +44,7 @@ def _wait_for(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
 
 def _is_idle(engine: Engine) -> bool:
     slots = engine._slots
-    return not (slots.n_held or slots._chains or slots._expected or slots._tasks)
+    return not (slots._holders or slots._chains or slots._expected or slots._tasks)
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -148,7 +148,7 @@ def test_closing_leaves_no_slot_and_no_task(
         engine._sender._pacing.rate = 1e-6
     futures = [engine.submit([partial(_fan_out, index)]) for index in range(5)]
     if what == "held back by the rate":
-        _wait_for(lambda: engine._slots._queue and not engine._slots.n_held)
+        _wait_for(lambda: engine._slots._queue and not engine._slots._holders)
     else:
         _wait_for(lambda: server.counts.n_requests >= 4)
     engine.close()

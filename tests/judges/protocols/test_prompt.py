@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED
-from lmms_eval_captions.judges.protocols.prompt import Prompt, load_prompt, read_yaml
+from lmms_eval_captions.judges.protocols.prompt import Prompt, read_yaml
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 
 PAPER = SHARED / "papers" / "004_dec2e5a25833334d.txt"
 
@@ -49,8 +50,8 @@ def test_vdc_prompts_are_those_of_the_paper(name: str, values: dict[str, str]) -
     paper = _paper()
     caption = paper[paper.index("The setting is an urban street") :]
     caption = caption[: caption.index(" question:")]
-    slots = load_prompt(name).slots
-    messages = load_prompt(name).render(**{"caption": caption, **values})
+    slots = Prompts().load(name).slots
+    messages = Prompts().load(name).render(**{"caption": caption, **values})
     assert slots <= {"caption", *values}
     for message in messages:
         assert _words(str(message["content"])) in paper
@@ -75,4 +76,4 @@ def test_slots_are_filled_with_the_text_unchanged(caption: str, question: str) -
 def test_a_slot_without_a_value_is_an_error() -> None:
     """A prompt is never sent with a hole in it."""
     with pytest.raises(KeyError, match="question"):
-        load_prompt("vdc_answer").render(caption="x")
+        Prompts().load("vdc_answer").render(caption="x")

@@ -9,7 +9,7 @@ import yaml
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
+from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import read_data_settings, read_settings
 
@@ -58,7 +58,7 @@ def test_a_file_may_hold_several_prompts(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(f"{package}.prompt.read_yaml", lambda _: ours)
     monkeypatch.setattr(f"{package}.prompt_folder.read_yaml", lambda _: ours)
     monkeypatch.setattr(f"{package}.prompt_folder._packaged_names", lambda: ["mine"])
-    assert load_prompt.__wrapped__("mine.verdict").slots == {"text", "fact"}
+    assert Prompts().load("mine.verdict").slots == {"text", "fact"}
     changed = {**ours, "facts": [{"role": "user", "content": "Facts of {{caption}}"}]}
     prompts = Prompts(_folder(tmp_path, mine=yaml.safe_dump(changed)))
     said = prompts.load("mine.facts").render(caption="a dog")

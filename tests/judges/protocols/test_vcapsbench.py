@@ -147,7 +147,7 @@ def test_consensus(asks: tuple[YesNo | None, ...], expected: YesNo | None) -> No
 
 @given(st.lists(answers, min_size=N_ASKS, max_size=N_ASKS))
 def test_consensus_does_not_depend_on_order(asks: list[YesNo | None]) -> None:
-    """The order of the asks moves nothing."""
+    """The order of the replies moves nothing."""
     assert len({consensus(order) for order in itertools.permutations(asks)}) == 1
 
 
@@ -205,7 +205,7 @@ def test_three_asks_give_one_verdict(
     serve: ServerFactory,
     make_engine: EngineFactory,
 ) -> None:
-    """The verdict is the consensus of three asks, and the reply shown is one that gave it."""
+    """The verdict is the consensus of three replies, and the reply shown is one that gave it."""
     server = serve()
     server.script = _says(*texts)
     judgement = make_engine(server.url).submit([_chain("A red ball.")]).result()[0]
@@ -243,7 +243,7 @@ def test_a_failure_that_a_rerun_asks_again_is_told_before_an_unreadable_reply(
 def test_seeds_differ_between_asks_and_runs(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """Two runs of three asks are six different requests with the configured temperature."""
+    """Two runs of three requests are six different requests with the configured temperature."""
     server = serve()
     server.keep_bodies = True
     make_engine(server.url).submit([_chain("A ball.", run=0), _chain("A ball.", run=1)]).result()

@@ -16,7 +16,8 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.free_answer import read_free_answer
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import load_prompt, read_yaml
+from lmms_eval_captions.judges.protocols.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
@@ -199,7 +200,7 @@ def test_prompts_are_those_of_the_paper(figure: str, text: str) -> None:
         r"|Prompts to answer\.|Prompts to judge\.) "
     )
     if text.startswith("vidcapbench_"):
-        prompt = load_prompt(text)
+        prompt = Prompts().load(text)
         slots = {name: f"{{{name}}}" for name in prompt.slots}
         ours = str(prompt.render(**slots)[0]["content"])
     else:

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.roles import Api
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor
@@ -158,8 +159,7 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
         own.setdefault(str(benchmark.judge_defaults["model"]), []).append(benchmark.name)
     silent = next(iter(own))
 
-    async def list_models(_url: str, _key: str | None, *, api: str) -> list[str]:
-        assert api == "openai"
+    async def list_models(_url: str, _key: str | None, *, api: Api) -> list[str]:
         return [*own, "another"]
 
     async def say_hello(_settings: Settings, model: str) -> str:

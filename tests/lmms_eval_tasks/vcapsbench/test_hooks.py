@@ -191,7 +191,7 @@ def test_a_rerun_asks_nothing(bench: pytest.MonkeyPatch, serve: ServerFactory) -
 def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """One ask decides alone, the signature says so, and its replies serve a run of three asks."""
+    """One reply decides alone, the signature says so, and it serves a run of three requests."""
     server = serve()
     server.keep_bodies = True
     server.reply = _by_category
@@ -227,7 +227,7 @@ def test_a_refused_seed_is_in_the_signature_also_of_a_rerun(
 def test_one_ask_that_cannot_be_read_is_unscored_with_its_own_reason(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Nothing is said of asks that agree or not: there is one."""
+    """Nothing is said of replies that agree or not: there is one."""
     server = serve()
     server.reply = lambda _prompt: "?"
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
