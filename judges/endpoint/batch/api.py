@@ -88,8 +88,8 @@ class BatchApi:
             openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError, OSError,
         )  # fmt: skip
         for name in ("openai", httpx.__name__, httpx.__name__.replace("x", "core", 1)):
-            # At their finest these write down headers, in which a server may echo the key.
-            logging.getLogger(name).setLevel(logging.INFO)
+            # A line per poll is theirs, and at their finest headers, in which a server may echo the key.
+            logging.getLogger(name).setLevel(logging.WARNING)
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         plain_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
