@@ -88,7 +88,7 @@ class BatchApi:
             openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError, OSError,
         )  # fmt: skip
         for name in ("openai", httpx.__name__, httpx.__name__.replace("x", "core", 1)):
-            # A line per poll is theirs, and at their finest headers, in which a server may echo the key.
+            # They write a line per poll, and at their finest headers: a server may echo the key there.
             logging.getLogger(name).setLevel(logging.WARNING)
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
