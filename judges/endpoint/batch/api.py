@@ -88,7 +88,7 @@ class BatchApi:
             openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError, OSError,
         )  # fmt: skip
         for name in ("openai", httpx.__name__, httpx.__name__.replace("x", "core", 1)):
-            # They write a line per poll, and at their finest headers: a server may echo the key there.
+            # They write a line per poll, and at their finest headers, which may echo the key.
             logging.getLogger(name).setLevel(logging.WARNING)
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
