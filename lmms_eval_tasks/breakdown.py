@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from loguru import logger
 
+from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
@@ -84,8 +85,7 @@ def report(
         **benchmark.summary(records),
     }
     logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
-    path = _write({**head, **breakdown}, task=task, args=args)
-    return "none: lmms-eval has no --output_path to write it to" if path is None else str(path)
+    return _write({**head, **breakdown}, task=task, args=args)
 
 
 def break_down(
@@ -247,9 +247,7 @@ def _runs(
     return runs
 
 
-def _write(
-    breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None
-) -> Path | None:
+def _write(breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None) -> str:
     """Write a task's full breakdown as one JSON file beside lmms-eval's results.
 
     Args:
@@ -258,18 +256,16 @@ def _write(
         args: lmms-eval's command line, handed to an aggregation that has a parameter ``args``.
 
     Returns:
-        The file, or ``None`` where lmms-eval has no ``--output_path`` or the file cannot be written
-        (which is logged).
+        The file's path, or why there is none.
     """
     output_path = getattr(args, "output_path", None)
     if not output_path:
-        return None
+        return "none: lmms-eval has no --output_path to write it to"
     path = Path(output_path) / f"{time.strftime('%Y%m%d_%H%M%S')}_breakdown_{task}.json"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(breakdown, indent=2, ensure_ascii=False), encoding="utf-8")
+        write_atomically(path, json.dumps(breakdown, indent=2, ensure_ascii=False).encode("utf-8"))
     except OSError as error:
         logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
-        return None
+        return f"none: {path.parent} cannot be written to ({error}); mend that and run again"
     logger.info("breakdown of {} written to {}", task, path)
-    return path
+    return str(path)

@@ -124,7 +124,7 @@ class Signature:
                     values.setdefault(name, {})[value] = None
         fields = {name: join_values(name, joined) for name, joined in values.items()}
         if n_empty:
-            # One caption a document; a task without an empty one does not say how many it has.
+            # One caption per document; a task without an empty one does not say how many it has.
             fields["empty"] = str(Share(n_empty, sum(sizes)))
         return cls("", fields)
 

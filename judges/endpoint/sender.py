@@ -198,7 +198,7 @@ class Sender:
         return self._named(reply, request.model)
 
     def _named(self, reply: Reply, model: str) -> Reply:
-        """A reply of the model that was asked for; another one's, to a copy too, ends judging."""
+        """A reply of the model that was asked for; another one's ends judging."""
         config = self._config
         try:
             return check_name(
