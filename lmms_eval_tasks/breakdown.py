@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final, Protocol
 
 from loguru import logger
 
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
 Figure = float | int | None
 """A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
@@ -55,27 +51,23 @@ def read_breakdown_item(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRe
     return replace(record, values=values)
 
 
-def report(
-    benchmark: Benchmark[Any, Any],
-    records: Sequence[CaptionRecord],
-    *,
-    note: str,
-    args: argparse.Namespace | None,
-) -> str:
-    """Show all numbers of a task or group, and write them beside lmms-eval's results.
+def report(finished: FinishedTask, *, note: str) -> str:
+    """Show all numbers of a task or group, and keep them for the end of the run.
 
     Args:
-        benchmark: Which one.
-        records: Those of all captions, with groups and the values of every metric.
+        finished: The task, or the group.
         note: What a reader must know about the numbers, or nothing.
-        args: lmms-eval's command line, which says where results go.
 
     Returns:
-        The file's path, or why there is none.
+        Where the breakdown is, or why there is none.
     """
+    benchmark, records = finished.benchmark, finished.records
+    task = records[0].task
+    THIS_RUN.tasks[task] = finished
+    THIS_RUN.breakdowns.pop(task, None)
     if not has_score(records):
         return "none: there is no score"
-    task, signature = records[0].task, signature_of(records)
+    signature = signature_of(records)
     breakdown = break_down(benchmark, records, records)
     head = {
         "task": task,
@@ -85,7 +77,8 @@ def report(
         **benchmark.summary(records),
     }
     logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
-    return _write({**head, **breakdown}, task=task, args=args)
+    THIS_RUN.breakdowns[task] = {**head, **breakdown}
+    return "written where lmms-eval saves its results"
 
 
 def break_down(
@@ -245,27 +238,3 @@ def _runs(
             score = metric.score(videos, records)
             runs[run][name] = None if isnan(score) else score
     return runs
-
-
-def _write(breakdown: Mapping[str, object], *, task: str, args: argparse.Namespace | None) -> str:
-    """Write a task's full breakdown as one JSON file beside lmms-eval's results.
-
-    Args:
-        breakdown: What to write.
-        task: Name of the task, part of the file's name.
-        args: lmms-eval's command line, handed to an aggregation that has a parameter ``args``.
-
-    Returns:
-        The file's path, or why there is none.
-    """
-    output_path = getattr(args, "output_path", None)
-    if not output_path:
-        return "none: lmms-eval has no --output_path to write it to"
-    path = Path(output_path) / f"{time.strftime('%Y%m%d_%H%M%S')}_breakdown_{task}.json"
-    try:
-        write_atomically(path, json.dumps(breakdown, indent=2, ensure_ascii=False).encode("utf-8"))
-    except OSError as error:
-        logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
-        return f"none: {path.parent} cannot be written to ({error}); mend that and run again"
-    logger.info("breakdown of {} written to {}", task, path)
-    return str(path)

@@ -15,7 +15,6 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
-from lmms_eval_captions.lmms_eval_tasks.pooled_group import FINISHED
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
@@ -23,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (
     total_unscored,
 )
 from lmms_eval_captions.lmms_eval_tasks.submission import JudgedCaption, submit
+from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -125,21 +125,20 @@ class Hooks(Generic[Q, J]):
     def aggregate_breakdown(
         self, items: Sequence[Item], args: argparse.Namespace | None = None
     ) -> str:
-        """Show all numbers and write them beside lmms-eval's results.
+        """Show all numbers, and keep them for the end of the run.
 
         Args:
             items: The captions' items of ``breakdown``.
             args: lmms-eval's command line, which it hands to whoever has a parameter ``args``.
 
         Returns:
-            The file's path, or why there is none.
+            Where the breakdown is, or why there is none.
         """
         records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
         if not records:
             return "none: no captions were judged"
-        FINISHED[records[0].task] = records, args
         note = self.benchmark.tasks[records[0].task].note
-        return report(self.benchmark, records, note=note, args=args)
+        return report(FinishedTask(self.benchmark, records, args), note=note)
 
     def _aggregate(self, name: str, items: Sequence[Item]) -> float:
         field = self.benchmark.metrics[name].field

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lmms_eval.tasks import TaskManager
 
 _TASKS_MODULE = "lmms_eval.tasks"
+_TRACKER_MODULE = "lmms_eval.loggers.evaluation_tracker"
 _WRAPPERS = "lmms_eval_captions.model_wrappers"
 
 
@@ -41,6 +42,7 @@ def manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     _when_imported(_TASKS_MODULE, _adapt)
+    _when_imported(_TRACKER_MODULE, _adapt_tracker)
     custom = ModelManifest(
         model_id="caption_custom",
         simple_class_path=f"{_WRAPPERS}.caption_custom.CaptionCustom",
@@ -73,6 +75,20 @@ def _adapt(tasks: ModuleType) -> None:
         logger.warning(
             "lmms-eval-captions does not know this version of lmms-eval ({}); its tasks are found "
             'with --include_path "$(lmms-eval-captions tasks-path)"',
+            error,
+        )
+
+
+def _adapt_tracker(trackers: ModuleType) -> None:
+    """Have our part of a run saved with lmms-eval's, or say that it is not."""
+    from lmms_eval_captions.lmms_eval_tasks.run_end import wrap_tracker
+
+    try:
+        wrap_tracker(trackers)
+    except AttributeError as error:
+        logger.warning(
+            "lmms-eval-captions does not know how this version of lmms-eval saves results ({}); "
+            "breakdowns and the summary are not written",
             error,
         )
 
@@ -115,7 +131,7 @@ def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
     module = sys.modules.get(name)
     if module is not None:
         act(module)
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    elif not any(isinstance(finder, _Finder) and finder.name == name for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(name, act))
 
 
@@ -123,13 +139,13 @@ class _Finder(MetaPathFinder):
     """Finds one module as usual, acts on it once it is loaded, and leaves."""
 
     def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
-        self._name = name
+        self.name = name
         self._act = act
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._name:
+        if fullname != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)

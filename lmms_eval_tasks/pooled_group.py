@@ -2,17 +2,16 @@
 
 lmms-eval hands a group's aggregation the scores of its tasks and their numbers of documents. What
 was counted is not in them, so the tasks' aggregations of ``breakdown``, which come first and in the
-same process, leave their records here, and the command line, which says where results are written.
+same process, leave their records in ``THIS_RUN``.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import nan
-from typing import Any, Final
+from typing import Any
 
 from loguru import logger
 
@@ -20,11 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
-
-Finished = tuple[Sequence[CaptionRecord], argparse.Namespace | None]
-
-FINISHED: Final[dict[str, Finished]] = {}
-"""Task to its captions' records and the command line, of the latest run in this process."""
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
 
 class PooledGroup:
@@ -56,14 +51,14 @@ class PooledGroup:
     def aggregate_breakdown(
         self, _values: Sequence[str], _sizes: Sequence[int], _weighted: bool
     ) -> str:
-        """Show and write the group's own breakdown; its path, or why there is none."""
+        """Show the group's own breakdown; where it is, or why there is none."""
         records = self._records("breakdown")
         if not records:
             return "none: not all tasks of the group were aggregated in this process"
         # Groups' aggregations are not told the command line.
-        _, args = FINISHED[records[0].task]
+        args = THIS_RUN.tasks[records[0].task].args
         renamed = [replace(record, task=self._name) for record in records]
-        return report(self._benchmark, renamed, note=self._note, args=args)
+        return report(FinishedTask(self._benchmark, renamed, args), note=self._note)
 
     def _aggregate(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
@@ -74,7 +69,7 @@ class PooledGroup:
     def _records(self, metric: str) -> list[CaptionRecord]:
         """The records of all tasks, none (and an error logged) where one of them is not at hand."""
         tasks = list(self._benchmark.tasks)
-        missing = [task for task in tasks if task not in FINISHED]
+        missing = [task for task in tasks if task not in THIS_RUN.tasks]
         if missing:
             logger.error(
                 "{} {} is {}: it is counted over the pairs of {}, and {} was not aggregated in "
@@ -87,4 +82,4 @@ class PooledGroup:
                 self._name,
             )
             return []
-        return [record for task in tasks for record in FINISHED[task][0]]
+        return [record for task in tasks for record in THIS_RUN.tasks[task].records]
