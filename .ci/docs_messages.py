@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 ROOMS: Final = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 HOLE: Final = "..."
 """Stands for what a message fills in."""
+_FORMATTED: Final = re.compile(r"\{(:[^{}]*|![rs])?\}")
 _LEVELS: Final = {"info": "told", "warning": "warning", "error": "error", "critical": "error"}
 _SHORTEST: Final = 20
 """Characters below which a text says nothing by itself."""
@@ -85,7 +87,7 @@ def _kind(call: ast.Call) -> str | None:
 
 def _text(node: ast.AST) -> str | None:
     if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
+        return _FORMATTED.sub(HOLE, node.value) if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) or HOLE for part in node.values)
     return None
