@@ -138,7 +138,7 @@ class Hooks(Generic[Q, J]):
         if not records:
             return "none: no captions were judged"
         note = self.benchmark.tasks[records[0].task].note
-        return report(FinishedTask(self.benchmark, records, args), note=note)
+        return report(FinishedTask(self.benchmark, records, args, note))
 
     def _aggregate(self, name: str, items: Sequence[Item]) -> float:
         field = self.benchmark.metrics[name].field

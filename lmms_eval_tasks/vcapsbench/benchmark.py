@@ -85,6 +85,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         "cr": Metric(score=over_questions(vcapsbench_cr)),
     },
     headline="ar",
+    headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
     fields=_fields,
