@@ -36,7 +36,7 @@ class JudgedCaption(Generic[J]):
         score = caption_score(metric, record, record.values[name])
         is_headline = name == benchmark.headline
         return {
-            **({} if isnan(score) else {"score": score}),
+            **({} if isnan(score) else {"caption_score": score}),
             "metric": name,
             **record.head(),
             metric.field: record.values[name],
@@ -103,10 +103,8 @@ def submit(
 
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
-    """A caption's own score, ``nan`` where the metric has no value for it."""
-    if metric.of_caption is not None:
-        return metric.of_caption(runs)
-    scores = (metric.score([values], [record]) / metric.scale for values in runs)
+    """A caption's own score in the metric's unit, mean over judge runs; ``nan`` if it has none."""
+    scores = (metric.score([values], [record]) for values in runs)
     scored = [score for score in scores if not isnan(score)]
     return fmean(scored) if scored else float("nan")
 
