@@ -118,10 +118,7 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
         "headline": headline,
         "headline_means": means,
         "metrics": {
-            name: _measured(
-                scores[name],
-                standard_error_of_mean([(m.benchmark, name, m.records) for m in members]),
-            )
+            name: _measured(scores[name], _error_of_mean(members, name))
             for name in names
             if name in scores
         },
@@ -130,6 +127,13 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
         "note": "",
         "tasks": [member.records[0].task for member in members],
     }
+
+
+def _error_of_mean(members: Sequence[FinishedTask], metric: str) -> float | None:
+    """Standard error of the mean of a metric over tasks, if all of them have it."""
+    if any(metric not in member.benchmark.metrics for member in members):
+        return None
+    return standard_error_of_mean([(m.benchmark, metric, m.records) for m in members])
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:

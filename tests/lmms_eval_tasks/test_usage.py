@@ -1,0 +1,68 @@
+"""What lmms-eval's usage table and its limit of tokens see of judging."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from lmms_eval.models.model_utils import usage_metrics
+
+from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
+
+
+@pytest.fixture(autouse=True)
+def nothing_used() -> Iterator[None]:
+    """A run that has used nothing, and leaves nothing behind."""
+    usage_metrics.reset_usage_metrics()
+    yield
+    usage_metrics.reset_usage_metrics()
+
+
+def test_every_call_is_counted() -> None:
+    """38 calls about one caption are 38, not one; tokens are counted once; nothing asked, nothing."""
+    report_usage("vdc_camera", "judge", Usage(38, 5000, 300))
+    report_usage("capquiz", "judge", Usage(1, 10, 2))
+    report_usage("capquiz", "judge", Usage())
+    summary = usage_metrics.summarize_usage_metrics()
+    assert summary["total"]["n_api_calls"] == 39
+    assert summary["by_task"]["vdc_camera"] == {
+        "input_tokens": 5000,
+        "output_tokens": 300,
+        "reasoning_tokens": 0,
+        "total_tokens": 5300,
+        "n_api_calls": 38,
+    }
+    assert summary["by_source"]["judge"]["total_tokens"] == 5312
+
+
+def test_the_limit_of_tokens_is_kept() -> None:
+    """``--max_tokens`` sees the judge's tokens as they come."""
+    usage_metrics.set_budget(1000)
+    report_usage("vdc_camera", "judge", Usage(38, 900, 99))
+    assert not usage_metrics.is_budget_exceeded()
+    report_usage("vdc_camera", "judge", Usage(38, 1, 0))
+    assert usage_metrics.is_budget_exceeded()
+
+
+def test_an_unknown_lmms_eval_counts_tokens_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its history has another name, a caption is one call, and nothing is raised."""
+    report_usage("capquiz", "judge", Usage(2, 10, 2))
+    history = usage_metrics._USAGE_HISTORY
+    lock = usage_metrics._USAGE_LOCK
+    monkeypatch.setattr(usage_metrics, "log_usage", lambda *args, **words: None)
+    monkeypatch.delattr(usage_metrics, "_USAGE_LOCK")
+    report_usage("capquiz", "judge", Usage(2, 10, 2))
+    monkeypatch.setattr(usage_metrics, "_USAGE_LOCK", lock, raising=False)
+    assert len(history) == 2
+
+
+def test_a_whole_benchmark_with_a_limit_takes_seconds() -> None:
+    """1,000 captions of 38 calls are added up once a caption, not once a call."""
+    usage_metrics.set_budget(10**12)
+    start_s = time.perf_counter()
+    for _ in range(1000):
+        report_usage("vdc_camera", "judge", Usage(38, 1000, 100))
+    assert usage_metrics.summarize_usage_metrics()["total"]["n_api_calls"] == 38_000
+    assert time.perf_counter() - start_s < 30
