@@ -31,6 +31,7 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
@@ -87,6 +88,8 @@ class JudgeRun:
         self._lock = threading.Lock()
         self._engine: Engine | None = getattr(self, "_engine", None)
         self._n_engines = 0
+        self._ended = Totals()
+        """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
         self._captions: CaptionLog | None = None
 
@@ -115,6 +118,7 @@ class JudgeRun:
         with self._lock:
             if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
                 self._engine.close()
+                self._ended = self._engine.totals().after(self._ended)
                 spent_usd = self._engine.spent_usd
                 logger.warning("judging goes on with another engine after {}", self._engine.defect)
                 self._engine = Engine(replace(_engine_config(settings), spent_usd=spent_usd))
@@ -140,6 +144,13 @@ class JudgeRun:
                 )
             return self._engine
 
+    def totals(self) -> Totals:
+        """What this process has asked since it began, and where replies came from."""
+        with self._lock:
+            if self._engine is None:
+                return self._ended
+            return self._engine.totals().after(self._ended)
+
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
         data_settings.cache_clear()
@@ -148,6 +159,8 @@ class JudgeRun:
             self._settings = self._captions = None
         if engine is not None:
             engine.close()
+            with self._lock:
+                self._ended = engine.totals().after(self._ended)
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:

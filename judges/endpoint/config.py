@@ -9,6 +9,7 @@ from pathlib import Path
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class EngineConfig:
     sampling: Mapping[str, object] = field(default_factory=dict)
     """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
     :mod:`.explicit_sampling`."""
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Names of the endpoint's addresses, as stored replies have them."""
+        return tuple(dict.fromkeys(map(endpoint_name, self.urls)))
 
     @property
     def batches(self) -> Path:

@@ -28,6 +28,7 @@ from lmms_eval_captions.judges.endpoint.load import Load
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Client
@@ -113,6 +114,15 @@ class Engine:
         """What of ours ended judging before its time, ``None`` where nothing did."""
         return self._thread.defect
 
+    def totals(self) -> Totals:
+        """What was asked so far, and where replies came from; from any thread.
+
+        Nothing in a forked child: what it has of these is its parent's.
+        """
+        if os.getpid() != self._pid:
+            return Totals()
+        return totals_of(self.meter, self.config.endpoints)
+
     @property
     def spent_usd(self) -> float:
         """US dollars of ``max_cost_usd`` that are billed, or may be; 0 where there is no limit."""
@@ -148,6 +158,7 @@ class Engine:
     async def _shut_down(self) -> None:
         try:
             await self._slots.close()
+            self.meter.rest()
             self._thread.attempt(self._close_bar)
         finally:
             try:
