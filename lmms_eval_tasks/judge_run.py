@@ -12,6 +12,7 @@ import functools
 import os
 import threading
 import traceback
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
@@ -88,6 +89,8 @@ class JudgeRun:
         self._lock = threading.Lock()
         self._engine: Engine | None = getattr(self, "_engine", None)
         self._n_engines = 0
+        self.process = uuid.uuid4().hex
+        """Tells this process from all others, of other machines too."""
         self._ended = Totals()
         """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
@@ -128,7 +131,7 @@ class JudgeRun:
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {}{} at {}, {}, at most {:.2%} unscored{}, {}, replies in {}",
+                    "judge {}{} at {}, {}, at most {:.2%} unscored{}{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.endpoint.urls))
@@ -139,6 +142,9 @@ class JudgeRun:
                     else f"at most {settings.concurrency} in flight",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
+                    ", stored replies of this endpoint alone"
+                    if settings.store_by == "endpoint"
+                    else "",
                     "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
                     settings.cache / "replies",
                 )
@@ -171,6 +177,7 @@ def _engine_config(settings: JudgeSettings) -> EngineConfig:
         api=settings.api,
         api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
+        store_by=settings.store_by,
         ask_again=settings.ask_again,
         progress=settings.rank == 0,
         mode=settings.mode,

@@ -83,7 +83,11 @@ class Engine:
             slots=self._slots,
             trouble=self._trouble,
         )
-        self._stored = StoredReplies(config.store, patience_s=config.store_patience_s)
+        self._stored = StoredReplies(
+            config.store,
+            patience_s=config.store_patience_s,
+            endpoints=config.serving_endpoints,
+        )
         # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
         self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
         replies = ReplySource(

@@ -32,7 +32,7 @@ class Totals:
     """
 
     endpoints: tuple[str, ...] = ()
-    """Addresses of the configured endpoint, several for replicas; none where nothing was judged."""
+    """Addresses of the configured endpoint, several for replicas; none where it was not needed."""
     calls: int = 0
     """Requests that the endpoint answered."""
     from_store: Mapping[str, int] = field(default_factory=dict)
@@ -111,11 +111,10 @@ class Totals:
 
     def to_json(self) -> dict[str, object]:
         """The counts as an object of JSON."""
-        tokens = {name: {"input": i, "output": o} for name, (i, o) in self.tokens.items()}
         return {
             **asdict(self),
             "endpoints": list(self.endpoints),
-            "tokens": tokens,
+            "tokens": {model: list(pair) for model, pair in self.tokens.items()},
             "seconds": round(self.seconds, 3),
         }
 
@@ -136,8 +135,8 @@ class Totals:
                 shared=_a(int, record.get("shared", 0)),
                 retried=_counts(record.get("retried", {})),
                 tokens={
-                    str(model): (_a(int, n["input"]), _a(int, n["output"]))
-                    for model, n in _a(dict, tokens).items()
+                    str(model): (_a(int, pair[0]), _a(int, pair[1]))
+                    for model, pair in _a(dict, tokens).items()
                 },
                 usd=None if usd is None else float(_a((int, float), usd)),
                 prices_date=None if date is None else _a(str, date),
@@ -157,8 +156,9 @@ def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
     # Copied in one step each: the engine's thread goes on counting.
     tokens = {model: (n[0], n[1]) for model, n in list(meter.tokens.items())}
     usd = meter.cost_usd if tokens else 0.0
+    is_needed = meter.n_calls or meter.from_store or meter.retried
     return Totals(
-        endpoints=endpoints,
+        endpoints=endpoints if is_needed else (),
         calls=meter.n_calls,
         from_store={name or EARLIER_VERSION: n for name, n in list(meter.from_store.items())},
         shared=meter.n_shared,
