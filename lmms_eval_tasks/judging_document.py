@@ -57,7 +57,7 @@ def judging_document(
         "finished": moment(finished_s),
         "seconds": round(finished_s - this_run.started_s, 1),
         "tasks": tasks,
-        "judging": {},
+        "judging": this_run.totals().to_json(),
         "warnings": list(this_run.warnings),
     }
 

@@ -10,27 +10,26 @@ import functools
 import json
 import time
 from collections.abc import Mapping, MutableMapping
-from math import isnan
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
 from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.saved_results import (
+    blank_what_is_unavailable,
+    name_judge,
+    take_out_words,
+)
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun, FinishedTask
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
-_MOVED: Final = ("signature", "breakdown")
-"""Metrics that are no numbers: they leave lmms-eval's table."""
 
 
 def wrap_tracker(trackers: ModuleType) -> None:
@@ -92,12 +91,16 @@ def complete(
     if results.get("config", {}).get("resolved_cli_args", {}).get("predict_only"):
         document = _predicted(results, folder=folder, stamp=stamp)
         return FinishedRun(document, folder, stamp) if document["tasks"] else None
-    ours = _take_out(results)
+    ours = take_out_words(results, THIS_RUN.tasks)
     if not ours:
         return None
+    results[OURS] = {"judging": None, "tasks": ours}
     for task, finished in THIS_RUN.tasks.items():
-        _name_judge(results, task, finished)
-        _blank_what_is_unavailable(results, task, finished)
+        name_judge(results, task, finished)
+        blank_what_is_unavailable(results, task, finished)
+    for warning in THIS_RUN.totals().warnings():
+        logger.warning("{}", warning)
+        THIS_RUN.warn(warning)
     captions = JUDGE_RUN.captions().path
     head = _head(results, None if captions is None else str(captions))
     for task, breakdown in THIS_RUN.breakdowns.items():
@@ -108,8 +111,7 @@ def complete(
         **head,
         **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
     }
-    written = _write(document, "judging", "", folder=folder, stamp=stamp)
-    results[OURS] = {"judging": written, "tasks": ours}
+    results[OURS]["judging"] = _write(document, "judging", "", folder=folder, stamp=stamp)
     return FinishedRun(document, folder, stamp)
 
 
@@ -133,60 +135,6 @@ def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -
         if task in tasks
     }
     return {"predict_only": True, **_head(results, None), "tasks": logs}
-
-
-def _take_out(results: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Our words on each task and group, which are no metrics any more."""
-    ours: dict[str, dict[str, str]] = {}
-    for table in ("results", "groups"):
-        for task, metrics in results.get(table, {}).items():
-            words = {
-                name: str(value)
-                for name in _MOVED
-                for key, value in metrics.items()
-                if key.partition(",")[0] == name
-            }
-            if (
-                task in THIS_RUN.tasks
-                or "judge" in Signature.parse(words.get("signature", "")).fields
-            ):
-                ours.setdefault(task, words)
-                for key in list(metrics):
-                    if key.partition(",")[0].partition("_")[0] in _MOVED:
-                        del metrics[key]
-    return ours
-
-
-def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
-    """Name the judge that judged in a task's configuration, in the place of the paper's."""
-    config = results.get("configs", {}).get(task)
-    if not isinstance(config, dict) or not isinstance(config.get("metadata"), dict):
-        return
-    labels = sorted({record.judge for record in finished.records})
-    defaults = dict(finished.benchmark.judge_defaults)
-    try:
-        judge = JudgeConfig.build(defaults, JUDGE_RUN.settings())
-    except SettingsError:
-        judge = None
-    if judge is None or labels != [judge.label]:
-        named: dict[str, object] = {"model": " + ".join(labels)}
-    else:
-        settings = {name: getattr(judge, name) for name in (*defaults, "runs", "temperature")}
-        named = {"model": judge.model, **settings}
-    config["metadata"] = {**config["metadata"], "judge": named}
-
-
-def _blank_what_is_unavailable(
-    results: Mapping[str, Any], task: str, finished: FinishedTask
-) -> None:
-    """Have a metric that cannot be computed here shown as N/A: it is no failure of the judge's."""
-    for name, metric in finished.benchmark.metrics.items():
-        if metric.unavailable(finished.records) is not None:
-            for table in ("results", "groups"):
-                metrics = results.get(table, {}).get(task, {})
-                for key, value in metrics.items():
-                    if key.partition(",")[0] == name and isinstance(value, float) and isnan(value):
-                        metrics[key] = None
 
 
 def _write(

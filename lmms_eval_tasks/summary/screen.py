@@ -35,7 +35,7 @@ def screen_of(run: FinishedRun) -> str:
         *_title(document),
         *table_lines(tasks),
         *_meanings(tasks),
-        *_judging(document["judging"]),
+        *_judging(document),
         *_unscored(tasks),
     ]
     warnings = list(_warnings(document))
@@ -72,19 +72,17 @@ def _meanings(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "  +-: 95% interval over captions; unscored: questions without a verdict, of all"
 
 
-def _judging(totals: Mapping[str, Any]) -> Iterator[str]:
+def _judging(document: Mapping[str, Any]) -> Iterator[str]:
     """Calls, where replies came from, what failed, tokens, dollars and seconds."""
-    if not totals:
-        return
+    totals = document["judging"]
     stored, retried = totals["from_store"], totals["retried"]
     n_stored = sum(stored.values())
-    parts = [
-        f"{totals['calls']:,} calls",
-        f"{n_stored:,} replies from the store"
-        + (f" (given by {', '.join(stored)})" if n_stored else ""),
-        f"{sum(retried.values()):,} retried" + (f" ({counted(retried)})" if retried else ""),
-        f"{totals['seconds']:,.0f} s",
-    ]
+    parts = [f"{totals['calls']:,} calls", f"{n_stored:,} replies from the store"]
+    if n_stored:
+        parts[-1] += f" (given by {', '.join(stored)})"
+    if retried:
+        parts.append(f"{sum(retried.values()):,} attempts failed ({counted(retried)})")
+    parts.append(f"{totals['seconds']:,.0f} s, the whole run {document['seconds']:,.0f} s")
     yield from wrapped("judging", ", ".join(parts))
     tokens = {model: counts for model, counts in totals["tokens"].items() if any(counts)}
     if tokens:
