@@ -92,14 +92,14 @@ def test_the_three_scores_and_the_breakdown(
 def test_an_item_holds_what_lmms_eval_needs(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """A share in [0, 1] for standard errors where there is one, and every judgement, as JSON."""
+    """The caption's own score in percent where it has one, and every judgement, as JSON."""
     server = serve()
     server.reply = lambda prompt: "F" if "of b?" in prompt else _by_type(prompt)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(_doc("a"), _doc("b"))
     received = [pickle.loads(pickle.dumps(item)) for item in items["capf1"] + items["capp"]]  # noqa: S301
-    scores = [item.get("score") for item in received]
-    assert scores == [pytest.approx(4 / 7), 0.0, pytest.approx(2 / 3), None]
+    scores = [item.get("caption_score") for item in received]
+    assert scores == [pytest.approx(400 / 7), 0.0, pytest.approx(200 / 3), None]
     assert received[0]["judgements"][2] == {
         "category": "Causal Reasoning",
         "question": "Causal Reasoning of a?",

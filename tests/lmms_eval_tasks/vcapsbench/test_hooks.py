@@ -92,13 +92,14 @@ def test_the_three_rates_and_the_breakdown(
 def test_an_item_holds_what_lmms_eval_needs(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """A share in [0, 1] for standard errors where there is one, and every judgement, as JSON."""
+    """The caption's own score in percent where it has one, and every judgement, as JSON."""
     server = serve()
     server.reply = lambda prompt: "Unanswerable@@@x" if "v1" in prompt else _by_category(prompt)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
     received = [pickle.loads(pickle.dumps(item)) for item in items["ar"] + items["ir"]]  # noqa: S301
-    assert [item.get("score") for item in received] == [pytest.approx(1 / 3), 0.0, 0.5, None]
+    scores = [item.get("caption_score") for item in received]
+    assert scores == [pytest.approx(100 / 3), 0.0, 50.0, None]
     assert received[0]["judgements"][0] == {
         "category": "action",
         "question": "action of v0?",
@@ -175,7 +176,7 @@ def test_a_missing_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerF
     assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 3
     assert server.counts.n_requests == 9
-    assert "score" not in items["ar"][1]
+    assert not {"score", "caption_score"} & set(items["ar"][1])
 
 
 def test_a_rerun_asks_nothing(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:

@@ -119,9 +119,10 @@ def test_the_numbers_are_micro_over_pairs(
     assert hooks.aggregate_pre(items["pre"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_cov(items["cov"]) == 75.0
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 25 / 2.5)
-    assert [item["score"] for item in items["acc"]] == [0.25, 0.25]
+    assert [item["caption_score"] for item in items["acc"]] == [25.0, 25.0]
+    assert [item["score"] for item in items["acc"]] == [25.0, 25.0]
     assert items["con"][0]["n_tokens"] == 3
-    assert items["con"][0]["score"] == pytest.approx(25 / 3)
+    assert items["con"][0]["caption_score"] == pytest.approx(100 * 25 / 3)
     (path,) = (tmp_path / "out").glob("*_breakdown_vidcapbench_ae.json")
     breakdown = json.loads(path.read_text(encoding="utf-8"))
     assert breakdown["mean_tokens"] == 2.5
@@ -192,6 +193,7 @@ def test_without_a_tokenizer_only_con_is_missing(
     assert any("con is nan, all other metrics stand" in line for line in logged)
     assert "LMMS_CAPTIONS_T5" in str(items["con"][0]["con_reason"])
     assert "score" not in items["con"][0]
+    assert "caption_score" not in items["con"][0]
     signature = hooks.aggregate_signature(items["signature"])
     assert "|con:unavailable|" in signature
     for metrics, status in (
@@ -259,7 +261,7 @@ def test_captions_of_videos_without_a_question_count_in_con_alone(
     assert server.counts.n_requests == 2 * 6 * 2
     for item in items["acc"][3:]:
         assert (item["verdicts"], item["n_questions"], item["judgements"]) == ([[], []], 0, [])
-        assert "score" not in item
+        assert not {"score", "caption_score"} & set(item)
     (path,) = (tmp_path / "out").glob("*_breakdown_*.json")
     breakdown = json.loads(path.read_text(encoding="utf-8"))
     assert breakdown["mean_tokens"] == 2.6
