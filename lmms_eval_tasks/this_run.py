@@ -21,6 +21,8 @@ class FinishedTask:
     """Those of all captions, of all ranks, with groups and the values of every metric."""
     args: argparse.Namespace | None
     """lmms-eval's command line, ``None`` where it has none."""
+    note: str = ""
+    """What a reader must know about the numbers."""
 
 
 @dataclass(slots=True)
@@ -33,12 +35,30 @@ class ThisRun:
     """In the order in which they were aggregated."""
     breakdowns: dict[str, dict[str, object]] = field(default_factory=dict)
     """Task or group to what its breakdown file holds."""
+    warnings: list[str] = field(default_factory=list)
+    """What a reader of the scores must know of the run, a sentence or two each."""
+    errors: list[str] = field(default_factory=list)
+    """Why runs of this process ended early, a sentence each; not emptied: they are said last."""
+    _told: set[str] = field(default_factory=set)
+
+    def warn(self, warning: str) -> None:
+        """Have the run's end say a warning, once however often it comes; nothing is logged."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def is_new(self, words: str) -> bool:
+        """Whether this was not asked of these words before in this run: say it once."""
+        is_new = words not in self._told
+        self._told.add(words)
+        return is_new
 
     def clear(self) -> None:
         """Start afresh: lmms-eval may run several configurations in one process."""
         self.started_s = time.time()
         self.tasks.clear()
         self.breakdowns.clear()
+        self.warnings.clear()
+        self._told.clear()
 
 
 THIS_RUN: Final = ThisRun()
