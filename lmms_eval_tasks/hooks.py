@@ -15,6 +15,7 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
@@ -108,7 +109,12 @@ class Hooks(Generic[Q, J]):
             **caption.record.head(),
         }
         items["breakdown"] = lambda caption: caption.breakdown_item(self.benchmark)
-        return {name: PendingRecord(partial(_made, judged, item)) for name, item in items.items()}
+        # One is enough to take along what this rank has asked.
+        kinds = {"breakdown": AccountedRecord}
+        return {
+            name: kinds.get(name, PendingRecord)(partial(_made, judged, item))
+            for name, item in items.items()
+        }
 
     def aggregate(self, metric: str) -> Aggregation:
         """The aggregation of one of the benchmark's metrics."""

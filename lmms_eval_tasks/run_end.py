@@ -78,6 +78,9 @@ def complete(results: MutableMapping[str, Any], *, folder: Path | None, stamp: s
         path = _write(breakdown, task=task, folder=folder, stamp=stamp)
         ours.setdefault(task, {})["breakdown"] = path
     results[OURS] = {"tasks": ours}
+    for warning in THIS_RUN.totals().warnings():
+        logger.warning("{}", warning)
+        THIS_RUN.warn(warning)
 
 
 def _write(breakdown: Mapping[str, object], *, task: str, folder: Path | None, stamp: str) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.rank_totals import totals_by_process
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
 
@@ -39,6 +41,8 @@ class ThisRun:
     """What a reader of the scores must know of the run, a sentence or two each."""
     errors: list[str] = field(default_factory=list)
     """Why runs of this process ended early, a sentence each; not emptied: they are said last."""
+    _before: dict[str, Totals] = field(default_factory=dict)
+    """Process to what it had asked when the run began."""
     _told: set[str] = field(default_factory=set)
 
     def warn(self, warning: str) -> None:
@@ -52,12 +56,20 @@ class ThisRun:
         self._told.add(words)
         return is_new
 
+    def totals(self) -> Totals:
+        """What was asked of the judge in this run so far, over all ranks."""
+        totals = Totals()
+        for process, since_it_began in totals_by_process().items():
+            totals += since_it_began.since(self._before.get(process, Totals()))
+        return totals
+
     def clear(self) -> None:
         """Start afresh: lmms-eval may run several configurations in one process."""
         self.started_s = time.time()
         self.tasks.clear()
         self.breakdowns.clear()
         self.warnings.clear()
+        self._before = totals_by_process()
         self._told.clear()
 
 
