@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ def manifests() -> list[ModelManifest]:
     """Entry point ``lmms_eval.models``: our captioners; teaches lmms-eval our tasks on the way."""
     from lmms_eval.models.registry_v2 import ModelManifest
 
+    say_at_exit()
     _when_imported(_TASKS_MODULE, _adapt)
     _when_imported(_TRACKER_MODULE, _adapt_tracker)
     custom = ModelManifest(

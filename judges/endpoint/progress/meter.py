@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, TextIO
@@ -34,10 +35,56 @@ class Meter:
     """Requests answered by the endpoint."""
     n_cached: int = 0
     """Requests answered by the store, or by an identical request in flight."""
+    n_shared: int = 0
+    """Those that an identical request in flight answered."""
+    from_store: Counter[str | None] = field(default_factory=Counter)
+    """Endpoint to how many of its replies the store had; ``None`` where it is not known."""
     n_retried: int = 0
+    retried: Counter[str] = field(default_factory=Counter)
+    """Kind of failure to how many attempts ended so."""
     n_rate_limited: int = 0
     tokens: dict[str, list[int]] = field(default_factory=dict)
     """Model to [input, output] tokens billed in this run."""
+    _busy_s: float = 0.0
+    """Seconds with questions under way, until none was the last time."""
+    _busy_since_s: float | None = None
+
+    def count_submitted(self, n_questions: int) -> None:
+        """Count questions that are under way from now on."""
+        self.n_submitted += n_questions
+        if self._busy_since_s is None:
+            self._busy_since_s = time.monotonic()
+
+    def count_done(self, n_questions: int) -> None:
+        """Count questions that are no longer under way."""
+        self.n_done += n_questions
+        if self.n_done >= self.n_submitted:
+            self.rest()
+
+    def rest(self) -> None:
+        """Stop the clock until questions are submitted again."""
+        self._busy_s, self._busy_since_s = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        """While at least one question was under way, so far."""
+        since_s = self._busy_since_s
+        return self._busy_s + (0.0 if since_s is None else time.monotonic() - since_s)
+
+    def count_stored(self, endpoint: str | None) -> None:
+        """Count one request that the store answered with a reply of an endpoint."""
+        self.n_cached += 1
+        self.from_store[endpoint] += 1
+
+    def count_shared(self) -> None:
+        """Count one request that an identical one in flight answered."""
+        self.n_cached += 1
+        self.n_shared += 1
+
+    def count_retry(self, kind: str) -> None:
+        """Count one attempt that failed in a way that can pass."""
+        self.n_retried += 1
+        self.retried[kind] += 1
 
     def count_call(self, model: str, input_tokens: int, output_tokens: int) -> None:
         """Count one answered request."""
