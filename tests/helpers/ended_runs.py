@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import types
+import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,7 +70,9 @@ class Tracker:
     """
 
     def __init__(self, output: Path | None) -> None:
-        own = type("EvaluationTracker", (evaluation_tracker.EvaluationTracker,), {})
+        theirs = evaluation_tracker.EvaluationTracker
+        save = inspect.unwrap(theirs.save_results_aggregated)
+        own = type("EvaluationTracker", (theirs,), {"save_results_aggregated": save})
         wrap_tracker(_module(own))
         self._tracker = own(output_path=None if output is None else str(output))
         self._tracker.general_config_tracker.log_experiment_args("a", "model=m", "", "", False)
@@ -76,15 +80,18 @@ class Tracker:
 
     def save(self, results: Results) -> Results:
         """Have the results saved, and what is in the file then."""
-        self._tracker.save_results_aggregated(results=results, samples={}, datetime_str=STAMP)
+        with warnings.catch_warnings():
+            # lmms-eval leaves the file open.
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._tracker.save_results_aggregated(results=results, samples={}, datetime_str=STAMP)
         return {} if self.folder is None else self.read("results")
 
     def read(self, kind: str) -> Results:
         """A file of the run, which must be plain JSON unless it is lmms-eval's own."""
         assert self.folder is not None
         text = (self.folder / f"{STAMP}_{kind}.json").read_text(encoding="utf-8")
-        document: Results = json.loads(text) if kind == "results" else json.loads(
-            text, parse_constant=_no_constant
+        document: Results = (
+            json.loads(text) if kind == "results" else json.loads(text, parse_constant=_no_constant)
         )
         return document
 
