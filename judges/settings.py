@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
 from lmms_eval_captions.judges.endpoint.endpoint import (
     PROVIDER_URLS,
     Endpoint,
@@ -52,6 +52,8 @@ JUDGE_APIS: Final = tuple(KEYS)
 """Whose API the judge's endpoint may speak, the default first."""
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
+STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
+"""Whose stored replies serve, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
 
 
@@ -110,6 +112,8 @@ class JudgeSettings(_CommonSettings):
         "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
     """How often VCapsBench asks each question; without, as its YAML file says."""
+    store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
+    """Whether stored replies of the judge's name serve, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
     """Whether questions are asked anew whose stored replies were all unreadable."""
     max_unscored: float = required(
