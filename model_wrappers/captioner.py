@@ -15,6 +15,7 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
 from lmms_eval_captions.model_wrappers.ordering import (
@@ -140,7 +141,13 @@ class Captioner(CaptionModel):
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
-        results = Results(outcome)
+
+        def save(position: int, caption: str) -> None:
+            # Read once more: the documents of all requests would fill the memory.
+            asked = self.read_request(requests[position].args)
+            RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
+
+        results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
         ahead = DecodeAhead(
             make_batches(planned, self.batch_size, self.cost),
