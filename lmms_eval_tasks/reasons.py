@@ -36,9 +36,7 @@ _HELP: Final[Mapping[Kind, str]] = {
     "LMMS_CAPTIONS_MAX_UNSCORED",
     "empty": "of empty captions: caption those clips anew, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
-    "not asked": "not asked, as no score is possible: add the captions that are not there, or score "
-    "the others alone (--model caption_file with missing=drop), or raise "
-    "LMMS_CAPTIONS_MAX_UNSCORED",
+    "not asked": "not asked, as there can be no score while so many captions are not there",
     "refused": "refused by the endpoint: a rerun asks them again, and another judge "
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
