@@ -18,7 +18,8 @@ for number in range(16):
     qa = [f"entity*Is there a {thing}?*yes", f"color*Is the {thing} {colour}?*yes",
           f"color*Is the {thing} {wrong}?*no", f"action*Does the {thing} move?*no"]
     rows.append({"video_id": video, "qa": qa})
-    captions.append({"video_id": video, "caption": f"A {colour} {thing} is shown."})
+    shown = "Something" if number % 5 == 4 else f"A {colour} {thing}"
+    captions.append({"video_id": video, "caption": f"{shown} is shown."})
 for path, lines in (("data/vcapsbench/VCapsBench_100KQA.jsonl", rows), ("captions.jsonl", captions)):
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
 PYTHON
@@ -56,5 +57,6 @@ wait $first
 
 # --8<-- [start:whole]
 judge --output_path results > whole.log 2>&1
-sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' whole.log
+sed -n '/^lmms-eval-captions .*: captions of/,/unscored: /p' whole.log
+grep -o '^judging: .* from the store' whole.log
 # --8<-- [end:whole]

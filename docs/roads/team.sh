@@ -9,7 +9,7 @@ files=$(cd "$(dirname "$0")" && pwd)/files
 # --8<-- [end:settings]
 
 # --8<-- [start:price]
-lmms-eval-captions estimate --tasks video_captions --judge gpt-4o-2024-08-06
+lmms-eval-captions estimate --tasks video_captions --judge gpt-4o-2024-08-06 2> estimate.log
 # --8<-- [end:price]
 
 # --8<-- [start:suite]
