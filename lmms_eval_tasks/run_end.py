@@ -30,6 +30,8 @@ from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
+_IS_WRAPPED: Final = "is_completed_by_lmms_eval_captions"
+"""Attribute of a tracker that is wrapped: models may be listed twice, results are saved once."""
 
 
 def wrap_tracker(trackers: ModuleType) -> None:
@@ -43,6 +45,8 @@ def wrap_tracker(trackers: ModuleType) -> None:
     """
     tracker = trackers.EvaluationTracker
     save_aggregated = tracker.save_results_aggregated
+    if vars(tracker).get(_IS_WRAPPED):
+        return
 
     @functools.wraps(save_aggregated)
     def save_results_aggregated(
@@ -73,6 +77,7 @@ def wrap_tracker(trackers: ModuleType) -> None:
         THIS_RUN.clear()
 
     tracker.save_results_aggregated = save_results_aggregated
+    setattr(tracker, _IS_WRAPPED, True)
 
 
 def complete(
