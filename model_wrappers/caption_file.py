@@ -36,8 +36,8 @@ class CaptionFile(CaptionModel):
     """Captions from a file, so that any captioner's output can be judged, or judged again.
 
     ``--model caption_file --model_args path=FILE[,column=NAME][,missing=error|skip|drop]``. No
-    video is opened. lmms-eval's ``--use_cache`` knows the file by its name alone: leave it out here, or
-    captions of an earlier version of the file come back.
+    video is opened. lmms-eval's ``--use_cache`` knows the file by its name alone: leave it out
+    here, or captions of an earlier version of the file come back.
     """
 
     def __init__(

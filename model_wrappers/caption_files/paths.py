@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from itertools import islice
 from pathlib import Path
@@ -62,14 +61,19 @@ def _paths(text: str) -> Iterator[Path]:
         if path.exists() or not _PATTERN.search(part):
             yield from _files_at(path)
             continue
-        found = sorted(glob.glob(str(path), recursive=True))
+        found = _matches(path)
         if not found:
             raise CaptionError(
                 f"path={text!r}: no file is like {part!r}; quote patterns, so that your shell "
                 "leaves them as they are"
             )
         for match in found:
-            yield from _files_at(Path(match))
+            yield from _files_at(match)
+
+
+def _matches(pattern: Path) -> list[Path]:
+    """What there is like a pattern, by name; ``Path.glob`` takes none that begins at the root."""
+    return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
 
 
 def _files_at(path: Path) -> list[Path]:

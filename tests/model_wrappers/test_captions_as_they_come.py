@@ -76,7 +76,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_a_killed_run_s_captions_can_be_judged(clips: list[Path]) -> None:
-    """Every batch is on disk before the next one is begun, in a file that ``caption_file`` reads."""
+    """Every batch is on disk before the next one begins, in a file that ``caption_file`` reads."""
     model = Endless(5)
     with pytest.raises(KeyboardInterrupt):
         model.generate_until(requests(model, clips))

@@ -52,7 +52,7 @@ def test_a_table_with_too_many_cells_names_its_separator(tmp_path: Path) -> None
     """What to quote depends on it."""
     path = tmp_path / "c.csv"
     path.write_text("video;caption\na;A; and more\n")
-    with pytest.raises(CaptionError, match="line 2: more cells .* quote captions that hold ';'"):
+    with pytest.raises(CaptionError, match=r"line 2: more cells .* quote captions that hold ';'"):
         open_captions(path)
 
 
@@ -90,7 +90,7 @@ def test_a_parquet_of_too_much_is_refused_before_it_is_read(
     table = pyarrow.table({"video": ["a"] * 2**12, "caption": ["x" * 2**15] * 2**12})
     path = tmp_path / "c.parquet"
     pyarrow.parquet.write_table(table, path, use_dictionary=False, compression="zstd")
-    with pytest.raises(CaptionError, match="more than .* unpacked"):
+    with pytest.raises(CaptionError, match=r"more than .* unpacked"):
         open_captions(path)
     monkeypatch.setattr(bounded_parquet, "MOST_LINES", 4000)
     with pytest.raises(CaptionError, match="more than 4,000 rows"):
