@@ -10,10 +10,16 @@ export LMMS_CAPTIONS_JUDGE=lexical   # a stand-in without a key; here stands you
 # --8<-- [end:settings]
 
 # --8<-- [start:look]
-lmms-eval-captions estimate --tasks vdc_detailed --captions "path=$files/alpha.jsonl"
-lmms-eval-captions estimate --tasks vdc_detailed --captions "path=$files/gamma.json" > gamma.txt 2>&1 \
-    || echo "gamma: exit code $?: $(grep '^problem' gamma.txt)"
+estimate() {
+    lmms-eval-captions estimate --tasks vdc_detailed --judge gpt-4o-2024-08-06 --model_args "$1"
+}
+estimate "path=$files/alpha.jsonl"
 # --8<-- [end:look]
+
+# --8<-- [start:wrong]
+estimate "path=$files/beta.csv" > /dev/null || echo "exit code $?"
+estimate "path=$files/gamma.json" > /dev/null || echo "exit code $?"
+# --8<-- [end:wrong]
 
 # --8<-- [start:alpha]
 lmms-eval-captions run --model caption_file --model_args "path=$files/alpha.jsonl" \
