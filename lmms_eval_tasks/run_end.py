@@ -12,13 +12,14 @@ import time
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from loguru import logger
 
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
+from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS
 from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
 from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     blank_what_is_unavailable,
@@ -27,9 +28,6 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
-
-OURS: Final = "lmms_eval_captions"
-"""Key of a results file under which this package's own words stand."""
 
 
 def wrap_tracker(trackers: ModuleType) -> None:
