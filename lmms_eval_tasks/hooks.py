@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
@@ -55,12 +56,14 @@ class Hooks(Generic[Q, J]):
         Raises:
             DataError: If the data is missing or broken.
             SettingsError: If a setting cannot be used.
+            CaptionsError: If this run will end with a judge that cannot be asked.
         """
         from datasets import Dataset
 
         task = self.benchmark.task_of(stub[0])
         if task.note:
             logger.log(task.note_level, task.note)
+        RUN_GUARD.require_judge(self.benchmark)
         return Dataset.from_list(self.benchmark.read(data_settings(), task))
 
     def doc_to_visual(self, doc: Doc) -> list[str]:

@@ -41,6 +41,8 @@ def wrap_tracker(trackers: ModuleType) -> None:
     """
     tracker = trackers.EvaluationTracker
     save_aggregated = tracker.save_results_aggregated
+    if vars(tracker).get(_IS_WRAPPED):
+        return
 
     @functools.wraps(save_aggregated)
     def save_results_aggregated(
@@ -71,6 +73,7 @@ def wrap_tracker(trackers: ModuleType) -> None:
         THIS_RUN.clear()
 
     tracker.save_results_aggregated = save_results_aggregated
+    setattr(tracker, _IS_WRAPPED, True)
 
 
 def complete(
