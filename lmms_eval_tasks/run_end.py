@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from loguru import logger
 
