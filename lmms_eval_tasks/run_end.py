@@ -29,6 +29,9 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
+_IS_WRAPPED: Final = "is_completed_by_lmms_eval_captions"
+"""Attribute of a tracker that is wrapped: models may be listed twice, results are saved once."""
+
 
 def wrap_tracker(trackers: ModuleType) -> None:
     """Have what lmms-eval's results tracker saves completed with what is ours.

@@ -64,7 +64,7 @@ class RunGuard:
             require_writable(replies)
 
     def interrupted(self) -> None:
-        """Note what is kept after Ctrl-C; the traceback, which says nothing of that, is not shown."""
+        """Note what is kept after Ctrl-C; the traceback says nothing of that and is not shown."""
         if not self.is_ours:
             return
         THIS_RUN.errors.append(words_of_interruption())
