@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -110,12 +111,14 @@ def _warnings(document: Mapping[str, Any]) -> Iterator[str]:
     """What a reader of the scores must know: of the run, and of single tasks."""
     for warning in document["warnings"]:
         yield from wrapped("warning", warning)
-    doubts: dict[str, list[str]] = {}
+    # What is doubted of several tasks differs in its figures: those of the first stand for all.
+    doubts: dict[str, tuple[str, list[str]]] = {}
     for name, task in document["tasks"].items():
         for doubt in task["doubts"]:
-            doubts.setdefault(doubt, []).append(name)
-    for doubt, names in doubts.items():
-        yield from wrapped(f"doubt about {', '.join(names)}", doubt)
+            doubts.setdefault(re.sub(r"\d+", "#", doubt), (doubt, []))[1].append(name)
+    for doubt, names in doubts.values():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from wrapped(f"doubt about {names[0]}{others}", doubt)
 
 
 def _more(n_lines: int) -> list[str]:
