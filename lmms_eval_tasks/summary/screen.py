@@ -31,24 +31,22 @@ def screen_of(run: FinishedRun) -> str:
     if document.get("predict_only"):
         return "\n".join(_predicted(run))
     tasks = document["tasks"]
-    above = [
-        "",
-        *_title(document),
-        *table_lines(tasks),
-        *_meanings(tasks),
-        *_judging(document),
-        *_unscored(tasks),
-    ]
+    table = ["", *_title(document), *table_lines(tasks)]
+    meanings = list(_meanings(tasks))
+    counts = [*_judging(document), *_unscored(tasks)]
     warnings = list(_warnings(document))
-    below = [*where_it_is(run), *next_steps(run)]
+    paths = [*where_it_is(run), *next_steps(run)]
     signatures = signature_lines(tasks)
-    room = HEIGHT - len(above) - len(below)
-    if len(warnings) + len(signatures) > room:
+    room = HEIGHT - len(table) - len(counts) - len(paths)
+    # What a file says as well gives way to what must be seen.
+    if len(meanings) + len(warnings) + len(signatures) > room:
         signatures = signature_lines(tasks, is_short=True)
+    if len(meanings) + len(warnings) + len(signatures) > room:
+        meanings = []
     if len(warnings) + len(signatures) > room:
         n_shown = max(_FEW, room - len(signatures) - 1)
         warnings = [*warnings[:n_shown], *_more(len(warnings) - n_shown)]
-    return "\n".join([*above, *warnings, *below, *signatures])
+    return "\n".join([*table, *meanings, *counts, *warnings, *paths, *signatures])
 
 
 def _predicted(run: FinishedRun) -> Iterator[str]:
@@ -122,4 +120,6 @@ def _warnings(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _more(n_lines: int) -> list[str]:
+    if n_lines <= 0:
+        return []
     return [f"  and {n_lines} lines more: see warnings and doubts in the judging file"]
