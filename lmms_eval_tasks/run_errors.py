@@ -5,7 +5,9 @@ Each is noted in one sentence, which is said last and read by who started the pr
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 _ENDED: Final = "Error during evaluation: "
 _NO_TASK: Final = "Need to specify task to evaluate."
 _UNKNOWN_TASKS: Final = "Tasks not found: "
+_UNKNOWN_MODEL: Final = re.compile(
+    r"Model '(?P<name>.*)' not found in available models: (?P<known>.*)", re.DOTALL
+)
 
 
 class ErrorNotes:
@@ -78,6 +83,18 @@ def words_of(error: BaseException | None, logged: str) -> str:
     text = str(error) if error is not None else logged
     if text.startswith(_UNKNOWN_TASKS):
         return _words_of_tasks(text.removeprefix(_UNKNOWN_TASKS).partition(". Try ")[0])
+    unknown = _UNKNOWN_MODEL.match(text)
+    if unknown:
+        close = get_close_matches(unknown["name"], unknown["known"].split(", "), n=1)
+        return sentence(
+            f"--model: lmms-eval knows no model {unknown['name']}{_meant(close)} "
+            "`lmms-eval models` lists all"
+        )
+    if type(error).__module__.startswith("huggingface_hub") or "Repo id must" in text:
+        return (
+            "a model of --model_args is neither a folder here nor a name on the Hugging Face hub "
+            f"that can be downloaded: {sentence(text, 120)}; correct pretrained=NAME"
+        )
     kind = f"{type(error).__name__}: " if error is not None else ""
     return (
         f"lmms-eval ended with {sentence(kind + text, 180)}; the traceback above shows where. Mend "
@@ -89,12 +106,12 @@ def _words_of_tasks(names: str) -> str:
     """Which tasks lmms-eval does not know, and which were probably meant."""
     from lmms_eval_captions.lmms_eval_tasks.task_names import known_names
 
-    close = {
-        name: matches[0]
-        for name in names.split(", ")
-        if (matches := get_close_matches(name, known_names(), n=1))
-    }
-    meant = f"; was {', '.join(close.values())} meant?" if close else "."
+    known = known_names()
+    close = [match for name in names.split(", ") for match in get_close_matches(name, known, n=1)]
     return sentence(
-        f"--tasks: lmms-eval knows no task {names}{meant} `lmms-eval --tasks list` shows all"
+        f"--tasks: lmms-eval knows no task {names}{_meant(close)} --tasks list shows all there are"
     )
+
+
+def _meant(names: Sequence[str]) -> str:
+    return f"; was {', '.join(dict.fromkeys(names))} meant?" if names else "."

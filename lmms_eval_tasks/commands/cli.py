@@ -133,7 +133,11 @@ def _doctor(_: argparse.Namespace) -> int:
     findings = examine(read_settings())
     for finding in findings:
         print(f"{'ok     ' if finding.ok else 'problem'}  {finding.topic:<10} {finding.text}")
-    return 0 if all(finding.ok for finding in findings) else 1
+    problems = [finding for finding in findings if not finding.ok]
+    behind = f" ({len(problems) - 1} more above)" if len(problems) > 1 else ""
+    last = f"problem{behind}: {problems[0].topic}: {problems[0].text}" if problems else "ok"
+    print(sentence(f"lmms-eval-captions doctor: {last}"))
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -49,8 +50,6 @@ class Record:
     """Each lmms-eval run that ended with results; a configuration file may have several."""
     errors: list[str] = field(default_factory=list)
     """Why others ended, a sentence each."""
-    must_be_saved: bool = False
-    """Whether lmms-eval was given a folder for its results."""
 
     @classmethod
     def read(cls, path: Path) -> Record:
@@ -81,52 +80,74 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if arguments else 2
+    _require_config(arguments)
     if "--predict_only" not in arguments and "--config" not in arguments:
         read_settings()
     with tempfile.TemporaryDirectory(prefix="lmms-eval-captions-") as folder:
-        path = Path(folder) / "run.jsonl"
-        returncode = _run_to_its_end(_command(arguments), {**os.environ, RUN_RECORD: str(path)})
+        record = Path(folder) / "run.jsonl"
+        returncode = _run_to_its_end(_command(arguments), {**os.environ, RUN_RECORD: str(record)})
         if returncode == 0 and _only_asks(arguments):
             return 0
-        record = Record.read(path)
-        record.must_be_saved = any(word.split("=")[0] == "--output_path" for word in arguments)
-        report, returncode = conclude(returncode, record)
-    # The screen of the run, right above, shows the rest.
-    for line in report.told:
+        ending = conclude(returncode, record, arguments)
+    for line in ending.lines:
         print(line)
-    print(f"lmms-eval-captions run: {report.last_line}", flush=True)
-    return returncode
+    sys.stdout.flush()
+    return ending.exit_code
 
 
-def conclude(returncode: int, record: Record) -> tuple[Report, int]:
-    """What is to be said of a run that has ended, and the exit code.
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is said behind a run, and how this process ends."""
+
+    lines: Sequence[str]
+    """The last one says all of it in one sentence."""
+    exit_code: int
+
+
+def conclude(returncode: int, record: Path, arguments: Sequence[str]) -> Ending:
+    """Check what a run wrote that has ended.
 
     Args:
         returncode: Of lmms-eval; it is 0 after most errors, too.
-        record: What it wrote down.
+        record: File that the run's processes wrote down in what they wrote, and why they ended.
+        arguments: Of the run.
 
     Raises:
         DataError: If what it wrote cannot be read.
     """
-    report = Report()
-    for words in _ending(returncode, record):
+    report, written = Report(), Record.read(record)
+    for words in _reasons(returncode, written):
         report.problem(words)
-    limits = _limits()
-    for line in record.runs:
-        path, judging = line.get("results"), line["judging"]
-        if isinstance(path, str):
-            (results,) = read_results(Path(path))
-            check_run(report, results, limits)
-        elif isinstance(judging, dict):
-            _check_unsaved(report, judging, limits)
-            if record.must_be_saved:
-                report.problem(
-                    "lmms-eval could not save the results to its --output_path: give a folder that "
-                    "can be written to, and run again; verdicts are kept"
-                )
+    must_be_saved = any(word.split("=")[0] == "--output_path" for word in arguments)
+    for line in written.runs:
+        _check_finished(report, line, must_be_saved=must_be_saved)
+    exit_code = int(bool(report.problems))
     if returncode:
-        return report, 128 - returncode if returncode < 0 else returncode
-    return report, 1 if report.problems else 0
+        exit_code = 128 - returncode if returncode < 0 else returncode
+    # The screen of the run, right above, shows the rest.
+    return Ending([*report.told, f"lmms-eval-captions run: {report.last_line}"], exit_code)
+
+
+def _check_finished(report: Report, line: Mapping[str, object], *, must_be_saved: bool) -> None:
+    """Check a run of lmms-eval that has ended with results."""
+    limits, path, judging = _limits(), line.get("results"), line.get("judging")
+    if isinstance(path, str):
+        (results,) = read_results(Path(path))
+        check_run(report, results, limits)
+        return
+    tables = judging if isinstance(judging, dict) else {}
+    tasks = tables.get("tasks")
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        if isinstance(task, dict):
+            check_task(report, str(name), TaskResults.of_judging(task), limits)
+    warnings = tables.get("warnings")
+    for warning in warnings if isinstance(warnings, list) else ():
+        report.warning(str(warning))
+    if must_be_saved:
+        report.problem(
+            "the results could not be saved to --output_path: give a folder that can be written "
+            "to, and run the same command again; verdicts are kept"
+        )
 
 
 def _limits() -> Limits:
@@ -136,7 +157,7 @@ def _limits() -> Limits:
         return Limits(0.0)  # nothing was judged, or the run says why
 
 
-def _ending(returncode: int, record: Record) -> Iterator[str]:
+def _reasons(returncode: int, record: Record) -> Iterator[str]:
     """Why the run, or a part of it, has no results."""
     if -returncode == signal.SIGINT:
         yield f"stopped by Ctrl-C: {_KEPT}"
@@ -162,15 +183,16 @@ def _ending(returncode: int, record: Record) -> Iterator[str]:
         )
 
 
-def _check_unsaved(report: Report, judging: Mapping[str, object], limits: Limits) -> None:
-    """Check a run whose results are in no file."""
-    tasks = judging.get("tasks")
-    for name, task in tasks.items() if isinstance(tasks, dict) else ():
-        if isinstance(task, dict):
-            check_task(report, str(name), TaskResults.of_judging(task), limits)
-    warnings = judging.get("warnings")
-    for warning in warnings if isinstance(warnings, list) else ():
-        report.warning(str(warning))
+def _require_config(arguments: Sequence[str]) -> None:
+    """Raise where a file of arguments is not there: lmms-eval takes ten seconds to say so."""
+    names = [value for option, value in pairwise(arguments) if option == "--config"]
+    names += [word.partition("=")[2] for word in arguments if word.startswith("--config=")]
+    for name in names:
+        if not Path(name).is_file():
+            raise SettingsError(
+                f"--config: expected a YAML file of lmms-eval's arguments, found no file "
+                f"{name!r:.80}; give the path of one, or the arguments themselves"
+            )
 
 
 def _command(arguments: Sequence[str]) -> list[str]:
@@ -184,8 +206,7 @@ def _command(arguments: Sequence[str]) -> list[str]:
 
 def _only_asks(arguments: Sequence[str]) -> bool:
     """Whether lmms-eval answers a question and evaluates nothing."""
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    lists = any(name == "--tasks" and value in _LISTS for name, value in pairs)
+    lists = any(name == "--tasks" and value in _LISTS for name, value in pairwise(arguments))
     lists = lists or any(f"--tasks={value}" in arguments for value in _LISTS)
     return lists or any(option in arguments for option in _ASKING)
 
