@@ -29,6 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 plugin.manifests()
@@ -179,6 +180,24 @@ def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
         lmms_eval_baselines.load_baseline(str(path), task)
     plain_loader = inspect.unwrap(lmms_eval_baselines.load_baseline)
     assert plain_loader(str(path), task) == ({}, None), "no 0 where lmms-eval finds no score"
+
+
+def test_a_log_without_scores_still_names_its_videos(
+    bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its lines have no target, which a baseline would be scored by; the items have the video."""
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0")
+    JUDGE_RUN.close()
+    items = _judged("vdc", "vdc_short", CAPTIONS)
+    _output(
+        "vdc_short",
+        {m: [item[m] for item in items] for m in items[0]},
+        samples := _samples(items, CAPTIONS),
+    )
+    captions = open_captions(_written(samples, "vdc_short", tmp_path))("vdc_short")
+    assert [sample["target"] for sample in samples] == [""] * len(CAPTIONS)
+    assert captions.find("sample_01") == CAPTIONS[0]
+    assert captions.find("sample_02") == CAPTIONS[1]
 
 
 def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sample]:
