@@ -252,7 +252,7 @@ def test_a_true_difference_has_the_interval_of_a_paired_bootstrap(
 ) -> None:
     """Difference and interval are in the metric's unit, those of captions drawn anew in pairs."""
     benchmark = all_benchmarks()[name]
-    before, _ = drawn(name, metric, seed=1, ties=0.0)
+    before, _ = drawn(name, metric, seed=1, n=100, ties=0.0)
     after = _worse(before, metric, by=0.3)
     comparison = _compared(_system(name, metric, after), _system(name, metric, before), tmp_path)
     scores = [score_of(benchmark, metric, records) for records in (after, before)]
@@ -260,8 +260,8 @@ def test_a_true_difference_has_the_interval_of_a_paired_bootstrap(
     assert 100 * comparison["baseline_mean"] == pytest.approx(scores[1])
     low, high = _bootstrap_interval(benchmark, metric, after, before)
     half = (high - low) / 2
-    assert 100 * comparison["ci_lower"] == pytest.approx(low, abs=0.3 * half)
-    assert 100 * comparison["ci_upper"] == pytest.approx(high, abs=0.3 * half)
+    assert 100 * comparison["ci_lower"] == pytest.approx(low, abs=0.35 * half)
+    assert 100 * comparison["ci_upper"] == pytest.approx(high, abs=0.35 * half)
     assert (comparison["p_value"] < 0.05) == (low > 0 or high < 0)
 
 
@@ -275,7 +275,7 @@ def _bootstrap_interval(
     rng = np.random.default_rng(0)
     score = benchmark.metrics[metric].score
     differences = []
-    for _ in range(250):
+    for _ in range(200):
         places = rng.integers(0, len(after), len(after))
         # A video that is drawn twice is two videos.
         one, other = (
