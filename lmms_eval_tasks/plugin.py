@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _TASKS_MODULE = "lmms_eval.tasks"
 _TRACKER_MODULE = "lmms_eval.loggers.evaluation_tracker"
+_SCORES_MODULE = "lmms_eval.evaluator_utils"
+_BASELINES_MODULE = "lmms_eval.baselines"
+_ADAPTED = "_adapted_by_lmms_eval_captions"
+"""Name in an adapted module of what was done to it."""
 _WRAPPERS = "lmms_eval_captions.model_wrappers"
 
 
@@ -45,6 +49,8 @@ def manifests() -> list[ModelManifest]:
     say_at_exit()
     _when_imported(_TASKS_MODULE, _adapt)
     _when_imported(_TRACKER_MODULE, _adapt_tracker)
+    _when_imported(_SCORES_MODULE, _adapt_scores)
+    _when_imported(_BASELINES_MODULE, _adapt_baselines)
     custom = ModelManifest(
         model_id="caption_custom",
         simple_class_path=f"{_WRAPPERS}.caption_custom.CaptionCustom",
@@ -83,16 +89,45 @@ def _adapt(tasks: ModuleType) -> None:
 
 def _adapt_tracker(trackers: ModuleType) -> None:
     """Have our part of a run saved with lmms-eval's, or say that it is not."""
-    from lmms_eval_captions.lmms_eval_tasks.run_end import wrap_tracker
+    from lmms_eval_captions.lmms_eval_tasks import baseline, run_end
 
     try:
-        wrap_tracker(trackers)
+        run_end.wrap_tracker(trackers)
+        baseline.wrap_tracker(trackers)
     except AttributeError as error:
         logger.warning(
             "lmms-eval-captions does not know how this version of lmms-eval saves results ({}); "
             "breakdowns and the summary are not written",
             error,
         )
+
+
+def _adapt_scores(evaluator_utils: ModuleType) -> None:
+    """Have samples scored for ``--baseline``, or say that they are not."""
+    from lmms_eval_captions.lmms_eval_tasks.sample_scores import wrap_task_output
+
+    try:
+        wrap_task_output(evaluator_utils)
+    except AttributeError as error:
+        _warn_of_baseline(error)
+
+
+def _adapt_baselines(baselines: ModuleType) -> None:
+    """Have baselines checked, or say that they are not."""
+    from lmms_eval_captions.lmms_eval_tasks.baseline import wrap_loader
+
+    try:
+        wrap_loader(baselines)
+    except AttributeError as error:
+        _warn_of_baseline(error)
+
+
+def _warn_of_baseline(error: AttributeError) -> None:
+    logger.warning(
+        "lmms-eval-captions does not know how this version of lmms-eval compares runs ({}); do "
+        "not use its --baseline with our tasks",
+        error,
+    )
 
 
 def _add_search_path(manager: type[TaskManager]) -> None:
@@ -136,9 +171,17 @@ def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
     """
     module = sys.modules.get(name)
     if module is not None:
-        act(module)
+        _act_once(module, act)
     elif not any(isinstance(finder, _Finder) and finder.name == name for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(name, act))
+
+
+def _act_once(module: ModuleType, act: Callable[[ModuleType], None]) -> None:
+    """Adapt a module that was not adapted so before."""
+    adapted = vars(module).setdefault(_ADAPTED, [])
+    if act not in adapted:
+        adapted.append(act)
+        act(module)
 
 
 class _Finder(MetaPathFinder):
@@ -170,4 +213,4 @@ class _ActingLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        self._act(module)
+        _act_once(module, self._act)

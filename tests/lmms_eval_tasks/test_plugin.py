@@ -62,6 +62,15 @@ def test_an_unknown_shape_of_lmms_eval_ends_in_a_message(logged: list[str]) -> N
     assert sum("--include_path" in line for line in logged) == 2
 
 
+def test_a_module_is_adapted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the entry point is loaded, nothing of lmms-eval is wrapped twice."""
+    module, acted = types.ModuleType("a_module"), list[types.ModuleType]()
+    monkeypatch.setitem(sys.modules, "a_module", module)
+    for _ in range(2):
+        joining._when_imported("a_module", acted.append)
+    assert acted == [module]
+
+
 def test_missing_data_is_not_looked_for_five_times() -> None:
     """lmms-eval tries a download again, but not one that says what is missing or set wrong."""
     joining._adapt(_module(type("Manager", (_Manager,), {})))
