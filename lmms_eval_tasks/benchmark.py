@@ -17,7 +17,8 @@ from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
+from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
 Q = TypeVar("Q")
 """A benchmark's question, as its protocol takes it."""
@@ -83,15 +84,16 @@ class Metric:
     """See :func:`over_questions` and :func:`over_videos`."""
     higher_is_better: bool = True
     scale: float = 100.0
-    """What is printed for a caption's own score of 1, such as 100 for a percentage."""
+    """What is printed for a share of 1, such as 100 for a percentage."""
+    ratios: Ratios | None = None
+    """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
+    :mod:`ratios`. Its standard error follows from it; without, from leaving out each caption in
+    turn, which is slow for thousands."""
     values: Callable[[Any], Sequence[object]] = verdict_of
     """What it reads of a judgement, ``n_values`` values; ``None`` is unscored."""
     n_values: int = 1
     field: str = "verdicts"
     """Name of these values in a caption's item."""
-    of_caption: Callable[[Values], float] | None = None
-    """A caption's own score from its values, shape (n_runs, n_values); without, the mean over judge
-    runs of ``score`` as a share of ``scale``."""
     reads_fields: bool = False
     """Whether it needs the record's ``fields``."""
     unavailable: Callable[[Sequence[CaptionRecord]], str | None] = lambda _records: None
@@ -157,6 +159,8 @@ class Benchmark(Generic[Q, J]):
     """In the order in which they are shown."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
+    headline_means: str = ""
+    """What the headline counts, in a few words for who sees it for the first time."""
     groups: Callable[[Doc, Q, J | None], Mapping[str, str]] = lambda _doc, _question, _judgement: {}
     """Section of the breakdown to the group in which a question counts there; the judgement is
     ``None`` where the question was not judged."""

@@ -17,6 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
     signature_of,
@@ -54,12 +56,14 @@ class Hooks(Generic[Q, J]):
         Raises:
             DataError: If the data is missing or broken.
             SettingsError: If a setting cannot be used.
+            CaptionsError: If this run will end with a judge that cannot be asked.
         """
         from datasets import Dataset
 
         task = self.benchmark.task_of(stub[0])
         if task.note:
             logger.log(task.note_level, task.note)
+        RUN_GUARD.require_judge(self.benchmark)
         return Dataset.from_list(self.benchmark.read(data_settings(), task))
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
@@ -144,11 +148,13 @@ class Hooks(Generic[Q, J]):
         if not records:
             return "none: no captions were judged"
         note = self.benchmark.tasks[records[0].task].note
-        return report(FinishedTask(self.benchmark, records, args), note=note)
+        return report(FinishedTask(self.benchmark, records, args, note))
 
     def _aggregate(self, name: str, items: Sequence[Item]) -> float:
-        field = self.benchmark.metrics[name].field
-        records = [CaptionRecord.read(item, **{name: field}) for item in resolve(items)]
+        complete = resolve(items)
+        records = read_items(self.benchmark, name, complete)
+        # lmms-eval takes the standard error of what is in the items once this returns.
+        score_items(self.benchmark, name, complete, records)
         return score_of(self.benchmark, name, records)
 
 

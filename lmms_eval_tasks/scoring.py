@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 _SHOWN: Final = 5
 
@@ -24,13 +25,14 @@ def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[Captio
     """One of a benchmark's metrics over captions, mean over judge runs.
 
     Returns:
-        The mean, or ``nan`` (with an error logged) where too much is unscored or the metric cannot
-        be computed here.
+        The mean, or ``nan``: where too much is unscored, with an error logged; where the metric
+        cannot be computed here, with what mends that logged once in a run.
     """
     metric = benchmark.metrics[name]
     reason = metric.unavailable(records)
     if reason is not None:
-        logger.error("{} {} is nan, all other metrics stand: {}", records[0].task, name, reason)
+        if THIS_RUN.is_new(f"{name}: {reason}"):
+            logger.info("{} is not computed (N/A), all other metrics stand: {}", name, reason)
         return nan
     return mean_over_runs(
         name, records, lambda: [metric.score(videos, records) for videos in by_run(name, records)]

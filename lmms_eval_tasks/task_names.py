@@ -18,6 +18,12 @@ def all_benchmarks() -> dict[str, Benchmark[Any, Any]]:
     return {name: _record(path) for name, path in BENCHMARKS.items()}
 
 
+@cache
+def our_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
+    """Every task to its benchmark."""
+    return {task: benchmark for benchmark in all_benchmarks().values() for task in benchmark.tasks}
+
+
 def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
     """The benchmark that a task is of.
 

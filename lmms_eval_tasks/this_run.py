@@ -1,11 +1,12 @@
-"""What this process's run has finished so far: its end writes it beside the results, and says it."""
+"""What this process's run has finished so far: its end writes it beside the results and says it."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
@@ -27,6 +28,23 @@ class FinishedTask:
     """What a reader must know about the numbers."""
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run of lmms-eval whose results are saved."""
+
+    document: Mapping[str, Any]
+    """What it measured, see :mod:`judging_document`."""
+    folder: Path | None
+    """Where its files are, ``None`` without ``--output_path``."""
+    stamp: str
+    """How their names begin."""
+
+    @property
+    def results(self) -> Path | None:
+        """File of its results, if lmms-eval could write it."""
+        return None if self.folder is None else self.folder / f"{self.stamp}_results.json"
+
+
 @dataclass(slots=True)
 class ThisRun:
     """Filled by the aggregations of ``breakdown``, emptied by the run's end."""
@@ -39,6 +57,8 @@ class ThisRun:
     """Task or group to what its breakdown file holds."""
     warnings: list[str] = field(default_factory=list)
     """What a reader of the scores must know of the run, a sentence or two each."""
+    finished: list[FinishedRun] = field(default_factory=list)
+    """Runs of this process that are over; not emptied: they are shown when it ends."""
     errors: list[str] = field(default_factory=list)
     """Why runs of this process ended early, a sentence each; not emptied: they are said last."""
     _before: dict[str, Totals] = field(default_factory=dict)

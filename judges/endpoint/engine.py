@@ -27,7 +27,8 @@ from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Load
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
+from lmms_eval_captions.judges.endpoint.progress.bar import Bar
+from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource

@@ -133,6 +133,7 @@ class ReplySource:
     async def _send(self, question_index: int, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
         try:
+            self._stored.require_writable()
             return await self._sender.send(question_index, request, attempt)
         except JudgeStoppedError as error:
             self._trouble.stopped(request.model, error)

@@ -27,6 +27,12 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     SUPER_OF,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    DENOMINATOR,
+    NEITHER,
+    NUMERATOR,
+    of_verdicts,
+)
 from lmms_eval_captions.metrics.capf1 import capf1
 from lmms_eval_captions.metrics.capp import capp
 from lmms_eval_captions.metrics.capr import capr
@@ -65,6 +71,17 @@ def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:
     }
 
 
+# 2 TP / (TP + FP + N), where N is all three.
+_F1: Final = of_verdicts(
+    {"true_positive": (2.0, 2.0), "false_positive": (0.0, 2.0), "false_negative": DENOMINATOR}
+)
+_P: Final = of_verdicts(
+    {"true_positive": NUMERATOR, "false_positive": DENOMINATOR, "false_negative": NEITHER}
+)
+_R: Final = of_verdicts(
+    {"true_positive": NUMERATOR, "false_positive": DENOMINATOR, "false_negative": DENOMINATOR}
+)
+
 CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     name="capquiz",
     folder=Path(__file__).parent,
@@ -80,11 +97,12 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     ask=asking(judge_question),
     silent=silence(silent_judgement),
     metrics={
-        "capf1": Metric(score=over_questions(capf1)),
-        "capp": Metric(score=over_questions(capp)),
-        "capr": Metric(score=over_questions(capr)),
+        "capf1": Metric(score=over_questions(capf1), ratios=_F1),
+        "capp": Metric(score=over_questions(capp), ratios=_P),
+        "capr": Metric(score=over_questions(capr), ratios=_R),
     },
     headline="capf1",
+    headline_means="harmonic mean of how much of the quiz it answers, and how rightly, in %",
     groups=_groups,
     sections={
         "groups": tuple(GROUPS),

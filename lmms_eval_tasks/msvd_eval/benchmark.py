@@ -26,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import FILE, SOURCE, read_items
+from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 from lmms_eval_captions.metrics.gveval_score import gveval_score
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
@@ -125,6 +126,7 @@ def _metric(*dimensions: str) -> Metric:
     return Metric(
         score=over_videos(gveval_score),
         scale=1.0,
+        ratios=of_means(),
         values=partial(_expected, dimensions=dimensions),
         n_values=len(dimensions),
         field="scores",
@@ -152,6 +154,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     unseen=_unseen,
     metrics={**{name: _metric(name) for name in ACCR}, "avg": _metric(*ACCR)},
     headline="avg",
+    headline_means="mean of the judge's four ratings of the caption, 0 to 100",
     extras=_scoring,
     output_tokens={"gveval": 400},
 )

@@ -23,6 +23,12 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    DENOMINATOR,
+    NEITHER,
+    NUMERATOR,
+    of_verdicts,
+)
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     FILE,
     GROUP_OF,
@@ -61,6 +67,14 @@ def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:
     }
 
 
+_AR: Final = of_verdicts(
+    {"positive": NUMERATOR, "negative": DENOMINATOR, "unanswerable": DENOMINATOR}
+)
+_IR: Final = of_verdicts({"positive": DENOMINATOR, "negative": NUMERATOR, "unanswerable": NEITHER})
+_CR: Final = of_verdicts(
+    {"positive": NUMERATOR, "negative": NUMERATOR, "unanswerable": DENOMINATOR}
+)
+
 VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     name="vcapsbench",
     folder=Path(__file__).parent,
@@ -80,11 +94,12 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     ask=asking(judge_question),
     silent=silence(silent_judgement),
     metrics={
-        "ar": Metric(score=over_questions(vcapsbench_ar)),
-        "ir": Metric(score=over_questions(vcapsbench_ir), higher_is_better=False),
-        "cr": Metric(score=over_questions(vcapsbench_cr)),
+        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR),
+        "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),
+        "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
     },
     headline="ar",
+    headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
     fields=_fields,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import DataSettings
@@ -19,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
     silence,
 )
-from lmms_eval_captions.lmms_eval_tasks.records import Values
+from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     SOURCE,
     questions_file,
@@ -73,24 +73,12 @@ def _plain(category: str) -> str:
     return " ".join(category.strip(" '\".,:;").lower().split()) or "none"
 
 
-def _share_right(runs: Values) -> float:
-    """Share of a caption's questions that it answers right, mean over judge runs."""
-    return mean_over_videos(
-        [None if verdict is None else float(verdict == "yes") for verdict in verdicts]
-        for verdicts in runs
-    )
-
-
 def _score_of(judgement: MatchJudgement) -> tuple[float | None]:
     return (judgement.score,)
 
 
 def _rouge(videos: Iterable[Sequence[float | None]]) -> float:
     return 100.0 * mean_over_videos(videos)
-
-
-def _mean(runs: Sequence[Sequence[Any]]) -> float:
-    return mean_over_videos(runs)
 
 
 VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
@@ -104,12 +92,19 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     ask=asking(judge_question),
     silent=silence(silent_judgement),
     metrics={
-        "vdc_acc": Metric(score=over_videos(vdc_acc), of_caption=_share_right),
+        "vdc_acc": Metric(
+            score=over_videos(vdc_acc), ratios=of_means(lambda verdict: float(verdict == "yes"))
+        ),
         "vdc_score": Metric(
-            score=over_videos(vdc_score), scale=1.0, values=_score_of, field="scores"
+            score=over_videos(vdc_score),
+            scale=1.0,
+            ratios=of_means(),
+            values=_score_of,
+            field="scores",
         ),
     },
     headline="vdc_acc",
+    headline_means="% of questions that the caption alone answers rightly, mean over videos",
     groups=lambda doc, question, _judgement: {
         "aspects": doc["aspect"],
         "categories": _plain(question.category),
@@ -127,9 +122,10 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     silent=silence(partial(silent_judgement, matcher=rouge_l)),
     metrics={
         "vdc_rouge": Metric(
-            score=over_videos(_rouge), values=_score_of, field="scores", of_caption=_mean
+            score=over_videos(_rouge), ratios=of_means(), values=_score_of, field="scores"
         )
     },
     headline="vdc_rouge",
+    headline_means="ROUGE-L in % of answers from the caption alone and gold answers",
 )
 """ROUGE-L of the judge's answer and the gold one, in percent (AuroraCap, Table C3)."""

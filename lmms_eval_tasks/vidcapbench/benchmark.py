@@ -27,6 +27,12 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    DENOMINATOR,
+    NEITHER,
+    NUMERATOR,
+    of_verdicts,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
@@ -36,6 +42,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
+from lmms_eval_captions.metrics.ratio_influences import Parts
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
 from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
 from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
@@ -120,19 +127,54 @@ def _tokens_of(records: Sequence[CaptionRecord]) -> list[float]:
     """T5 tokens of every video, the mean of its captions'; none where they cannot be counted."""
     if _no_tokens(records) is not None:
         return []
+    return [fmean(counts) for counts in _tokens_by_video(records).values()]
+
+
+def _tokens_by_video(records: Sequence[CaptionRecord]) -> dict[str, list[int]]:
+    """T5 tokens of each caption of a video."""
     # Parity: the released script counts all captions of its file, asked about or not.
     videos: dict[str, list[int]] = {}
     for record in records:
         n_tokens = record.fields.get("n_tokens")
         if isinstance(n_tokens, int):
             videos.setdefault(record.video_id, []).append(n_tokens)
-    return [fmean(counts) for counts in videos.values()]
+    return videos
+
+
+_ACC: Final = of_verdicts(
+    {
+        "correct": NUMERATOR,
+        "partial": DENOMINATOR,
+        "neutral": DENOMINATOR,
+        "wrong": DENOMINATOR,
+    }
+)
+_PRE: Final = of_verdicts(
+    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR}
+)
+_COV: Final = of_verdicts(
+    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": DENOMINATOR, "wrong": NUMERATOR}
+)
 
 
 def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
     # Parity: of a dimension, too, con takes the tokens of whole captions, those of all videos.
     verdicts = list(chain.from_iterable(videos))
     return vidcapbench_con(verdicts, n_tokens=_tokens_of(records))
+
+
+def _con_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
+    """Those of accuracy, and of one over the mean of the videos' tokens."""
+    counts = _tokens_by_video(records)
+    tokens = []
+    for record in records:
+        n_tokens = record.fields.get("n_tokens")
+        if isinstance(n_tokens, int):
+            n_captions = len(counts[record.video_id])
+            tokens.append((1 / n_captions, n_tokens / n_captions))
+        else:
+            tokens.append(NEITHER)
+    return [[*acc, pair] for acc, pair in zip(_ACC(videos, records), tokens, strict=True)]
 
 
 def _summary(records: Sequence[CaptionRecord]) -> Mapping[str, object]:
@@ -166,12 +208,20 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     ask=asking(judge_question),
     silent=silence(silent_judgement),
     metrics={
-        "acc": Metric(score=over_questions(vidcapbench_acc)),
-        "pre": Metric(score=over_questions(vidcapbench_pre)),
-        "cov": Metric(score=over_questions(vidcapbench_cov)),
-        "con": Metric(score=_con, reads_fields=True, unavailable=_no_tokens),
+        "acc": Metric(score=over_questions(vidcapbench_acc), ratios=_ACC),
+        "pre": Metric(score=over_questions(vidcapbench_pre), ratios=_PRE),
+        "cov": Metric(score=over_questions(vidcapbench_cov), ratios=_COV),
+        "con": Metric(
+            score=_con,
+            # A percentage of 1 over one token, times 100 as the paper prints it.
+            scale=10_000.0,
+            ratios=_con_ratios,
+            reads_fields=True,
+            unavailable=_no_tokens,
+        ),
     },
     headline="acc",
+    headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {
         "dimensions": question.dimension,
         "sub_categories": question.sub_category,

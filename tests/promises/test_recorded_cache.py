@@ -47,8 +47,25 @@ def _check(run: RecordedRun, cache: Path, url: str, bench: pytest.MonkeyPatch) -
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
     now = judge(run, cache.parent / "output")
     recorded = json.loads((RECORDING / "runs" / f"{run.name}.json").read_text(encoding="utf-8"))
+    _compare_own_scores(recorded, now)
     changes = [text for text in differences(recorded, now) if not _UNJUDGED.fullmatch(text)]
     assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
+
+
+def _compare_own_scores(recorded: dict[str, Any], now: dict[str, Any]) -> None:
+    """Take out ``score``, a caption's share of each metric then, its ``caption_score`` now.
+
+    Now that is in the metric's unit, and ``score`` is what lmms-eval takes a standard error of.
+    """
+    for task, judged in recorded["tasks"].items():
+        for place, document in enumerate(judged["documents"]):
+            for metric, item in document.items():
+                of_now = now["tasks"][task]["documents"][place][metric]
+                assert ("score" in item) == ("caption_score" in of_now)
+                if "score" in item:
+                    unit = 1 if metric == "vdc_score" or task.startswith("msvd_eval") else 100
+                    share = of_now["caption_score"] / unit
+                    assert share == pytest.approx(item.pop("score"), abs=1e-9)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)

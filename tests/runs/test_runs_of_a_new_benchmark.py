@@ -163,6 +163,7 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
             tmp_path / "out",
             *("--model", "caption_file", "--model_args", f"path={captions}", "--tasks", "toy"),
             env=env,
+            fresh=True,  # another package than the tests' own
         )
         assert run.returncode == 0, run.log[-3000:]
         assert server.counts.n_requests - n_before == len(SAID) + n_facts + n_asked

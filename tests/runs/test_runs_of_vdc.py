@@ -80,6 +80,7 @@ def test_the_demo_goes_from_pixels_to_labelled_scores(tmp_path: Path) -> None:
         tmp_path / "out",
         *("--model", "caption_baseline", "--tasks", "vdc_score"),
         env=environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical"),
+        fresh=True,
     )
     assert run.scores() == pytest.approx(_recomputed(run))
     assert len(run.scores()) == 12

@@ -1,20 +1,12 @@
-"""Counts of one run of judging, and the bar that shows them."""
+"""Counts of one run of judging."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, NoReturn, TextIO
-
-from tqdm import tqdm
 
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices, load_prices
-
-_LIVELY_S: Final = 0.5
-"""Seconds between two drawings at least."""
 
 
 @dataclass(slots=True)
@@ -104,113 +96,3 @@ class Meter:
         ]
         priced = [cost for cost in costs if cost is not None]
         return sum(priced) if priced and len(priced) == len(costs) else None
-
-    def text(self) -> str:
-        """One line of counts.
-
-        >>> Meter(n_calls=3, n_cached=1).text()
-        'calls 3, cached 1, retried 0, unscored 0, tokens 0+0'
-        """
-        n_in, n_out = (sum(total[i] for total in self.tokens.values()) for i in (0, 1))
-        parts = [
-            f"calls {self.n_calls:,}",
-            f"cached {self.n_cached:,}",
-            f"retried {self.n_retried:,}",
-            f"unscored {self.n_unscored:,}",
-            f"tokens {n_in:,}+{n_out:,}",
-        ]
-        if self.n_rate_limited:
-            parts.append(f"429s {self.n_rate_limited:,}")
-        cost = self.cost_usd
-        if cost is not None:
-            parts.append(f"${cost:,.2f}")
-        return ", ".join(parts)
-
-
-class _Lenient:
-    """A stream whose failing writes are dropped: standard error may be a file on a full disk.
-
-    tqdm keeps its lock where a write raises, and then every other bar of the process hangs.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-
-class Bar:
-    """One progress bar for all questions of a process, on a clock: it moves without progress, too.
-
-    Args:
-        visible: Whether to draw anything (rank 0 alone does).
-        idle_s: Seconds after which it is drawn again where nothing was done.
-    """
-
-    def __init__(self, *, visible: bool, idle_s: float = 1.0) -> None:
-        self._visible = visible
-        self._idle_s = idle_s
-        self._drawn_s = 0.0
-        self._bar: tqdm[NoReturn] | None = None
-
-    def refresh(self, meter: Meter) -> None:
-        """Draw the meter's state where that is due; closes the bar when nothing is left."""
-        if not self._visible:
-            return
-        bar = self._bar
-        if bar is None:
-            # Without a standard error, as in some services, tqdm would keep its lock.
-            if meter.n_done >= meter.n_submitted or sys.stderr is None:
-                return
-            bar = self._bar = tqdm(
-                desc="Judging",
-                total=meter.n_submitted,
-                unit="question",
-                initial=meter.n_done,
-                mininterval=_LIVELY_S,
-                miniters=0,
-                file=_Lenient(sys.stderr),
-            )
-        now_s = time.monotonic()
-        self._take_in(bar, meter)
-        n_new = meter.n_done - bar.n
-        # Not ``update`` where nothing was done: it would measure the speed from now on alone.
-        is_drawn = bool(bar.update(n_new)) if n_new else False
-        if not is_drawn and now_s - self._drawn_s >= self._idle_s:
-            bar.refresh()
-            is_drawn = True
-        if is_drawn:
-            self._drawn_s = now_s
-        if meter.n_done >= meter.n_submitted:
-            self._end(bar)
-
-    def close(self, meter: Meter) -> None:
-        """Leave the bar as it stands: what was not done by now is not done."""
-        bar = self._bar
-        if bar is not None:
-            self._take_in(bar, meter)
-            if meter.n_done < meter.n_submitted:
-                bar.set_description_str("Judging stopped", refresh=False)
-            bar.update(meter.n_done - bar.n)
-            self._end(bar)
-
-    def _take_in(self, bar: tqdm[NoReturn], meter: Meter) -> None:
-        bar.total = meter.n_submitted
-        counts = meter.text()
-        bar.set_postfix_str(
-            f"{meter.silence}, {counts}" if meter.silence else counts, refresh=False
-        )
-
-    def _end(self, bar: tqdm[NoReturn]) -> None:
-        bar.close()
-        self._bar = None

@@ -14,6 +14,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.store.flusher import Flusher
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
+from lmms_eval_captions.judges.endpoint.store.writable import require_writable
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
 
 
@@ -47,6 +48,20 @@ class StoredReplies:
         self._stores: dict[str, ReplyStore] = {}
         self._flusher = Flusher()
         self._has_foreign = False
+        self._is_writable = False
+
+    def require_writable(self) -> None:
+        """Raise where no reply could be kept; looked at until it is so once.
+
+        Raises:
+            JudgeStoppedError: If nothing can be written.
+        """
+        if not self._is_writable:
+            try:
+                require_writable(self._folder)
+            except StoreError as error:
+                raise JudgeStoppedError(str(error)) from error
+            self._is_writable = True
 
     def get(self, model: str, key: bytes, *, max_age_s: float | None = None) -> Reply | None:
         """A stored reply; ``None`` also for one whose line was cut short.

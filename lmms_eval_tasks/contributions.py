@@ -1,0 +1,150 @@
+"""How sure a metric is: what each caption contributes to it, and the standard error of that.
+
+Contributions are numbers, one per caption, whose mean is the metric and whose standard deviation
+over the root of their number is its standard error. Of a mean over videos they are the videos' own
+scores. Of a ratio of sums, as most metrics are, they are linearised: the captions' own ratios would
+give the error of their mean, which is another number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+from math import isnan, nan
+from statistics import fmean
+from typing import Any, Final
+
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
+from lmms_eval_captions.metrics.clustered_error import clustered_error
+from lmms_eval_captions.metrics.jackknife_influences import jackknife_influences
+from lmms_eval_captions.metrics.ratio_influences import ratio_influences
+
+_MOST_READS: Final = 100_000_000
+"""Values that leaving out every caption in turn may read, some ten seconds' worth."""
+
+
+def contributions(
+    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
+) -> list[float] | None:
+    """What each caption that counts contributes to a metric, mean over judge runs.
+
+    Returns:
+        In the metric's unit, their mean is the metric; ``None`` where the metric has no value, or
+        where it is not known what a caption adds to it.
+    """
+    of_captions = contributions_by_caption(benchmark, metric, records)
+    if of_captions is None:
+        return None
+    return [value for value in of_captions if value is not None]
+
+
+def contributions_by_caption(
+    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
+) -> list[float | None] | None:
+    """As :func:`contributions`, one for each record; ``None`` for a caption that does not count."""
+    score, of_captions = _influences(benchmark, metric, records)
+    if of_captions is None:
+        return None
+    n = sum(influence is not None for influence in of_captions)
+    return [None if influence is None else score + n * influence for influence in of_captions]
+
+
+def standard_error(
+    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
+) -> float | None:
+    """Standard error of a metric over captions, in its unit; captions of one video count as one.
+
+    Returns:
+        ``None`` where the metric has no value or fewer than 2 videos count.
+    """
+    return standard_error_of_mean([(benchmark, metric, records)])
+
+
+def standard_error_of_mean(
+    tasks: Sequence[tuple[Benchmark[Any, Any], str, Sequence[CaptionRecord]]],
+) -> float | None:
+    """Standard error of the plain mean of several tasks' metrics, such as that of ``vdc_score``.
+
+    Captions of one video count as one, whatever task they are of: they are right or wrong together.
+
+    Returns:
+        ``None`` where a metric has no value or fewer than 2 videos count.
+    """
+    of_videos: dict[str, float] = {}
+    for benchmark, metric, records in tasks:
+        _, of_captions = _influences(benchmark, metric, records)
+        if of_captions is None:
+            return None
+        for record, influence in zip(records, of_captions, strict=True):
+            if influence is not None:
+                share = influence / len(tasks)
+                of_videos[record.video_id] = of_videos.get(record.video_id, 0.0) + share
+    error = clustered_error(list(of_videos.values()))
+    return None if isnan(error) else error
+
+
+def _influences(
+    benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]
+) -> tuple[float, list[float | None] | None]:
+    """A metric, and what each caption adds around it; ``None`` for one that does not count."""
+    metric = benchmark.metrics[name]
+    nothing = nan, None
+    if not has_score(records) or metric.unavailable(records) is not None:
+        return nothing
+    scores = [metric.score(videos, records) for videos in by_run(name, records)]
+    if not scores or any(map(isnan, scores)):
+        return nothing
+    runs = [_of_run(metric, name, records, run) for run in range(len(scores))]
+    of_captions = [_mean(of_runs) for of_runs in zip(*runs, strict=True)]
+    if any(influence is not None and isnan(influence) for influence in of_captions):
+        return nothing
+    return fmean(scores), of_captions
+
+
+def _of_run(
+    metric: Metric, name: str, records: Sequence[CaptionRecord], run: int
+) -> list[float | None]:
+    """What each caption adds to a metric in one judge run; ``None`` where it has no part in it."""
+    captions = [record.values[name] for record in records]
+    videos = [values[run] if run < len(values) else () for values in captions]
+    has_part = [any(value is not None for value in video) for video in videos]
+    if metric.ratios is None:
+        influences = _left_out(metric, videos, records, has_part)
+    else:
+        parts = metric.ratios(videos, records)
+        # A caption that nothing is asked about may count by its length.
+        has_part = [
+            is_scored or any(any(pair) for pair in pairs)
+            for is_scored, pairs in zip(has_part, parts, strict=True)
+        ]
+        influences = ratio_influences(parts, scale=metric.scale)
+    return [value if is_in else None for value, is_in in zip(influences, has_part, strict=True)]
+
+
+def _left_out(
+    metric: Metric,
+    videos: Sequence[Sequence[object]],
+    records: Sequence[CaptionRecord],
+    has_part: Sequence[bool],
+) -> list[float]:
+    """The influences on a metric that is not known to be a ratio."""
+    chosen = list(compress(range(len(videos)), has_part))
+    n_values = sum(len(videos[place]) for place in chosen)
+    if len(chosen) < 2 or len(chosen) * n_values > _MOST_READS:
+        return [nan] * len(videos)
+
+    def score_of(places: Sequence[int]) -> float:
+        kept = [chosen[place] for place in places]
+        return metric.score([videos[place] for place in kept], [records[place] for place in kept])
+
+    influences = dict(zip(chosen, jackknife_influences(len(chosen), score_of), strict=True))
+    return [influences.get(place, 0.0) for place in range(len(videos))]
+
+
+def _mean(of_runs: Sequence[float | None]) -> float | None:
+    """Mean over judge runs; a run that a caption has no part in does not move with it."""
+    if all(influence is None for influence in of_runs):
+        return None
+    return fmean(0.0 if influence is None else influence for influence in of_runs)

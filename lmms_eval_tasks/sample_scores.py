@@ -1,0 +1,101 @@
+"""Where lmms-eval looks for scores of single captions, and what stands there.
+
+It looks at two places. ``Stderr_CLT`` is the standard error of ``score`` in a metric's items. And
+``--baseline`` compares ``score`` of the samples with that of another run's sample log: its mean
+times 100 is taken for the metric, so that a sample's ``score`` is a hundredth of what the caption
+contributes to the headline. A caption that does not count has neither.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, MutableMapping, Sequence
+from types import ModuleType
+from typing import Any, Final
+
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+
+SCORE: Final = "score"
+_PERCENT: Final = 100.0
+_DIGITS: Final = 12
+"""Leaves out the noise of rounding, which is a difference to who compares equal captions."""
+
+
+def wrap_task_output(evaluator_utils: ModuleType) -> None:
+    """Have the samples of our tasks scored once their task is aggregated.
+
+    Args:
+        evaluator_utils: ``lmms_eval.evaluator_utils``.
+
+    Raises:
+        AttributeError: If this version of lmms-eval has no such step.
+    """
+    output = evaluator_utils.TaskOutput
+    calculate = output.calculate_clt_aggregate_metric
+
+    @functools.wraps(calculate)
+    def calculate_clt_aggregate_metric(self: Any) -> None:  # noqa: ANN401 - lmms-eval's own
+        calculate(self)
+        benchmark = our_benchmarks().get(self.task_name)
+        if benchmark is not None:
+            score_samples(benchmark, self.logged_samples)
+
+    output.calculate_clt_aggregate_metric = calculate_clt_aggregate_metric
+
+
+def score_items(
+    benchmark: Benchmark[Any, Any],
+    metric: str,
+    items: Sequence[Item],
+    records: Sequence[CaptionRecord],
+) -> None:
+    """Put into each item what its caption contributes to the metric, in the metric's unit.
+
+    Args:
+        benchmark: Which one.
+        metric: Which of its metrics.
+        items: The captions' items of this metric, complete; changed in place.
+        records: Those of the same captions, with what the metric reads.
+    """
+    values = contributions_by_caption(benchmark, metric, records) or [None] * len(items)
+    for item, value in zip(items, values, strict=True):
+        item.pop(SCORE, None)
+        if value is not None:
+            item[SCORE] = round(value, _DIGITS)
+
+
+def read_items(
+    benchmark: Benchmark[Any, Any], metric: str, items: Sequence[Item]
+) -> list[CaptionRecord]:
+    """The records of the items of a metric, with what it reads."""
+    field = benchmark.metrics[metric].field
+    return [CaptionRecord.read(item, **{metric: field}) for item in items]
+
+
+def score_samples(
+    benchmark: Benchmark[Any, Any], samples: Sequence[MutableMapping[str, Any]]
+) -> None:
+    """Give every sample of a task that is aggregated its ``score``, or none.
+
+    Items that came from other ranks are copies of those that were aggregated: they are scored here.
+
+    Args:
+        benchmark: Which one.
+        samples: All that lmms-eval logs of the task; changed in place.
+    """
+    logged = [sample for sample in samples if isinstance(sample.get(benchmark.headline), Mapping)]
+    for metric in benchmark.metrics:
+        items: list[Item] = [sample[metric] for sample in logged if metric in sample]
+        if not any(SCORE in item for item in items):
+            score_items(benchmark, metric, items, read_items(benchmark, metric, items))
+    for sample in logged:
+        value = sample[benchmark.headline].get(SCORE)
+        if value is None:
+            # lmms-eval's loader takes 0 for a line without a score that has a target. The video
+            # stands in the items, too.
+            sample["target"] = ""
+        else:
+            sample[SCORE] = round(value / _PERCENT, _DIGITS)
