@@ -16,7 +16,7 @@ EARLIER_VERSION: Final = "an earlier version"
 """Stands for the endpoint of stored replies of versions that did not write it down."""
 _MOST_NAMED: Final = 2
 """Endpoints that a warning names."""
-_MOST_URL: Final = 40
+_MOST_URL: Final = 36
 """Characters of an endpoint in a warning."""
 
 
@@ -43,8 +43,8 @@ class Totals:
     """Kind of failure (``HTTP 429``, ``time-out`` ...) to how many attempts ended so."""
     tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Model to its input and output tokens of the calls."""
-    usd: float | None = 0.0
-    """US dollars of the calls, ``None`` where a model's price is not known."""
+    usd_by_model: Mapping[str, float | None] = field(default_factory=dict)
+    """Model to US dollars of its calls, ``None`` where its price is not known."""
     prices_date: str | None = None
     """Date of the prices; ``None`` where nothing was priced."""
     seconds: float = 0.0
@@ -58,29 +58,47 @@ class Totals:
             from_store=dict(Counter(self.from_store) + Counter(other.from_store)),
             shared=self.shared + other.shared,
             retried=dict(Counter(self.retried) + Counter(other.retried)),
-            tokens=_each(self.tokens, other.tokens, lambda one, two: one + two),
-            usd=None if self.usd is None or other.usd is None else self.usd + other.usd,
+            tokens=_each(self.tokens, other.tokens, lambda a, b: (a[0] + b[0], a[1] + b[1])),
+            usd_by_model=_each(self.usd_by_model, other.usd_by_model, _sum),
             prices_date=self.prices_date or other.prices_date,
             seconds=max(self.seconds, other.seconds),
         )
 
     def after(self, earlier: Totals) -> Totals:
-        """Of this and of what came before it in the same process."""
-        return replace(earlier + self, seconds=earlier.seconds + self.seconds)
+        """Of this and of what came before it in the same process; the endpoint is the latest."""
+        return replace(
+            earlier + self,
+            endpoints=self.endpoints or earlier.endpoints,
+            seconds=earlier.seconds + self.seconds,
+        )
 
     def since(self, earlier: Totals) -> Totals:
         """What was added since these totals were ``earlier``."""
-        return Totals(
-            endpoints=self.endpoints,
+        tokens = _each(self.tokens, earlier.tokens, lambda a, b: (a[0] - b[0], a[1] - b[1]))
+        tokens = {model: pair for model, pair in tokens.items() if any(pair)}
+        costs = _each(self.usd_by_model, earlier.usd_by_model, _difference)
+        usd_by_model = {model: costs[model] for model in tokens}
+        since = Totals(
             calls=self.calls - earlier.calls,
             from_store=dict(Counter(self.from_store) - Counter(earlier.from_store)),
             shared=self.shared - earlier.shared,
             retried=dict(Counter(self.retried) - Counter(earlier.retried)),
-            tokens=_each(self.tokens, earlier.tokens, lambda one, two: one - two),
-            usd=None if self.usd is None or earlier.usd is None else self.usd - earlier.usd,
-            prices_date=self.prices_date,
+            tokens=tokens,
+            usd_by_model=usd_by_model,
+            prices_date=self.prices_date if _is_priced(usd_by_model) else None,
+        )
+        was_needed = since != Totals()
+        return replace(
+            since,
+            endpoints=self.endpoints if was_needed else (),
             seconds=self.seconds - earlier.seconds,
         )
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars of all calls, ``None`` where a model's price is not known."""
+        costs = [usd for usd in self.usd_by_model.values() if usd is not None]
+        return sum(costs, 0.0) if len(costs) == len(self.usd_by_model) else None
 
     @property
     def n_from_store(self) -> int:
@@ -95,24 +113,24 @@ class Totals:
         Returns:
             Sentences of at most 300 characters.
         """
-        others = Counter(self.from_store)
-        del others[EARLIER_VERSION]
-        if self.calls or not others or any(others[name] for name in self.endpoints):
+        sources = Counter(self.from_store)
+        own = {*self.endpoints, EARLIER_VERSION}
+        if self.calls or sources.keys() & set(self.endpoints) or not sources.keys() - own:
             return []
-        named = [f"{n:,} of {_short(name)}" for name, n in others.most_common(_MOST_NAMED)]
-        if len(others) > _MOST_NAMED:
-            named.append(f"{len(others) - _MOST_NAMED} more endpoints")
+        named = [f"{n:,} of {_short(name)}" for name, n in sources.most_common(_MOST_NAMED)]
+        if len(sources) > _MOST_NAMED:
+            named.append(f"{len(sources) - _MOST_NAMED} more endpoints")
         configured = ", ".join(map(_short, self.endpoints[:1]))
         return [
             f"no reply came from the configured endpoint, {configured}: all {self.n_from_store:,} "
-            f"were in the store ({'; '.join(named)}). Set LMMS_CAPTIONS_STORE_BY=endpoint to ask "
-            "the configured endpoint itself"
+            f"were in the store ({'; '.join(named)}). LMMS_CAPTIONS_STORE_BY=endpoint asks it anew"
         ]
 
     def to_json(self) -> dict[str, object]:
         """The counts as an object of JSON."""
         return {
             **asdict(self),
+            "usd": self.usd,
             "endpoints": list(self.endpoints),
             "tokens": {model: list(pair) for model, pair in self.tokens.items()},
             "seconds": round(self.seconds, 3),
@@ -127,7 +145,7 @@ class Totals:
         """
         try:
             endpoints, tokens = record.get("endpoints", ()), record.get("tokens", {})
-            usd, date = record.get("usd"), record.get("prices_date")
+            date = record.get("prices_date")
             return cls(
                 endpoints=tuple(str(name) for name in _a(list, endpoints or [])),
                 calls=_a(int, record.get("calls", 0)),
@@ -138,7 +156,10 @@ class Totals:
                     str(model): (_a(int, pair[0]), _a(int, pair[1]))
                     for model, pair in _a(dict, tokens).items()
                 },
-                usd=None if usd is None else float(_a((int, float), usd)),
+                usd_by_model={
+                    str(model): None if usd is None else float(_a((int, float), usd))
+                    for model, usd in _a(dict, record.get("usd_by_model", {})).items()
+                },
                 prices_date=None if date is None else _a(str, date),
                 seconds=float(_a((int, float), record.get("seconds", 0.0))),
             )
@@ -155,7 +176,10 @@ def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
     """
     # Copied in one step each: the engine's thread goes on counting.
     tokens = {model: (n[0], n[1]) for model, n in list(meter.tokens.items())}
-    usd = meter.cost_usd if tokens else 0.0
+    usd = {
+        model: meter.prices.cost_usd(model, input_tokens=n[0], output_tokens=n[1], mode=meter.mode)
+        for model, n in tokens.items()
+    }
     is_needed = meter.n_calls or meter.from_store or meter.retried
     return Totals(
         endpoints=endpoints if is_needed else (),
@@ -164,23 +188,32 @@ def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
         shared=meter.n_shared,
         retried=dict(meter.retried),
         tokens=tokens,
-        usd=usd,
-        prices_date=meter.prices.as_of if tokens and usd is not None else None,
+        usd_by_model=usd,
+        prices_date=meter.prices.as_of if _is_priced(usd) else None,
         seconds=meter.seconds,
     )
 
 
-def _each(
-    tokens: Mapping[str, tuple[int, int]],
-    others: Mapping[str, tuple[int, int]],
-    act: Callable[[int, int], int],
-) -> dict[str, tuple[int, int]]:
-    """Two models' tables of tokens as one, without models that have none."""
-    pairs = {
-        model: tuple(map(act, tokens.get(model, (0, 0)), others.get(model, (0, 0))))
-        for model in dict.fromkeys((*tokens, *others))
+def _each(one: Mapping[str, V], two: Mapping[str, V], act: Callable[[V, V], V]) -> dict[str, V]:
+    """Two tables as one: where both have a model, what is made of the two."""
+    return {
+        model: act(one[model], two[model])
+        if model in one and model in two
+        else (one if model in one else two)[model]
+        for model in dict.fromkeys((*one, *two))
     }
-    return {model: (pair[0], pair[1]) for model, pair in pairs.items() if any(pair)}
+
+
+def _sum(one: float | None, two: float | None) -> float | None:
+    return None if one is None or two is None else one + two
+
+
+def _difference(one: float | None, two: float | None) -> float | None:
+    return None if one is None or two is None else one - two
+
+
+def _is_priced(usd_by_model: Mapping[str, float | None]) -> bool:
+    return any(usd is not None for usd in usd_by_model.values())
 
 
 def _short(name: str) -> str:

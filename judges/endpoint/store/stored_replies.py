@@ -170,4 +170,4 @@ class StoredReplies:
 
 def _own_key(key: bytes, endpoint: str) -> bytes:
     """The key of a reply that another endpoint's reply to the same request was there before."""
-    return hashlib.blake2b(key + endpoint.encode(), digest_size=16).digest()
+    return hashlib.blake2b(key + endpoint.encode("utf-8", "surrogatepass"), digest_size=16).digest()
