@@ -14,7 +14,9 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
+from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.progress.bar import end_other_bars
 from lmms_eval_captions.judges.endpoint.store.writable import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
@@ -63,9 +65,10 @@ class RunGuard:
             require_writable(replies)
 
     def interrupted(self) -> None:
-        """Note what is kept after Ctrl-C; the traceback, which says nothing of that, is not shown."""
+        """Note what is kept after Ctrl-C; the traceback, which does not say it, is not shown."""
         if not self.is_ours:
             return
+        end_other_bars()
         THIS_RUN.errors.append(words_of_interruption())
         sys.excepthook = functools.partial(_show, sys.excepthook)
 
@@ -80,7 +83,7 @@ def words_of_interruption() -> str:
         return (
             "Stopped by Ctrl-C before the judge had answered anything; start the same command again"
         )
-    folder = read_judge_settings().cache / "replies"
+    folder = cache_folder() / "replies"
     return (
         f"Stopped by Ctrl-C: {totals.calls:,} new replies are kept in {folder}; the same command "
         "goes on from there and asks only what is missing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +80,10 @@ def _check(arguments: argparse.Namespace) -> int:
 def _doctor(_: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
+    from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 
+    for setting in settings_in_force(os.environ):
+        print(f"{'ok     ' if setting.ok else 'problem'}  {'setting':<10} {setting.text}")
     findings = examine(read_settings())
     for finding in findings:
         print(f"{'ok     ' if finding.ok else 'problem'}  {finding.topic:<10} {finding.text}")

@@ -151,6 +151,13 @@ def fit(parts: Sequence[str], width: int | None) -> str:
     return ", ".join(parts[:n])[:width]
 
 
+def end_other_bars() -> None:
+    """Leave the bars of others as they stand, where a run ends before they are full."""
+    for bar in list(getattr(tqdm, "_instances", ())):
+        if not isinstance(bar, _Line):
+            bar.close()
+
+
 class _Lines:
     """Judging as lines in a log: one a minute, and one of what was stopped."""
 
