@@ -142,9 +142,11 @@ def _add_search_path(manager: type[TaskManager]) -> None:
         self: object, include_path: str | list[str] | None = None, include_defaults: bool = True
     ) -> object:
         # Whoever makes an index has loaded what evaluates.
+        from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES
         from lmms_eval_captions.lmms_eval_tasks.run_guard import guard_evaluator
 
         guard_evaluator()
+        ERROR_NOTES.listen()
         given = [include_path] if isinstance(include_path, str) else list(include_path or [])
         ours = [str(tasks_path())] if include_defaults else []
         return original(self, include_path=given + ours or None, include_defaults=include_defaults)

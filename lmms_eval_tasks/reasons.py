@@ -11,10 +11,13 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "never", "stopped"]
 
 _SHOWN: Final = 3
+_MOST: Final = 90
+"""Characters of a reason where it stands in one sentence with what helps."""
 _ANSWERED: Final = re.compile(r"answered (?:200 with an error )?(\d{3}): ")
 """Behind it stand the endpoint's own words, which may say anything."""
 _PASSING: Final = re.compile(
@@ -130,3 +133,16 @@ def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
         f"{n_missing if kind == 'missing' else n} {_HELP[kind]}." for kind, n in kinds.most_common()
     ]
     return f"Why: {'; '.join(texts)}. {' '.join(helps)}"
+
+
+def help_against(reasons: Mapping[str, int]) -> str:
+    """The most frequent reason and what helps against it; where to look where none is known.
+
+    >>> help_against({"the caption is empty": 2})  # doctest: +NORMALIZE_WHITESPACE
+    'the caption is empty; of empty captions: caption those clips anew, or score what there is with
+    a higher LMMS_CAPTIONS_MAX_UNSCORED'
+    """
+    if not reasons:
+        return "the log of the run says why and what helps; then run the same command again"
+    reason = max(reasons, key=lambda each: reasons[each])
+    return f"{sentence(reason, _MOST)}; {_HELP[kind_of(reason)]}"

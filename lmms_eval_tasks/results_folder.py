@@ -11,11 +11,12 @@ from typing import Final, TypeGuard
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.run_end import OURS
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
 
+OURS: Final = "lmms_eval_captions"
+"""Key of a results file under which this package's own words stand."""
 _RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
 _PREDICTED: Final = "bypass"

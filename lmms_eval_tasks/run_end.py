@@ -19,6 +19,7 @@ from loguru import logger
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
+from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS
 from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
 from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     blank_what_is_unavailable,
@@ -28,8 +29,6 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
-OURS: Final = "lmms_eval_captions"
-"""Key of a results file under which this package's own words stand."""
 _IS_WRAPPED: Final = "is_completed_by_lmms_eval_captions"
 """Attribute of a tracker that is wrapped: models may be listed twice, results are saved once."""
 

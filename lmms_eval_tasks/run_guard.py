@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _wrap(evaluator: ModuleType) -> None:
             ours = cause_of(error)
             if ours is None:
                 raise
-            THIS_RUN.errors.append(str(ours))
+            THIS_RUN.errors.append(sentence(str(ours)))
             if kwargs.get("verbosity") == "DEBUG":
                 raise
             raise ours.with_traceback(None) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,14 +21,23 @@ def append_to_record(run: FinishedRun) -> None:
 
     Its results are named if lmms-eval could save them.
     """
-    record = os.environ.get(RUN_RECORD)
-    if not record:
-        return
     results = run.results
     line = {
         "results": str(results.resolve()) if results and results.is_file() else None,
         "judging": run.document,
     }
+    _append(line)
+
+
+def append_error(words: str) -> None:
+    """Append why a run ended without results, where that is asked for."""
+    _append({"error": words})
+
+
+def _append(line: Mapping[str, object]) -> None:
+    record = os.environ.get(RUN_RECORD)
+    if not record:
+        return
     try:
         with Path(record).open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(line)}\n")
