@@ -31,6 +31,7 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.urls import redact_url
@@ -113,7 +114,6 @@ class JudgeRun:
     def engine(self) -> Engine:
         """The engine; the first call says which judge is asked and how."""
         settings = self.settings()
-        limit_usd = settings.max_cost_usd
         with self._lock:
             if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
                 self._engine.close()
@@ -141,7 +141,7 @@ class JudgeRun:
                     ", stored replies of this endpoint alone"
                     if settings.store_by == "endpoint"
                     else "",
-                    "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
+                    _limit_words(settings),
                     settings.cache / "replies",
                 )
             return self._engine
@@ -164,6 +164,14 @@ class JudgeRun:
             engine.close()
             with self._lock:
                 self._ended = engine.totals().after(self._ended)
+
+
+def _limit_words(settings: JudgeSettings) -> str:
+    """What judging may cost, by prices of which day."""
+    if settings.max_cost_usd is None:
+        return "no limit of cost"
+    as_of = load_prices(settings.prices).as_of
+    return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:

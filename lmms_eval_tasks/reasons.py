@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
@@ -12,7 +13,9 @@ from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-Kind = Literal["unreadable", "missing", "empty", "not asked", "refused", "passing", "stopped"]
+Kind = Literal[
+    "unreadable", "missing", "empty", "not asked", "refused", "passing", "never", "stopped"
+]
 
 NOT_ASKED: Final = "not asked: "
 """How the reason starts where no score is possible whatever the judge says."""
@@ -28,6 +31,9 @@ _PASSING: Final = re.compile(
 """What passes by itself: of an outage, and of judging that was ended."""
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
+_NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+)")
+"""A number or an identifier, but for a status."""
+_NEVER: Final = "(it has given none yet)"
 _BLIND: Final = "cannot be shown"
 _REFUSED: Final = "the batch has no reply to this request: "
 _HELP: Final[Mapping[Kind, str]] = {
@@ -44,6 +50,9 @@ _HELP: Final[Mapping[Kind, str]] = {
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
     "missing is asked",
+    "never": "not answered, and nothing ever was: see that the judge runs where "
+    "LMMS_CAPTIONS_JUDGE_URL says (`lmms-eval-captions doctor` asks it), then run the same command "
+    "again",
     "stopped": "not judged: change what the reason names, then run the same command again; "
     "verdicts are kept, only what is missing is asked",
 }
@@ -67,6 +76,8 @@ def kind_of(reason: str) -> Kind:
         return "not asked"
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
+    if _NEVER in ours:
+        return "never"
     if _PASSING.search(ours):
         return "passing"
     is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
@@ -78,6 +89,31 @@ def _is_refusal(status: int, reason: str) -> bool:
     """Whether an endpoint's status is about one request alone."""
     is_forbidden = status == 403 and FORBIDDEN in reason
     return 400 <= status < 500 and status not in _STOPPING and not is_forbidden
+
+
+def grouped(reasons: Mapping[str, int]) -> Counter[str]:
+    """Reasons that differ in numbers and identifiers alone as one, with their counts together.
+
+    Args:
+        reasons: Reason to the number of questions.
+
+    >>> grouped({"http://h:1/v1, call 7f3a19c2": 2, "http://h:1/v1, call 0b1d44e8": 1})
+    Counter({'http://h:1/v1, call #': 3})
+    """
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    return Counter(
+        {_common(group): sum(map(reasons.__getitem__, group)) for group in alike.values()}
+    )
+
+
+def _common(reasons: Sequence[str]) -> str:
+    """Reasons of one wording as one: what differs between them is blanked."""
+    numbers = [set(column) for column in zip(*map(_NUMBER.findall, reasons), strict=True)]
+    parts = _NUMBER.split(reasons[0])
+    shown = (next(iter(values)) if len(values) == 1 else "#" for values in numbers)
+    return "".join(chain.from_iterable(zip_longest(parts, shown, fillvalue="")))
 
 
 def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
@@ -93,7 +129,7 @@ def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
     """
     if not reasons:
         return "Why: see the other metrics."
-    counts, kinds = Counter(reasons), Counter[Kind]()
+    counts, kinds = grouped(reasons), Counter[Kind]()
     for reason, n in reasons.items():
         kinds[kind_of(reason)] += n
     shown = counts.most_common(_SHOWN)

@@ -72,7 +72,7 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
             if any(record.n_empty and record.n_unscored for record in records)
             else "count as captions that say nothing",
         )
-    if n_unscored:
+    if n_unscored and THIS_RUN.is_new(_no_score(records)):
         logger.warning(
             "{}: {} of {} questions are unscored. {}",
             records[0].task,
@@ -111,14 +111,16 @@ def mean_over_runs(
 
 
 def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
-    """Whether so many questions are unscored that there is no score, with an error logged."""
+    """Whether so many questions are unscored that there is no score; says it once per task."""
     if has_score(records):
         return False
+    if not THIS_RUN.is_new(_no_score(records)):
+        return True
     n_questions, n_unscored = _counts(records)
     if records and not n_questions:
         is_dropped = all(record.n_dropped for record in records)
         logger.error(
-            "{} {} is nan: there is no {} the {} captions",
+            "{} {} is nan, and so are its other metrics: there is no {} the {} captions",
             records[0].task,
             metric,
             "caption (missing=drop): name a file with captions of these videos; none is there of"
@@ -128,8 +130,8 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
         )
         return True
     logger.error(
-        "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
-        "(LMMS_CAPTIONS_MAX_UNSCORED). {}",
+        "{} {} is nan, and so are its other metrics: {} of {} questions are unscored, at most "
+        "{:.2%} may be (LMMS_CAPTIONS_MAX_UNSCORED). {}",
         records[0].task if records else "no caption:",
         metric,
         n_unscored,
@@ -138,6 +140,12 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
         _why(records),
     )
     return True
+
+
+def _no_score(records: Sequence[CaptionRecord]) -> str:
+    """What is said once of a task's captions, whichever metric is aggregated first."""
+    task = records[0].task if records else ""
+    return f"{task}: {len(records)} captions, {_counts(records)}. {_why(records)}"
 
 
 def has_score(records: Sequence[CaptionRecord]) -> bool:

@@ -37,8 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _no_settings_were_read() -> None:
-    """Settings of the data are read once per process: each test starts a new one."""
+    """Settings of the data are read once per process: each test starts a new one, and says anew."""
     data_settings.cache_clear()
+    THIS_RUN.clear()
 
 
 @pytest.fixture

@@ -37,6 +37,12 @@ def test_asking_again_is_a_switch(value: str, is_set: bool) -> None:
     assert read_judge_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
 
 
+@pytest.mark.parametrize(("value", "by"), [("", "model"), ("model", "model"), ("endpoint",) * 2])
+def test_whose_replies_serve_is_the_models_if_not_set(value: str, by: str) -> None:
+    """By the model's name, or by the endpoint that is asked."""
+    assert read_judge_settings({"LMMS_CAPTIONS_STORE_BY": value}).store_by == by
+
+
 @pytest.mark.parametrize(
     ("environment", "urls"),
     [
@@ -80,6 +86,7 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "three"),
         ("LMMS_CAPTIONS_ASK_AGAIN", "yes"),
         ("LMMS_CAPTIONS_ASK_AGAIN", "2"),
+        ("LMMS_CAPTIONS_STORE_BY", "url"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),
