@@ -1,4 +1,4 @@
-"""Every message that a user can meet, from the code: a page of the site, and what a test looks in."""
+"""Every message that a user can meet, from the code: a page of the site, and what tests look in."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ def messages_page(root: Path) -> str:
     """A page of all of them, in Markdown."""
     parts = [
         "# Every message",
-        "Taken from the code when these pages were made: what a run, a captioner or a command can say, by the file that says it; "
-        "`...` stands for what is filled in. Errors end what they concern, warnings do not. Those that people meet most often "
-        "are explained under [Troubleshooting](troubleshooting.md).",
+        "Taken from the code when these pages were made: what a run, a captioner or a command can "
+        "say, by the file that says it; `...` stands for what is filled in. Errors end what they "
+        "concern, warnings do not. Those that people meet most often are explained under "
+        "[Troubleshooting](troubleshooting.md).",
     ]
     by_file: dict[str, list[Message]] = {}
     for message in messages(root):

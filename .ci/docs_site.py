@@ -1,4 +1,4 @@
-"""Makes one site of documents that lie all over the repository; ``make docs`` (mkdocs.yml) calls it.
+"""Makes one site of documents that lie all over the repository, for ``make docs`` (mkdocs.yml).
 
 Documents link to each other as files of the repository, so that the links work on a code host. Here
 each document gets its place on the site, and the links are written anew. A comment in a document,

@@ -68,12 +68,9 @@ def kind_of(reason: str) -> Kind:
     """
     if UNREADABLE in reason:
         return "unreadable"
-    if reason.startswith(NO_CAPTION):
-        return "missing"
-    if reason == NOTHING_TO_JUDGE:
-        return "empty"
-    if reason.startswith(NOT_ASKED):
-        return "not asked"
+    unasked = _kind_of_unasked(reason)
+    if unasked is not None:
+        return unasked
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
     if _NEVER in ours:
@@ -83,6 +80,15 @@ def kind_of(reason: str) -> Kind:
     is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
     is_refused = is_refused or _REFUSED in ours
     return "refused" if is_refused and _BLIND not in ours else "stopped"
+
+
+def _kind_of_unasked(reason: str) -> Kind | None:
+    """Of a question that was kept from the judge because of its caption."""
+    if reason == NOTHING_TO_JUDGE:
+        return "empty"
+    if reason.startswith(NO_CAPTION):
+        return "missing"
+    return "not asked" if reason.startswith(NOT_ASKED) else None
 
 
 def _is_refusal(status: int, reason: str) -> bool:

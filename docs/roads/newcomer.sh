@@ -16,13 +16,13 @@ sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' run.log
 # --8<-- [end:demo]
 
 # --8<-- [start:misspelt]
-LMMS_CAPTIONS_MAX_COSTS=5 lmms-eval-captions doctor
+LMMS_CAPTIONS_MAX_COSTS=5 lmms-eval-captions doctor > settings.txt
 echo "exit code $?"
 # --8<-- [end:misspelt]
 
 # --8<-- [start:nobody]
 LMMS_CAPTIONS_JUDGE=my-judge LMMS_CAPTIONS_JUDGE_URL=http://127.0.0.1:9/v1 lmms-eval-captions doctor \
-    > doctor.txt
+    > doctor.txt 2> /dev/null
 echo "exit code $?"
 grep '^problem' doctor.txt
 # --8<-- [end:nobody]

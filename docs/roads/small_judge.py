@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 NAME = "small-judge"
-COMMON = set("is are was the a an it there at in on of to that does do in more than one video".split())
+COMMON = {"is", "the", "a", "there", "does"}
 
 
 def answer(prompt):

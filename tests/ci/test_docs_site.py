@@ -33,7 +33,9 @@ PLACES: Final = {
             "source/judges/prices.yaml.md",
             id="a-file-that-is-no-document",
         ),
-        pytest.param("https://example.org/x.md", "README.md", "https://example.org/x.md", id="away"),
+        pytest.param(
+            "https://example.org/x.md", "README.md", "https://example.org/x.md", id="away"
+        ),
         pytest.param("nowhere.md", "README.md", "nowhere.md", id="dead-so-that-mkdocs-says-so"),
     ],
 )

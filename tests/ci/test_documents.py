@@ -107,7 +107,9 @@ def test_what_a_page_takes_from_elsewhere_is_there(document: str) -> None:
 
 def test_the_page_of_numbers_has_every_metric() -> None:
     """Its table and the benchmarks name the same ones, and say which way is better."""
-    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \|", _text("docs/numbers.md"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \|", _text("docs/numbers.md"), re.MULTILINE
+    )
     shown = {name: unit for names, unit in rows for name in re.findall(r"`(\w+)`", names)}
     metrics = {
         name: metric

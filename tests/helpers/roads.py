@@ -24,11 +24,12 @@ NAMES: Final = tuple(sorted(path.stem for path in ROADS.glob("*.sh")))
 _MARK: Final = re.compile(r"^# --8<-- \[(start|end):\S+\]$", re.MULTILINE)
 """Stands around each step of a script, and around what it printed."""
 _CHANGING: Final[Mapping[str, str]] = {
-    r"\b\d{8}_\d{6}\b": "20260101_120000",
-    r"\b\d{8}-\d{6}-\w+\b": "20260101-120000-1",
+    r"(?<!\d)\d{8}_\d{6}(?!\d)": "20260101_120000",
+    r"(?<!\d)\d{8}-\d{6}-\w+": "20260101-120000-1",
     r"http://127\.0\.0\.1:\d{4,}/": "http://127.0.0.1:8000/",
-    r"\blmms-eval-captions:\d[\w.+]*": "lmms-eval-captions:0.0.0",
-    r"\b\d+(\.\d+)? s\b": "1 s",
+    r"\blmms-eval-captions([: ])\d[\w.+]*": r"lmms-eval-captions\g<1>0.0.0",
+    r"(?<=, )[\d.]+ s, the whole run [\d.]+ s\b": "1 s, the whole run 9 s",
+    r" ssl:default \[.*?\]": "",
 }
 """What is another text in each run, or with each version, and what stands for it."""
 
@@ -63,7 +64,11 @@ def play(name: str, folder: Path, sample: Path, *, timeout_s: float = 600.0) -> 
         timeout=timeout_s,
         check=False,
     )
-    places = {str(cache): "~/.cache/lmms-eval-captions", str(roads): "docs/roads", str(work): "~/try"}
+    places = {
+        str(cache): "~/.cache/lmms-eval-captions",
+        str(roads): "docs/roads",
+        str(work): "~/try",
+    }
     return f"{_same(done.stdout, places)}exit code of the script: {done.returncode}\n"
 
 
