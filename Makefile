@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml
 demo: setup
 	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval --model caption_baseline \
 	    --tasks video_captions --output_path demo-results --log_samples
-	$(BIN)/lmms-eval-captions check demo-results
+	@$(BIN)/lmms-eval-captions check demo-results > demo-results/check.txt || { cat demo-results/check.txt; exit 1; }
 
 check: setup
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import read_videos as read_capquiz
-from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
+from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, check_folder
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
@@ -270,8 +270,9 @@ def _others() -> list[Kind]:  # noqa: C901 - one function for each kind
         return Parts(b'{"results": {', _several(rng, task), b'}, "config": {}}', b",\n")
 
     def result_units(root: Path) -> Units:
-        report = check_folder(root / "results", max_unscored=0.5)
-        return {Signature.parse(line.rsplit(": ", 1)[1]).task: line for line in report.fine}
+        report = check_folder(root / "results", Limits(max_unscored=0.5))
+        signatures = map(Signature.parse, (line.strip() for line in report.lines if "|" in line))
+        return {signature.task: str(signature) for signature in signatures}
 
     def prices(rng: random.Random) -> Parts:
         def model(name: str) -> bytes:

@@ -9,7 +9,8 @@ of variables: name, reader, and the text that is read where a variable is not se
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -17,7 +18,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
 from lmms_eval_captions.judges.endpoint.endpoint import (
     PROVIDER_URLS,
     Endpoint,
@@ -52,7 +53,11 @@ JUDGE_APIS: Final = tuple(KEYS)
 """Whose API the judge's endpoint may speak, the default first."""
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
+STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
+"""Whose stored replies serve, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
+_ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
+"""The prefix as it may be misspelt, and what stands behind it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +115,8 @@ class JudgeSettings(_CommonSettings):
         "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
     """How often VCapsBench asks each question; without, as its YAML file says."""
+    store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
+    """Whether stored replies of the judge's name serve, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
     """Whether questions are asked anew whose stored replies were all unreadable."""
     max_unscored: float = required(
@@ -251,29 +258,42 @@ def data_settings() -> DataSettings:
     return read_data_settings()
 
 
-def _read(record: type[R], environ: Mapping[str, str] | None) -> R:
-    env = os.environ if environ is None else environ
-    _refuse_unknown(record, (name for name, text in env.items() if text.strip()))
-    return read_record(record, env)
-
-
-def _refuse_unknown(record: type[_CommonSettings], names: Iterable[str]) -> None:
-    """Raise where a variable is set that probably means one of this record's.
+def unknown_settings(record: type[_CommonSettings], environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that are set and probably mean one of this record's, to what is said of each.
 
     One that is like none of them all is told when the judge is needed: it moves no caption.
+
+    Args:
+        record: What is read.
+        environ: All variables.
     """
     own, known = ({row.name for row in variables_of(kind).values()} for kind in (record, Settings))
     endings = {name.removeprefix(_PREFIX): name for name in known if name.startswith(_PREFIX)}
-    for name in sorted(names):
-        if not name.startswith(_PREFIX) or name in known:
+    unknown = {}
+    for name in sorted(name for name, text in environ.items() if text.strip()):
+        alike = _ALIKE.match(name)
+        if alike is None or name in known:
             continue
-        closest = get_close_matches(name.removeprefix(_PREFIX), endings, n=1)
+        if name.startswith(_PREFIX):
+            closest = get_close_matches(name.removeprefix(_PREFIX), endings, n=1)
+        elif alike[1].upper() in endings:
+            closest = [alike[1].upper()]
+        else:  # another program's
+            continue
         if not closest and issubclass(record, JudgeSettings):
-            raise SettingsError(
-                f"{name}: no setting of this name is known; expected {_PREFIX} and one of "
-                f"{', '.join(sorted(endings))} behind it"
+            unknown[name] = (
+                f"{name}: no setting of this name is known; unset it, or take one of those that "
+                "`lmms-eval-captions doctor` lists"
             )
         if closest and endings[closest[0]] in own:
-            raise SettingsError(
+            unknown[name] = (
                 f"{name}: no setting of this name is known; was {endings[closest[0]]} meant?"
             )
+    return unknown
+
+
+def _read(record: type[R], environ: Mapping[str, str] | None) -> R:
+    env = os.environ if environ is None else environ
+    for words in unknown_settings(record, env).values():
+        raise SettingsError(words)
+    return read_record(record, env)

@@ -159,6 +159,8 @@ class Benchmark(Generic[Q, J]):
     """In the order in which they are shown."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
+    headline_means: str = ""
+    """What the headline counts, in a few words for who sees it for the first time."""
     groups: Callable[[Doc, Q, J | None], Mapping[str, str]] = lambda _doc, _question, _judgement: {}
     """Section of the breakdown to the group in which a question counts there; the judgement is
     ``None`` where the question was not judged."""

@@ -51,18 +51,17 @@ def read_breakdown_item(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRe
     return replace(record, values=values)
 
 
-def report(finished: FinishedTask, *, note: str) -> str:
+def report(finished: FinishedTask) -> str:
     """Show all numbers of a task or group, and keep them for the end of the run.
 
     Args:
         finished: The task, or the group.
-        note: What a reader must know about the numbers, or nothing.
 
     Returns:
         Where the breakdown is, or why there is none.
     """
     benchmark, records = finished.benchmark, finished.records
-    task = records[0].task
+    task, note = records[0].task, finished.note
     THIS_RUN.tasks[task] = finished
     THIS_RUN.breakdowns.pop(task, None)
     if not has_score(records):

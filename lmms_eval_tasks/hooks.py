@@ -15,7 +15,9 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
@@ -54,12 +56,14 @@ class Hooks(Generic[Q, J]):
         Raises:
             DataError: If the data is missing or broken.
             SettingsError: If a setting cannot be used.
+            CaptionsError: If this run will end with a judge that cannot be asked.
         """
         from datasets import Dataset
 
         task = self.benchmark.task_of(stub[0])
         if task.note:
             logger.log(task.note_level, task.note)
+        RUN_GUARD.require_judge(self.benchmark)
         return Dataset.from_list(self.benchmark.read(data_settings(), task))
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
@@ -109,7 +113,12 @@ class Hooks(Generic[Q, J]):
             **caption.record.head(),
         }
         items["breakdown"] = lambda caption: caption.breakdown_item(self.benchmark)
-        return {name: PendingRecord(partial(_made, judged, item)) for name, item in items.items()}
+        # One is enough to take along what this rank has asked.
+        kinds = {"breakdown": AccountedRecord}
+        return {
+            name: kinds.get(name, PendingRecord)(partial(_made, judged, item))
+            for name, item in items.items()
+        }
 
     def aggregate(self, metric: str) -> Aggregation:
         """The aggregation of one of the benchmark's metrics."""
@@ -139,7 +148,7 @@ class Hooks(Generic[Q, J]):
         if not records:
             return "none: no captions were judged"
         note = self.benchmark.tasks[records[0].task].note
-        return report(FinishedTask(self.benchmark, records, args), note=note)
+        return report(FinishedTask(self.benchmark, records, args, note))
 
     def _aggregate(self, name: str, items: Sequence[Item]) -> float:
         complete = resolve(items)

@@ -12,6 +12,7 @@ import functools
 import os
 import threading
 import traceback
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
@@ -87,6 +90,10 @@ class JudgeRun:
         self._lock = threading.Lock()
         self._engine: Engine | None = getattr(self, "_engine", None)
         self._n_engines = 0
+        self.process = uuid.uuid4().hex
+        """Tells this process from all others, of other machines too."""
+        self._ended = Totals()
+        """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
         self._captions: CaptionLog | None = None
 
@@ -111,10 +118,10 @@ class JudgeRun:
     def engine(self) -> Engine:
         """The engine; the first call says which judge is asked and how."""
         settings = self.settings()
-        limit_usd = settings.max_cost_usd
         with self._lock:
             if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
                 self._engine.close()
+                self._ended = self._engine.totals().after(self._ended)
                 spent_usd = self._engine.spent_usd
                 logger.warning("judging goes on with another engine after {}", self._engine.defect)
                 self._engine = Engine(replace(_engine_config(settings), spent_usd=spent_usd))
@@ -124,7 +131,7 @@ class JudgeRun:
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {}{} at {}, {}, at most {:.2%} unscored{}, {}, replies in {}",
+                    "judge {}{} at {}, {}, at most {:.2%} unscored{}{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.endpoint.urls))
@@ -135,10 +142,20 @@ class JudgeRun:
                     else f"at most {settings.concurrency} in flight",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
-                    "at any cost" if limit_usd is None else f"at most ${limit_usd:g} in all",
+                    ", stored replies of this endpoint alone"
+                    if settings.store_by == "endpoint"
+                    else "",
+                    _limit_words(settings),
                     settings.cache / "replies",
                 )
             return self._engine
+
+    def totals(self) -> Totals:
+        """What this process has asked since it began, and where replies came from."""
+        with self._lock:
+            if self._engine is None:
+                return self._ended
+            return self._engine.totals().after(self._ended)
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
@@ -148,6 +165,16 @@ class JudgeRun:
             self._settings = self._captions = None
         if engine is not None:
             engine.close()
+            with self._lock:
+                self._ended = engine.totals().after(self._ended)
+
+
+def _limit_words(settings: JudgeSettings) -> str:
+    """What judging may cost, by prices of which day."""
+    if settings.max_cost_usd is None:
+        return "no limit of cost"
+    as_of = load_prices(settings.prices).as_of
+    return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:
@@ -158,6 +185,7 @@ def _engine_config(settings: JudgeSettings) -> EngineConfig:
         api=settings.api,
         api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
+        store_by=settings.store_by,
         ask_again=settings.ask_again,
         progress=settings.rank == 0,
         mode=settings.mode,

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ def manifests() -> list[ModelManifest]:
     """Entry point ``lmms_eval.models``: our captioners; teaches lmms-eval our tasks on the way."""
     from lmms_eval.models.registry_v2 import ModelManifest
 
+    say_at_exit()
     _when_imported(_TASKS_MODULE, _adapt)
     _when_imported(_TRACKER_MODULE, _adapt_tracker)
     _when_imported(_SCORES_MODULE, _adapt_scores)
@@ -139,6 +141,12 @@ def _add_search_path(manager: type[TaskManager]) -> None:
     def initialize_tasks(
         self: object, include_path: str | list[str] | None = None, include_defaults: bool = True
     ) -> object:
+        # Whoever makes an index has loaded what evaluates.
+        from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES
+        from lmms_eval_captions.lmms_eval_tasks.run_guard import guard_evaluator
+
+        guard_evaluator()
+        ERROR_NOTES.listen()
         given = [include_path] if isinstance(include_path, str) else list(include_path or [])
         ours = [str(tasks_path())] if include_defaults else []
         return original(self, include_path=given + ours or None, include_defaults=include_defaults)
@@ -149,12 +157,12 @@ def _add_search_path(manager: type[TaskManager]) -> None:
 def _report_missing_data_at_once(task: type[ConfigurableTask]) -> None:
     """Missing data does not appear on a second look: do not let lmms-eval try five times.
 
-    A setting that cannot be used does not mend itself, either, and tried again it is hidden by the
-    error of the trying.
+    A setting that cannot be used, or a folder that cannot be written to, does not mend itself,
+    either, and tried again it is hidden by the error of the trying.
     """
     from tenacity import retry_if_not_exception_type
 
-    once = retry_if_not_exception_type((DataError, SettingsError))
+    once = retry_if_not_exception_type(CaptionsError)
     task.download.retry.retry = once
 
 

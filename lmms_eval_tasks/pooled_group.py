@@ -58,7 +58,7 @@ class PooledGroup:
         # Groups' aggregations are not told the command line.
         args = THIS_RUN.tasks[records[0].task].args
         renamed = [replace(record, task=self._name) for record in records]
-        return report(FinishedTask(self._benchmark, renamed, args), note=self._note)
+        return report(FinishedTask(self._benchmark, renamed, args, self._note))
 
     def _aggregate(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool

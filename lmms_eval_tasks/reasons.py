@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "stopped"]
+Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "never", "stopped"]
 
 _SHOWN: Final = 3
+_MOST: Final = 90
+"""Characters of a reason where it stands in one sentence with what helps."""
 _ANSWERED: Final = re.compile(r"answered (?:200 with an error )?(\d{3}): ")
 """Behind it stand the endpoint's own words, which may say anything."""
 _PASSING: Final = re.compile(
@@ -23,6 +27,9 @@ _PASSING: Final = re.compile(
 """What passes by itself: of an outage, and of judging that was ended."""
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
+_NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+)")
+"""A number or an identifier, but for a status."""
+_NEVER: Final = "(it has given none yet)"
 _BLIND: Final = "cannot be shown"
 _REFUSED: Final = "the batch has no reply to this request: "
 _HELP: Final[Mapping[Kind, str]] = {
@@ -37,6 +44,9 @@ _HELP: Final[Mapping[Kind, str]] = {
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
     "missing is asked",
+    "never": "not answered, and nothing ever was: see that the judge runs where "
+    "LMMS_CAPTIONS_JUDGE_URL says (`lmms-eval-captions doctor` asks it), then run the same command "
+    "again",
     "stopped": "not judged: change what the reason names, then run the same command again; "
     "verdicts are kept, only what is missing is asked",
 }
@@ -58,6 +68,8 @@ def kind_of(reason: str) -> Kind:
         return "empty"
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
+    if _NEVER in ours:
+        return "never"
     if _PASSING.search(ours):
         return "passing"
     is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
@@ -69,6 +81,31 @@ def _is_refusal(status: int, reason: str) -> bool:
     """Whether an endpoint's status is about one request alone."""
     is_forbidden = status == 403 and FORBIDDEN in reason
     return 400 <= status < 500 and status not in _STOPPING and not is_forbidden
+
+
+def grouped(reasons: Mapping[str, int]) -> Counter[str]:
+    """Reasons that differ in numbers and identifiers alone as one, with their counts together.
+
+    Args:
+        reasons: Reason to the number of questions.
+
+    >>> grouped({"http://h:1/v1, call 7f3a19c2": 2, "http://h:1/v1, call 0b1d44e8": 1})
+    Counter({'http://h:1/v1, call #': 3})
+    """
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    return Counter(
+        {_common(group): sum(map(reasons.__getitem__, group)) for group in alike.values()}
+    )
+
+
+def _common(reasons: Sequence[str]) -> str:
+    """Reasons of one wording as one: what differs between them is blanked."""
+    numbers = [set(column) for column in zip(*map(_NUMBER.findall, reasons), strict=True)]
+    parts = _NUMBER.split(reasons[0])
+    shown = (next(iter(values)) if len(values) == 1 else "#" for values in numbers)
+    return "".join(chain.from_iterable(zip_longest(parts, shown, fillvalue="")))
 
 
 def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
@@ -84,7 +121,7 @@ def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
     """
     if not reasons:
         return "Why: see the other metrics."
-    counts, kinds = Counter(reasons), Counter[Kind]()
+    counts, kinds = grouped(reasons), Counter[Kind]()
     for reason, n in reasons.items():
         kinds[kind_of(reason)] += n
     shown = counts.most_common(_SHOWN)
@@ -96,3 +133,16 @@ def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
         f"{n_missing if kind == 'missing' else n} {_HELP[kind]}." for kind, n in kinds.most_common()
     ]
     return f"Why: {'; '.join(texts)}. {' '.join(helps)}"
+
+
+def help_against(reasons: Mapping[str, int]) -> str:
+    """The most frequent reason and what helps against it; where to look where none is known.
+
+    >>> help_against({"the caption is empty": 2})  # doctest: +NORMALIZE_WHITESPACE
+    'the caption is empty; of empty captions: caption those clips anew, or score what there is with
+    a higher LMMS_CAPTIONS_MAX_UNSCORED'
+    """
+    if not reasons:
+        return "the log of the run says why and what helps; then run the same command again"
+    reason = max(reasons, key=lambda each: reasons[each])
+    return f"{sentence(reason, _MOST)}; {_HELP[kind_of(reason)]}"

@@ -122,7 +122,7 @@ class PendingRecord(dict[str, object]):
             self._resolve = None
         return self
 
-    def __reduce__(self) -> tuple[type[Item], tuple[Item]]:
+    def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
         return dict, (dict(self.wait()),)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite, nan
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
@@ -13,27 +15,44 @@ from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
 
+OURS: Final = "lmms_eval_captions"
+"""Key of a results file under which this package's own words stand."""
 _RESULTS: Final = "_results.json"
+_JUDGING: Final = "_judging.json"
+_PREDICTED: Final = "bypass"
+"""The one metric that lmms-eval gives a task whose captions were written and not judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResults:
-    """What lmms-eval printed of one task or group."""
+    """What a run found out about one task or group."""
 
     metrics: Mapping[str, object]
     """Value of each ``<metric>,<filter>`` and ``<metric>_stderr,<filter>``, as in the file."""
+    ours: Mapping[str, object] = field(default_factory=dict)
+    """What this package wrote of it beside the metrics: ``signature`` and ``breakdown``."""
+    judging: Mapping[str, object] = field(default_factory=dict)
+    """Its part of the run's judging document, empty where there is none."""
+
+    @classmethod
+    def of_judging(cls, judging: Mapping[str, object]) -> TaskResults:
+        """A task by its part of a judging document alone: the run saved no results."""
+        values = {name: figures.get("value") for name, figures in _tables(judging, "metrics")}
+        numbers = {
+            f"{name},none": nan if value is None else value for name, value in values.items()
+        }
+        return cls(numbers, judging, judging)
 
     @property
     def signature(self) -> Signature | None:
         """What moved the scores; ``None`` where the task is not one of this package."""
-        return next(
-            (
-                Signature.parse(str(value))
-                for name, value in self.metrics.items()
-                if name.startswith("signature,")
-            ),
-            None,
-        )
+        text = self._own("signature")
+        return None if text is None else Signature.parse(text)
+
+    @property
+    def breakdown(self) -> str | None:
+        """Where the breakdown is, or why there is none; ``None`` where nothing is said of it."""
+        return self._own("breakdown")
 
     @property
     def scores(self) -> dict[str, float]:
@@ -43,6 +62,43 @@ class TaskResults:
             for name, value in self.metrics.items()
             if isinstance(value, int | float) and "_stderr" not in name
         }
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of each metric that has one, in the metric's unit."""
+        errors = {
+            name: figures.get("standard_error")
+            for name, figures in _tables(self.judging, "metrics")
+        }
+        return {name: float(value) for name, value in errors.items() if _is_finite(value)}
+
+    @property
+    def unscored_reasons(self) -> dict[str, int]:
+        """Why questions are unscored: each reason to their number; empty where that is not said."""
+        unscored = self.judging.get("unscored")
+        reasons = unscored.get("reasons") if isinstance(unscored, dict) else None
+        if not isinstance(reasons, dict):
+            return {}
+        return {str(reason): n for reason, n in reasons.items() if isinstance(n, int)}
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why the judge may not have judged, a sentence each."""
+        doubts = self.judging.get("doubts")
+        return list(map(str, doubts)) if isinstance(doubts, list) else []
+
+    @property
+    def is_prediction(self) -> bool:
+        """Whether captions were written and nothing was scored (``--predict_only``)."""
+        return any(name.partition(",")[0] == _PREDICTED for name in self.metrics)
+
+    def _own(self, name: str) -> str | None:
+        """One of our words: under our key, or, of an older version, among the metrics."""
+        value = self.ours.get(name)
+        if value is None:
+            metrics = self.metrics.items()
+            value = next((text for key, text in metrics if key.startswith(f"{name},")), None)
+        return None if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +110,20 @@ class RunResults:
     """The whole file."""
     tasks: Mapping[str, TaskResults]
     """Each task and group, also other people's."""
+    judging: Mapping[str, object] = field(default_factory=dict)
+    """The run's judging document, empty where none was written."""
+
+    @property
+    def finished_s(self) -> float:
+        """When the run ended, in seconds since the epoch.
+
+        By the judging document; without, by the file's own time. The date in its name is in
+        whatever time zone lmms-eval was given.
+        """
+        try:
+            return datetime.fromisoformat(str(self.judging.get("finished"))).timestamp()
+        except ValueError:
+            return self.path.stat().st_mtime
 
     def samples(self, task: str) -> Iterator[dict[str, object]]:
         """What lmms-eval logged of each document of a task, in the log's order.
@@ -75,12 +145,12 @@ class RunResults:
         Raises:
             DataError: If the file that the results name is not there or cannot be read.
         """
-        name = Path(str(self.tasks[task].metrics.get("breakdown,none"))).name
+        name = Path(str(self.tasks[task].breakdown)).name
         if not name.endswith(".json"):
             return None
-        # It is in the folder given to lmms-eval, the results in one of the model's own below it.
-        # That folder may have been moved since.
-        paths = (folder / name for folder in (self.path.parent.parent, self.path.parent))
+        # It is beside the results; older versions wrote it into the folder given to lmms-eval,
+        # which is the one above. That folder may have been moved since.
+        paths = (folder / name for folder in (self.path.parent, self.path.parent.parent))
         path = next(filter(Path.is_file, paths), None)
         if path is None:
             raise DataError(
@@ -104,19 +174,46 @@ def read_results(folder: Path) -> list[RunResults]:
     Raises:
         DataError: If there is no results file, or one cannot be read.
     """
-    paths = [folder] if folder.is_file() else _newest(folder)
+    newest = {path.parent: path for path in _paths(folder)}
+    return [_read_run(path) for path in newest.values()]
+
+
+def read_all_results(folder: Path) -> list[list[RunResults]]:
+    """All results of every model below a folder, those of one model from the oldest to the newest.
+
+    Args:
+        folder: As for :func:`read_results`.
+
+    Raises:
+        DataError: If there is no results file, or one cannot be read.
+    """
+    runs: dict[Path, list[RunResults]] = {}
+    for path in _paths(folder):
+        runs.setdefault(path.parent, []).append(_read_run(path))
+    for of_model in runs.values():
+        # Names begin with the time of the run, in a time zone that may differ from run to run.
+        # The files' own times are lost when a folder is copied: they say nothing of the order.
+        if all(run.judging for run in of_model):
+            of_model.sort(key=lambda run: run.finished_s)
+    return list(runs.values())
+
+
+def _paths(folder: Path) -> list[Path]:
+    """The results files below a folder, sorted by their names, or the one file that is given.
+
+    Raises:
+        DataError: If there is none.
+    """
+    if folder.is_file():
+        return [folder]
+    paths = sorted(folder.rglob(f"*{_RESULTS}"), key=lambda path: (path.parent, path.name))
     if not paths:
+        what = "no *_results.json here or below" if folder.is_dir() else "there is no such folder"
         raise DataError(
-            f"{folder}: no *_results.json here or below; give the folder that lmms-eval had as "
-            "--output_path. A run that ended early writes none: look at the end of its log"
+            f"{folder}: {what}; give the folder that lmms-eval had as --output_path. A run that "
+            "ended early writes none: look at the end of its log"
         )
-    return [_read_run(path) for path in paths]
-
-
-def _newest(folder: Path) -> list[Path]:
-    # Names begin with the time of the run.
-    newest = {path.parent: path for path in sorted(folder.rglob(f"*{_RESULTS}"))}
-    return list(newest.values())
+    return paths
 
 
 def _read_run(path: Path) -> RunResults:
@@ -131,15 +228,37 @@ def _read_run(path: Path) -> RunResults:
             f"{path}: expected a results file of lmms-eval, with each task's metrics under "
             f"'results', got {document!r:.80}"
         )
-    named = {name: TaskResults(metrics) for name, metrics in tasks.items()}
-    return RunResults(path, document, named)
+    judging_path = path.with_name(path.name.removesuffix(_RESULTS) + _JUDGING)
+    judging = _read_json(judging_path, "what was judged") if judging_path.is_file() else {}
+    if not isinstance(judging, dict):
+        raise DataError(f"{judging_path}: expected what was judged, got {judging!r:.80}")
+    ours, judged = dict(_tables(document.get(OURS), "tasks")), dict(_tables(judging, "tasks"))
+    named = {
+        name: TaskResults(metrics, ours.get(name, {}), judged.get(name, {}))
+        for name, metrics in tasks.items()
+    }
+    return RunResults(path, document, named, judging)
+
+
+def _tables(document: object, key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The members of an object under a key that are objects themselves."""
+    members = document.get(key) if isinstance(document, Mapping) else None
+    for name, table in members.items() if isinstance(members, dict) else ():
+        if isinstance(table, dict):
+            yield name, table
+
+
+def _is_finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and isfinite(value)
 
 
 def _read_json(path: Path, what: str) -> object:
     try:
         return parse_json(read_whole(path))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected {what}: {error}") from error
+        raise DataError(
+            f"{path}: expected {what}: {error}; is it cut off? Run again, and delete it"
+        ) from error
 
 
 def _samples(path: Path) -> Iterator[dict[str, object]]:

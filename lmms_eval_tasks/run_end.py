@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import time
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
@@ -16,12 +17,20 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
+from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS
+from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
+from lmms_eval_captions.lmms_eval_tasks.saved_results import (
+    blank_what_is_unavailable,
+    name_judge,
+    take_out_words,
+)
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
-OURS: Final = "lmms_eval_captions"
-"""Key of a results file under which this package's own words stand."""
-_MOVED: Final = ("signature", "breakdown")
-"""Metrics that are no numbers: they leave lmms-eval's table."""
+_IS_WRAPPED: Final = "is_completed_by_lmms_eval_captions"
+"""Attribute of a tracker that is wrapped: models may be listed twice, results are saved once."""
 
 
 def wrap_tracker(trackers: ModuleType) -> None:
@@ -35,6 +44,8 @@ def wrap_tracker(trackers: ModuleType) -> None:
     """
     tracker = trackers.EvaluationTracker
     save_aggregated = tracker.save_results_aggregated
+    if vars(tracker).get(_IS_WRAPPED):
+        return
 
     @functools.wraps(save_aggregated)
     def save_results_aggregated(
@@ -43,55 +54,108 @@ def wrap_tracker(trackers: ModuleType) -> None:
         samples: dict[str, Any],
         datetime_str: str,
     ) -> None:
-        folder = None
-        if self.output_path:
-            name = self.general_config_tracker.model_name_sanitized or ""
-            folder = Path(self.output_path) / name
-        complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
+        run = None
+        try:
+            folder = None
+            if self.output_path:
+                name = self.general_config_tracker.model_name_sanitized or ""
+                folder = Path(self.output_path) / name
+            run_s = time.perf_counter() - self.general_config_tracker.start_time
+            THIS_RUN.started_s = time.time() - run_s
+            run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            logger.error(
+                "judging.json and breakdowns of this run cannot be made: internal error: {!r}; "
+                "its scores stand, please report this",
+                error,
+            )
         save_aggregated(self, results=results, samples=samples, datetime_str=datetime_str)
+        if run is not None:
+            THIS_RUN.finished.append(run)
+            append_to_record(run)
         THIS_RUN.clear()
 
     tracker.save_results_aggregated = save_results_aggregated
+    setattr(tracker, _IS_WRAPPED, True)
 
 
-def complete(results: MutableMapping[str, Any], *, folder: Path | None, stamp: str) -> None:
-    """Take our words out of the metrics, and write the breakdowns.
+def complete(
+    results: MutableMapping[str, Any], *, folder: Path | None, stamp: str
+) -> FinishedRun | None:
+    """Take our words out of the metrics, and write the run's breakdowns and its judging document.
 
     Args:
         results: lmms-eval's results of the run, about to be saved and printed; changed in place.
         folder: Where they are saved, ``None`` without ``--output_path``.
         stamp: How the names of the run's files begin.
+
+    Returns:
+        The run as it is shown on the screen; ``None`` where no task of ours was in it.
     """
-    ours: dict[str, dict[str, str]] = {}
-    for tables in (results.get("results", {}), results.get("groups", {})):
-        for task, metrics in tables.items():
-            for name in _MOVED:
-                value = metrics.pop(f"{name},none", None)
-                metrics.pop(f"{name}_stderr,none", None)
-                metrics.pop(f"{name}_stderr_clt,none", None)
-                metrics.pop(f"{name}_stderr_clustered,none", None)
-                if value is not None:
-                    ours.setdefault(task, {})[name] = value
+    if results.get("config", {}).get("resolved_cli_args", {}).get("predict_only"):
+        document = _predicted(results, folder=folder, stamp=stamp)
+        return FinishedRun(document, folder, stamp) if document["tasks"] else None
+    ours = take_out_words(results, THIS_RUN.tasks)
     if not ours:
-        return
+        return None
+    results[OURS] = {"judging": None, "tasks": ours}
+    for task, finished in THIS_RUN.tasks.items():
+        name_judge(results, task, finished)
+        blank_what_is_unavailable(results, task, finished)
+    for warning in THIS_RUN.totals().warnings():
+        logger.warning("{}", warning)
+        THIS_RUN.warn(warning)
+    captions = JUDGE_RUN.captions().path
+    head = _head(results, None if captions is None else str(captions))
     for task, breakdown in THIS_RUN.breakdowns.items():
-        path = _write(breakdown, task=task, folder=folder, stamp=stamp)
-        ours.setdefault(task, {})["breakdown"] = path
-    results[OURS] = {"tasks": ours}
+        ours.setdefault(task, {})["breakdown"] = _write(
+            {**head, **breakdown}, "breakdown", f"_{task}", folder=folder, stamp=stamp
+        )
+    document = {
+        **head,
+        **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
+    }
+    results[OURS]["judging"] = _write(document, "judging", "", folder=folder, stamp=stamp)
+    return FinishedRun(document, folder, stamp)
 
 
-def _write(breakdown: Mapping[str, object], *, task: str, folder: Path | None, stamp: str) -> str:
-    """Write a task's full breakdown as one JSON file beside lmms-eval's results.
+def _head(results: Mapping[str, Any], captions: str | None) -> Document:
+    """What every file of ours begins with."""
+    config = results.get("config", {})
+    return {
+        "model": config.get("model"),
+        "model_args": config.get("model_args"),
+        "captions": captions,
+        "started": moment(THIS_RUN.started_s),
+    }
+
+
+def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -> Document:
+    """The document of a run with ``--predict_only``: where the captions of our tasks are."""
+    tasks = {task for benchmark in all_benchmarks().values() for task in benchmark.tasks}
+    logs = {
+        task: {"samples": None if folder is None else f"{folder / stamp}_samples_{task}.jsonl"}
+        for task in results["results"]
+        if task in tasks
+    }
+    return {"predict_only": True, **_head(results, None), "tasks": logs}
+
+
+def _write(
+    document: Mapping[str, object], kind: str, suffix: str, *, folder: Path | None, stamp: str
+) -> str:
+    """Write a file of ours, whole, beside lmms-eval's results.
 
     Returns:
         The file's name, or why there is none.
     """
     if folder is None:
         return "none: lmms-eval has no --output_path to write it to"
-    path = folder / f"{stamp}_breakdown_{task}.json"
+    path = folder / f"{stamp}_{kind}{suffix}.json"
+    text = json.dumps(document, indent=2, ensure_ascii=False)
     try:
-        write_atomically(path, json.dumps(breakdown, indent=2, ensure_ascii=False).encode("utf-8"))
+        write_atomically(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        logger.error("the breakdown of {} cannot be written to {}: {}", task, path, error)
-        return f"none: {path.parent} cannot be written to ({error}); mend that and run again"
+        logger.error("{} cannot be written to {}: {}", kind, path, error)
+        return f"none: {folder} cannot be written to ({error}); mend that and run again"
     return path.name

@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 _SHOWN: Final = 5
 
@@ -24,13 +25,14 @@ def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[Captio
     """One of a benchmark's metrics over captions, mean over judge runs.
 
     Returns:
-        The mean, or ``nan`` (with an error logged) where too much is unscored or the metric cannot
-        be computed here.
+        The mean, or ``nan``: where too much is unscored, with an error logged; where the metric
+        cannot be computed here, with what mends that logged once in a run.
     """
     metric = benchmark.metrics[name]
     reason = metric.unavailable(records)
     if reason is not None:
-        logger.error("{} {} is nan, all other metrics stand: {}", records[0].task, name, reason)
+        if THIS_RUN.is_new(f"{name}: {reason}"):
+            logger.info("{} is not computed (N/A), all other metrics stand: {}", name, reason)
         return nan
     return mean_over_runs(
         name, records, lambda: [metric.score(videos, records) for videos in by_run(name, records)]
@@ -60,7 +62,7 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
             if any(record.n_empty and record.n_unscored for record in records)
             else "count as captions that say nothing",
         )
-    if n_unscored:
+    if n_unscored and THIS_RUN.is_new(_no_score(records)):
         logger.warning(
             "{}: {} of {} questions are unscored. {}",
             records[0].task,
@@ -99,21 +101,24 @@ def mean_over_runs(
 
 
 def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
-    """Whether so many questions are unscored that there is no score, with an error logged."""
+    """Whether so many questions are unscored that there is no score; says it once per task."""
     if has_score(records):
         return False
+    if not THIS_RUN.is_new(_no_score(records)):
+        return True
     n_questions, n_unscored = _counts(records)
     if records and not n_questions:
         logger.error(
-            "{} {} is nan: there is no question about any of the {} captions",
+            "{} {} is nan, and so are its other metrics: there is no question about any of the {} "
+            "captions",
             records[0].task,
             metric,
             len(records),
         )
         return True
     logger.error(
-        "{} {} is nan: {} of {} questions are unscored, at most {:.2%} may be "
-        "(LMMS_CAPTIONS_MAX_UNSCORED). {}",
+        "{} {} is nan, and so are its other metrics: {} of {} questions are unscored, at most "
+        "{:.2%} may be (LMMS_CAPTIONS_MAX_UNSCORED). {}",
         records[0].task if records else "no caption:",
         metric,
         n_unscored,
@@ -122,6 +127,12 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
         _why(records),
     )
     return True
+
+
+def _no_score(records: Sequence[CaptionRecord]) -> str:
+    """What is said once of a task's captions, whichever metric is aggregated first."""
+    task = records[0].task if records else ""
+    return f"{task}: {len(records)} captions, {_counts(records)}. {_why(records)}"
 
 
 def has_score(records: Sequence[CaptionRecord]) -> bool:

@@ -18,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric,
 from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
+from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
@@ -95,7 +96,7 @@ def submit(
         judged = wait()
         if judged.config is not None:
             usage = reduce(add, (judgement.usage for judgement in judged.judgements), Usage())
-            _report_usage(task.name, judged.config.model, usage)
+            report_usage(task.name, judged.config.model, usage)
         record = _record(benchmark, task, doc, caption, questions, judged)
         return JudgedCaption(record, judged.judgements)
 
@@ -107,20 +108,6 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     scores = (metric.score([values], [record]) for values in runs)
     scored = [score for score in scores if not isnan(score)]
     return fmean(scored) if scored else float("nan")
-
-
-def _report_usage(task: str, model: str, usage: Usage) -> None:
-    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
-    if usage.n_calls:
-        from lmms_eval.models.model_utils.usage_metrics import log_usage
-
-        log_usage(
-            model_name=model,
-            task_name=task,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            source="judge",
-        )
 
 
 def _record(

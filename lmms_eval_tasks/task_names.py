@@ -38,6 +38,12 @@ def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
     raise SettingsError(f"{name!r} is none of our tasks; expected any of {names}")
 
 
+def known_names() -> list[str]:
+    """All groups and tasks of ours."""
+    tasks = [task for benchmark in all_benchmarks().values() for task in benchmark.tasks]
+    return [*task_groups(), *tasks]
+
+
 def tasks_of(names: str) -> list[str]:
     """Tasks in a comma-separated list of tasks and groups, each once.
 

@@ -15,6 +15,7 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
@@ -36,8 +37,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _no_settings_were_read() -> None:
-    """Settings of the data are read once per process: each test starts a new one."""
+    """Settings of the data are read once per process: each test starts a new one, and says anew."""
     data_settings.cache_clear()
+    THIS_RUN.clear()
 
 
 @pytest.fixture
@@ -91,10 +93,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
     # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
     importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
     JUDGE_RUN.close()
+    THIS_RUN.clear()
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
     yield monkeypatch
     JUDGE_RUN.close()
+    THIS_RUN.finished.clear()
 
 
 @pytest.fixture

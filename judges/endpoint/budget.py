@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import pictures_in
-from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
+from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Price, Prices
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 
@@ -61,14 +61,7 @@ class Budget:
             JudgeStoppedError: If the model's price is not known.
         """
         model = request.model
-        price = self._prices.models.get(model)
-        if price is None:
-            raise JudgeStoppedError(
-                f"LMMS_CAPTIONS_MAX_COST is set and the price of {model!r} is not known: nothing "
-                "was sent. Set LMMS_CAPTIONS_PRICES to a file such as `models: "
-                f"{{{model}: {{input: 2.5, output: 10}}}}` (US dollars for a million tokens; 0 for "
-                "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
-            )
+        price = price_of(model, self._prices)
         most = request.params.get("max_completion_tokens") or request.params.get("max_tokens")
         n_replies = request.params.get("n")
         n_pictures, n_letters = pictures_in(request.messages)
@@ -182,6 +175,23 @@ class CappedClient:
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
+
+
+def price_of(model: str, prices: Prices) -> Price:
+    """What a model costs, which must be known where there is a limit.
+
+    Raises:
+        JudgeStoppedError: If it is not.
+    """
+    price = prices.models.get(model)
+    if price is None:
+        raise JudgeStoppedError(
+            f"LMMS_CAPTIONS_MAX_COST is set and the price of {model!r} is not known: nothing "
+            "was sent. Set LMMS_CAPTIONS_PRICES to a file such as `models: "
+            f"{{{model}: {{input: 2.5, output: 10}}}}` (US dollars for a million tokens; 0 for "
+            "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
+        )
+    return price
 
 
 def _whole(value: object, otherwise: int) -> int:

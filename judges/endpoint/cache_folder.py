@@ -1,14 +1,16 @@
-"""Where replies, captions and data are kept."""
+"""Where replies, captions and data are kept, and whose replies."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 CACHE_VARIABLE: Final = "LMMS_CAPTIONS_CACHE"
 DEFAULT_CACHE: Final = "~/.cache/lmms-eval-captions"
+StoreBy = Literal["model", "endpoint"]
+"""Whose stored replies serve: those of the model's name, or of the endpoint that is asked."""
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:

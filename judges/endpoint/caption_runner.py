@@ -55,7 +55,7 @@ class CaptionRunner:
                 settle(future, self._thread.over(self._thread.words(error)))
             finally:
                 # What the end of judging cancels is not done.
-                self._meter.n_done += not slots.closing
+                self._meter.count_done(not slots.closing)
                 n_left -= 1
                 if not n_left and not future.done() and not slots.closing:
                     if len(results) == len(chains):
@@ -63,7 +63,7 @@ class CaptionRunner:
                     else:  # Not even the words of an error could be made.
                         future.set_exception(RuntimeError("a question ended without a result"))
 
-        self._meter.n_submitted += len(chains)
+        self._meter.count_submitted(len(chains))
         try:
             for index in range(len(chains)):
                 slots.add(partial(run, index))

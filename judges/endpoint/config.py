@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class EngineConfig:
     """Most requests in flight, >= 1."""
     n_rereads: int = 3
     """Fresh samples asked for after an unreadable reply."""
+    store_by: StoreBy = "model"
+    """Whose stored replies serve."""
     ask_again: bool = False
     """Whether what the store holds unreadable replies to alone is asked anew, as often again."""
     n_attempts: int = 7
@@ -57,6 +61,16 @@ class EngineConfig:
     sampling: Mapping[str, object] = field(default_factory=dict)
     """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
     :mod:`.explicit_sampling`."""
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Names of the endpoint's addresses, as stored replies have them."""
+        return tuple(dict.fromkeys(map(endpoint_name, self.urls)))
+
+    @property
+    def serving_endpoints(self) -> tuple[str, ...] | None:
+        """Names of those whose stored replies serve, ``None`` for all."""
+        return self.endpoints if self.store_by == "endpoint" else None
 
     @property
     def batches(self) -> Path:

@@ -8,7 +8,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
-from lmms_eval_captions.judges.endpoint.urls import is_http, is_loopback, proxy_of, redact_url
+from lmms_eval_captions.judges.endpoint.urls import (
+    endpoint_name,
+    is_http,
+    is_loopback,
+    proxy_of,
+    redact_url,
+)
 from lmms_eval_captions.judges.errors import SettingsError
 
 PROVIDER_URLS: Final[Mapping[Api, str]] = {
@@ -77,6 +83,11 @@ class Endpoint:
                 "endpoint: expected at least one URL such as http://127.0.0.1:8000/v1, and no "
                 f"other text, got {n_usable} of {len(self.urls)}"
             )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its replies in the store are told from other endpoints' by, one for each address."""
+        return tuple(dict.fromkeys(map(endpoint_name, self.urls)))
 
     @property
     def local_url(self) -> str | None:

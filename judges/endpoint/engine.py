@@ -27,7 +27,9 @@ from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Load
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.progress.meter import Bar, Meter
+from lmms_eval_captions.judges.endpoint.progress.bar import Bar
+from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Client
@@ -82,7 +84,11 @@ class Engine:
             slots=self._slots,
             trouble=self._trouble,
         )
-        self._stored = StoredReplies(config.store, patience_s=config.store_patience_s)
+        self._stored = StoredReplies(
+            config.store,
+            patience_s=config.store_patience_s,
+            endpoints=config.serving_endpoints,
+        )
         # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
         self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
         replies = ReplySource(
@@ -112,6 +118,15 @@ class Engine:
     def defect(self) -> str | None:
         """What of ours ended judging before its time, ``None`` where nothing did."""
         return self._thread.defect
+
+    def totals(self) -> Totals:
+        """What was asked so far, and where replies came from; from any thread.
+
+        Nothing in a forked child: what it has of these is its parent's.
+        """
+        if os.getpid() != self._pid:
+            return Totals()
+        return totals_of(self.meter, self.config.endpoints)
 
     @property
     def spent_usd(self) -> float:
@@ -148,6 +163,7 @@ class Engine:
     async def _shut_down(self) -> None:
         try:
             await self._slots.close()
+            self.meter.rest()
             self._thread.attempt(self._close_bar)
         finally:
             try:

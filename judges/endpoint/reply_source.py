@@ -83,13 +83,13 @@ class ReplySource:
         key = request.key(request.body(attempt), self._alias)
         stored = await self._look_up(request.model, key)
         if stored is not None:
-            self._meter.n_cached += 1
+            self._meter.count_stored(stored.endpoint)
             return stored, True
         twin = self._under_way.get(key)
         if twin is not None and not twin.done():
             self._slots.stand_aside(question_index)
             reply = await asyncio.shield(twin)
-            self._meter.n_cached += 1
+            self._meter.count_shared()
             return reply, True
         return await self._send_once(question_index, request, attempt, key)
 
@@ -112,7 +112,7 @@ class ReplySource:
                 is_saved = True
             else:
                 reply = stored
-                self._meter.n_cached += 1
+                self._meter.count_stored(stored.endpoint)
             twin.set_result(reply)
         except JudgeError as error:
             if isinstance(error, UnsavedReplyError):
@@ -133,6 +133,7 @@ class ReplySource:
     async def _send(self, question_index: int, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
         try:
+            self._stored.require_writable()
             return await self._sender.send(question_index, request, attempt)
         except JudgeStoppedError as error:
             self._trouble.stopped(request.model, error)

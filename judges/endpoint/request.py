@@ -143,6 +143,9 @@ class Reply:
     model: str | None = None
     """The model that it says it is of; ``None`` where it says none, and from when it is checked
     (:func:`.model_names.check_name`) where that is the one that was expected."""
+    endpoint: str | None = None
+    """Name (:func:`.urls.endpoint_name`) of the address that it came from; ``None`` where a version
+    stored it that did not write that down."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""
@@ -158,6 +161,8 @@ class Reply:
             record["refused"] = self.refused
         if self.model is not None:
             record["model"] = self.model
+        if self.endpoint is not None:
+            record["endpoint"] = self.endpoint
         return encode(record)
 
     @classmethod
@@ -170,7 +175,7 @@ class Reply:
         try:
             record = json.loads(whole_json(line.decode("ascii")))
             reason, logprobs = record["finish_reason"], record.get("logprobs")
-            model = record.get("model")
+            model, endpoint = record.get("model"), record.get("endpoint")
             return cls(
                 text=_text(record["text"]),
                 finish_reason=None if reason is None else _text(reason),
@@ -179,6 +184,7 @@ class Reply:
                 logprobs=None if logprobs is None else tuple(_token(*token) for token in logprobs),
                 refused=tuple(map(_text, record.get("refused", ()))),
                 model=None if model is None else _text(model),
+                endpoint=None if endpoint is None else _text(endpoint),
             )
         except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error

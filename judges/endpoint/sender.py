@@ -154,7 +154,7 @@ class Sender:
 
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
-        self._meter.n_retried += 1
+        self._meter.count_retry(error.kind)
         self._trouble.failed(error, flight.sent_s, now_s)
         if error.rate_limited:
             self._meter.n_rate_limited += 1

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.errors import SettingsError
+
+_THIS_MACHINE: Final = {"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}  # noqa: S104 - as written
+"""Hosts of URLs that reach the same server."""
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 def is_loopback(url: str) -> bool:
@@ -84,6 +89,21 @@ def redact_url(url: str) -> str:
     """
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def endpoint_name(url: str) -> str:
+    """What tells one endpoint from another: its base URL, written in one way, without secrets.
+
+    >>> endpoint_name("https://me:secret@API.openai.com:443/v1/?key=x")
+    'https://api.openai.com/v1'
+    >>> endpoint_name("http://localhost:8000/v1"), endpoint_name("http://0.0.0.0:8000/v1")
+    ('http://127.0.0.1:8000/v1', 'http://127.0.0.1:8000/v1')
+    """
+    parts = urlsplit(redact_url(url))
+    host = "127.0.0.1" if _host_of(url) in _THIS_MACHINE else _host_of(url)
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
+    return urlunsplit((parts.scheme, f"{host}{port}", parts.path.rstrip("/"), "", ""))
 
 
 def proxy_of(url: str) -> str | None:

@@ -102,6 +102,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "capr": Metric(score=over_questions(capr), ratios=_R),
     },
     headline="capf1",
+    headline_means="harmonic mean of how much of the quiz it answers, and how rightly, in %",
     groups=_groups,
     sections={
         "groups": tuple(GROUPS),

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
+from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,11 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0 for success, 1 for something found wrong, 2 for a usage error.
     """
-    arguments = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if words[:1] == ["run"]:
+            return _run(words[1:])  # the options behind it are lmms-eval's
+        arguments = _parser().parse_args(words)
         return int(arguments.run(arguments))
     except CaptionsError as error:
-        print(f"lmms-eval-captions: {error}", file=sys.stderr)
+        sys.stdout.flush()
+        print(f"lmms-eval-captions: {sentence(str(error))}", file=sys.stderr)
         return 2
 
 
@@ -34,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lmms-eval-captions",
         description="Helpers around the video-caption tasks of lmms-eval. To score captions, run "
-        "lmms-eval --model M --tasks vdc_score.",
+        "lmms-eval-captions run --model M --tasks vdc_score.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser(
@@ -42,11 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         help="print the folder of the task definitions, for lmms-eval's --include_path",
     )
     command.set_defaults(run=_tasks_path)
-    command = commands.add_parser(
-        "check", help="exit with 1 where a results folder holds a score that is nan or incomplete"
+    commands.add_parser(
+        "run",
+        help="lmms-eval with the same arguments, then check of what this run wrote",
+        add_help=False,
     )
-    command.add_argument("folder", type=Path, help="folder given to lmms-eval as --output_path")
-    command.set_defaults(run=_check)
+    _add_check(commands)
     command = commands.add_parser(
         "doctor",
         help="what is installed, which judge would be asked and whether it answers, data found",
@@ -59,6 +71,39 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_check(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "check",
+        help="exit with 1 where a results folder holds a score that is nan or incomplete",
+        description="Looks at the newest results of every task of every model below a folder. Exit "
+        "code: 0 where every score can be trusted; 1 where one cannot: it is nan, too much is "
+        "unscored (LMMS_CAPTIONS_MAX_UNSCORED), or the judge may not have judged; 2 where there is "
+        "nothing to check.",
+    )
+    command.add_argument(
+        "folder", type=Path, help="folder given to lmms-eval as --output_path, or one results file"
+    )
+    command.add_argument(
+        "--since",
+        type=moment_since,
+        metavar="TIME",
+        help="leave out runs that ended before, such as 2h ago or at 2026-01-31T18:30; exit code 2 "
+        "where none has ended since",
+    )
+    command.add_argument(
+        "--accept-doubts",
+        action="store_true",
+        help="a judge of which there is doubt is told and is no problem",
+    )
+    command.set_defaults(run=_check)
+
+
+def _run(words: Sequence[str]) -> int:
+    from lmms_eval_captions.lmms_eval_tasks.commands.run import run
+
+    return run(words)
+
+
 def _tasks_path(_: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 
@@ -68,22 +113,31 @@ def _tasks_path(_: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_judge_settings
-    from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
+    from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, check_folder
 
-    report = check_folder(arguments.folder, max_unscored=read_judge_settings().max_unscored)
-    for line in (*report.fine, *report.problems):
+    limits = Limits(read_judge_settings().max_unscored, accept_doubts=arguments.accept_doubts)
+    report = check_folder(arguments.folder.expanduser(), limits, since_s=arguments.since)
+    for line in report.lines:
         print(line)
+    print(f"lmms-eval-captions check: {report.last_line}")
     return 1 if report.problems else 0
 
 
 def _doctor(_: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
+    from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 
+    for setting in settings_in_force(os.environ):
+        print(f"{'ok     ' if setting.ok else 'problem'}  {'setting':<10} {setting.text}")
     findings = examine(read_settings())
     for finding in findings:
         print(f"{'ok     ' if finding.ok else 'problem'}  {finding.topic:<10} {finding.text}")
-    return 0 if all(finding.ok for finding in findings) else 1
+    problems = [finding for finding in findings if not finding.ok]
+    behind = f" ({len(problems) - 1} more above)" if len(problems) > 1 else ""
+    last = f"problem{behind}: {problems[0].topic}: {problems[0].text}" if problems else "ok"
+    print(sentence(f"lmms-eval-captions doctor: {last}"))
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

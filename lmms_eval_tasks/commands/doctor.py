@@ -96,18 +96,23 @@ async def _judge(settings: Settings) -> list[Finding]:
             Finding("judge", ok=True, text="lexical: an offline stand-in, a smoke test, no score")
         ]
     judges = {settings.judge: settings.judge} if settings.judge else _own_judges()
-    where = ", ".join(map(redact_url, settings.endpoint.urls))
-    place = f"at {where}, key {'set' if settings.endpoint.api_key else 'not set'}"
+    urls = settings.endpoint.urls
+    key = f"key {'set' if settings.endpoint.api_key else 'not set'}"
     names = [*judges, *([settings.alias] if settings.alias else [])]
     models: list[Finding] = []
     try:
         settings.require_judge_access()
-        models = [await _models(url, settings, names) for url in settings.endpoint.urls]
+        models = [await _models(url, settings, names) for url in urls]
         settings.require_named_judge(next(iter(judges)))
     except CaptionsError as error:
-        text = f"{', '.join(judges.values())} {place}: {error}"
+        where = ", ".join(map(redact_url, urls))
+        text = f"{', '.join(judges.values())} at {where}, {key}: {error}"
         return [Finding("judge", ok=False, text=text), *models]
-    answers = [await _answer(settings, model, f"{name} {place}") for model, name in judges.items()]
+    answers = [
+        await _answer(settings, url, model, f"{name} at {redact_url(url)}, {key}")
+        for url in urls
+        for model, name in judges.items()
+    ]
     return [*answers, *models]
 
 
@@ -122,25 +127,25 @@ def _own_judges() -> Mapping[str, str]:
     }
 
 
-async def _answer(settings: Settings, model: str, shown: str) -> Finding:
-    """Whether a judge answers."""
+async def _answer(settings: Settings, url: str, model: str, shown: str) -> Finding:
+    """Whether a judge answers at one of the replicas."""
     try:
-        words = await _say_hello(settings, model)
+        words = await _say_hello(settings, url, model)
     except CaptionsError as error:
         return Finding("judge", ok=False, text=f"{shown}: {error}")
     return Finding("judge", ok=True, text=f"{shown}, answers{words}")
 
 
-async def _say_hello(settings: Settings, model: str) -> str:
-    """What the judge says, and under which name where that says more than the one asked for.
+async def _say_hello(settings: Settings, url: str, model: str) -> str:
+    """What the judge says at a URL, and under which name where it is not the one asked for.
 
     Raises:
         JudgeError: If it does not answer, or as another model.
     """
-    client = ChatClient(settings.endpoint.urls, settings.endpoint.api_key, api=settings.api)
+    client = ChatClient((url,), settings.endpoint.api_key, api=settings.api)
     # No max_tokens: some models refuse it, and reasoning counts towards it. A server of one's own
     # takes it, and a small model may write on until its context is full.
-    is_here = all(map(is_loopback, settings.endpoint.urls))
+    is_here = is_loopback(url)
     request = Request(
         protocol="doctor:1",
         model=model,
@@ -154,7 +159,7 @@ async def _say_hello(settings: Settings, model: str) -> str:
         reply = await client.complete(request, 0, timeout_s=_TIMEOUT_S)
     finally:
         await client.close()
-    reply = check_name(reply, model, alias=settings.alias, urls=settings.endpoint.urls)
+    reply = check_name(reply, model, alias=settings.alias, urls=(url,))
     return f"{f' as {reply.model}' if reply.model else ''}: {reply.text[:40]!r}"
 
 

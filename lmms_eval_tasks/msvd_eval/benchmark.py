@@ -154,6 +154,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     unseen=_unseen,
     metrics={**{name: _metric(name) for name in ACCR}, "avg": _metric(*ACCR)},
     headline="avg",
+    headline_means="mean of the judge's four ratings of the caption, 0 to 100",
     extras=_scoring,
     output_tokens={"gveval": 400},
 )

@@ -67,7 +67,10 @@ def write_sample(root: Path) -> None:
         _write_into(draft)
         _move_into_place(draft, root)
     except OSError as error:
-        raise DataError(f"cannot write the sample to {root}: {error}") from error
+        raise DataError(
+            f"the sample cannot be written to {root} ({error.strerror or error}): make that folder "
+            "writable, or name another one (of a run: LMMS_CAPTIONS_CACHE)"
+        ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

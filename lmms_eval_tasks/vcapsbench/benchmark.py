@@ -99,6 +99,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
     },
     headline="ar",
+    headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
     fields=_fields,

@@ -104,6 +104,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
         ),
     },
     headline="vdc_acc",
+    headline_means="% of questions that the caption alone answers rightly, mean over videos",
     groups=lambda doc, question, _judgement: {
         "aspects": doc["aspect"],
         "categories": _plain(question.category),
@@ -125,5 +126,6 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
         )
     },
     headline="vdc_rouge",
+    headline_means="ROUGE-L in % of answers from the caption alone and gold answers",
 )
 """ROUGE-L of the judge's answer and the gold one, in percent (AuroraCap, Table C3)."""

@@ -221,6 +221,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         ),
     },
     headline="acc",
+    headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {
         "dimensions": question.dimension,
         "sub_categories": question.sub_category,

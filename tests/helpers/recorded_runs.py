@@ -21,6 +21,7 @@ from lmms_eval.utils import load_yaml_config
 
 import lmms_eval_captions.lmms_eval_tasks
 from judge_server import Behaviour
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 RECORDING: Final = Path(__file__).resolve().parents[1] / "promises" / "recorded_cache"
 _TASKS: Final = Path(next(iter(lmms_eval_captions.lmms_eval_tasks.__path__)))
@@ -169,6 +170,7 @@ def judge(run: RecordedRun, output: Path) -> dict[str, Any]:
         As JSON has it: of every task its numbers, its breakdown where it writes one and what
         becomes of each document; of every group its numbers.
     """
+    THIS_RUN.clear()
     captions = json.loads((RECORDING / "captions.json").read_text(encoding="utf-8"))
     tasks = dict(_read_tasks(run.tasks, "task"))
     submitted = {name: task.submit(captions, run.n_videos) for name, task in tasks.items()}
@@ -183,11 +185,7 @@ def judge(run: RecordedRun, output: Path) -> dict[str, Any]:
         for name, group in _read_tasks(_GROUPS, "group")
         if set(group.config["task"]) <= set(tasks)
     }
-    breakdowns = {
-        path.stem.partition("_breakdown_")[2]: json.loads(path.read_text(encoding="utf-8"))
-        for path in output.glob("*_breakdown_*.json")
-    }
-    found = {"tasks": judged, "groups": groups, "breakdowns": breakdowns}
+    found = {"tasks": judged, "groups": groups, "breakdowns": THIS_RUN.breakdowns}
     # The package's version stands in signatures, and may rise.
     text = re.sub(r"\|lmms-eval-captions:[^|\"\\]*", "", json.dumps(found))
     recorded: dict[str, Any] = json.loads(text)

@@ -38,6 +38,12 @@ class Run:
         return {name: dict(task.metrics) for name, task in self.newest.tasks.items()}
 
     @property
+    def signatures(self) -> dict[str, str]:
+        """The signature of each task and group of ours in the newest results file."""
+        tasks = self.newest.tasks.items()
+        return {name: str(task.signature) for name, task in tasks if task.signature is not None}
+
+    @property
     def document(self) -> dict[str, Any]:
         """The newest results file, whole."""
         return dict(self.newest.document)

@@ -37,6 +37,12 @@ def test_asking_again_is_a_switch(value: str, is_set: bool) -> None:
     assert read_judge_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
 
 
+@pytest.mark.parametrize(("value", "by"), [("", "model"), ("model", "model"), ("endpoint",) * 2])
+def test_whose_replies_serve_is_the_models_if_not_set(value: str, by: str) -> None:
+    """By the model's name, or by the endpoint that is asked."""
+    assert read_judge_settings({"LMMS_CAPTIONS_STORE_BY": value}).store_by == by
+
+
 @pytest.mark.parametrize(
     ("environment", "urls"),
     [
@@ -80,6 +86,7 @@ def test_urls_come_from_the_first_variable_that_is_set(
         ("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "three"),
         ("LMMS_CAPTIONS_ASK_AGAIN", "yes"),
         ("LMMS_CAPTIONS_ASK_AGAIN", "2"),
+        ("LMMS_CAPTIONS_STORE_BY", "url"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "1.1"),
         ("LMMS_CAPTIONS_MAX_UNSCORED", "nan"),
         ("LMMS_CAPTIONS_MAX_COST", "0"),
@@ -333,6 +340,10 @@ def test_batches_are_at_one_openai_endpoint() -> None:
         ("LMMS_CAPTIONS_PROMPT", "LMMS_CAPTIONS_PROMPTS"),
         ("LMMS_CAPTIONS_CAHCE", "LMMS_CAPTIONS_CACHE"),
         ("LMMS_CAPTIONS_DATA_ROOT", "LMMS_CAPTIONS_DATA"),
+        ("LMMS_CAPTION_MAX_COST", "LMMS_CAPTIONS_MAX_COST"),
+        ("LMMS_EVAL_CAPTIONS_MAX_COST", "LMMS_CAPTIONS_MAX_COST"),
+        ("LMMSCAPTIONS_MAX_COST", "LMMS_CAPTIONS_MAX_COST"),
+        ("lmms_captions_max_cost", "LMMS_CAPTIONS_MAX_COST"),
         ("LMMS_CAPTIONS_COLOUR", None),
     ],
 )
@@ -345,8 +356,14 @@ def test_a_variable_that_is_not_known_is_named_with_what_was_meant(
         assert read({name: " "}) == read({})
         names = {row.name for row in variables_of(kind).values()}
         if meant in names or (meant is None and kind is JudgeSettings):
-            words = f"{name}: no setting of this name is known.*{meant or 'MAX_COST, MAX_UNSCORED'}"
+            words = f"{name}: no setting of this name is known.*{meant or 'captions doctor'}"
             with pytest.raises(SettingsError, match=words):
                 read({name: "1"})
         else:
             assert read({name: "1"}) == read({})
+
+
+def test_variables_of_other_programs_are_theirs() -> None:
+    """lmms-eval's own, and what a run tells lmms-eval-captions itself."""
+    for name in ("LMMS_EVAL_HOME", "LMMS_EVAL_CAPTIONS_RUN_RECORD", "CAPTIONS_MAX_COST"):
+        assert read_judge_settings({name: "1"}) == read_judge_settings({})

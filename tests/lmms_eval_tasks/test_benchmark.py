@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
@@ -103,7 +102,7 @@ def _judged(captions: Mapping[str, str], *, n_questions: int = 1) -> Items:
 
 
 def test_questions_are_counted_by_the_judgements(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+    bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
     """A caption of three facts and one of one are four questions, each in its group."""
     server = serve()
@@ -117,10 +116,8 @@ def test_questions_are_counted_by_the_judgements(
     assert len(record["judgements"]) == 3
     assert "|unscored:0/4|" in hooks.aggregate_signature(items["signature"])
     received = [pickle.loads(pickle.dumps(item)) for item in items["breakdown"]]  # noqa: S301
-    path = hooks.aggregate_breakdown(
-        json.loads(json.dumps(received)), Namespace(output_path=str(tmp_path))
-    )
-    kinds = json.loads(Path(path).read_text())["kinds"]
+    hooks.aggregate_breakdown(json.loads(json.dumps(received)))
+    kinds = kept_breakdown(received[0]["task"])["kinds"]
     assert {name: (row["precision"], row["n_questions"]) for name, row in kinds.items()} == {
         "object": (100.0, 2),
         "action": (50.0, 2),

@@ -12,6 +12,7 @@ from batch_server import BatchServer
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
@@ -99,3 +100,17 @@ def test_replicas_have_no_batches() -> None:
                 "LMMS_CAPTIONS_JUDGE_URL": "http://a/v1,http://b/v1",
             }
         )
+
+
+def test_what_judging_may_cost_is_said_with_the_day_of_the_prices(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+) -> None:
+    """Without a limit it says that there is none."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    JUDGE_RUN.engine()
+    assert ", no limit of cost, replies in " in logged[-1]
+    JUDGE_RUN.close()
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "20")
+    JUDGE_RUN.engine()
+    day = load_prices().as_of
+    assert f", at most $20 in all by prices of {day}, replies in " in logged[-1]

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import (
+    DataError,
+    JudgeStoppedError,
+    SettingsError,
+    StoreError,
+)
 from lmms_eval_captions.lmms_eval_tasks import plugin as joining
 
 
@@ -86,7 +91,12 @@ def test_missing_data_is_not_looked_for_five_times() -> None:
             return self.error
 
     state = types.SimpleNamespace()
-    for error in (DataError("gone"), SettingsError("expected one of 1, 3, got '2'")):
+    for error in (
+        DataError("gone"),
+        SettingsError("expected one of 1, 3, got '2'"),
+        StoreError("cannot be kept"),
+        JudgeStoppedError("no price"),
+    ):
         state.outcome = Outcome(error)
         assert again(state) is False
     state.outcome = Outcome(OSError("hiccup"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
@@ -14,7 +16,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
-from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, kind_of, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, grouped, kind_of, why_unscored
 
 URL = "http://127.0.0.1:8000/v1"
 
@@ -69,6 +71,12 @@ def _timed_out() -> str:
         pytest.param(
             f"gave up after 9 attempts: {_answered(503)}", "passing", id="outage of batches"
         ),
+        pytest.param(
+            f"the judge gave no reply to any request for 9 s (it has given none yet), judging "
+            f"stopped: {_timed_out()}",
+            "never",
+            id="never answered",
+        ),
         pytest.param("judging was ended before this caption's turn", "passing", id="ended"),
         pytest.param(_wrong_model(), "stopped", id="wrong model"),
         pytest.param(_unnamed_judge(), "stopped", id="unnamed judge"),
@@ -101,3 +109,24 @@ def test_a_rerun_is_advised_where_it_helps(reason: str, kind: Kind) -> None:
     assert kind_of(reason) == kind
     says_rerun = "run the same command again to go on" in why_unscored({reason: 3})
     assert says_rerun == (kind == "passing")
+
+
+def test_reasons_that_differ_in_numbers_alone_are_one() -> None:
+    """Request ids, waits and ports do not make a reason another one; a status does."""
+    busy = [f"gave up: {URL} answered 503: busy (request req_{n:08x}, {n} s)" for n in range(40)]
+    gone = [f"gave up: {URL} answered 500: busy (request req_{n:08x}, {n} s)" for n in range(2)]
+    counts = grouped(dict.fromkeys((*gone, *busy), 2))
+    assert counts == {
+        f"gave up: {URL} answered 503: busy (request #, # s)": 80,
+        f"gave up: {URL} answered 500: busy (request #, # s)": 4,
+    }
+    words = why_unscored(dict.fromkeys((*gone, *busy), 2))
+    assert words.startswith(f"Why: 80 x gave up: {URL} answered 503: busy (request #, # s); 4 x ")
+
+
+@given(st.dictionaries(st.text(), st.integers(1, 9), min_size=1))
+def test_grouping_loses_no_question(reasons: dict[str, int]) -> None:
+    """Whatever the words are; a reason alone stays as it is."""
+    assert grouped(reasons).total() == sum(reasons.values())
+    for reason in reasons:
+        assert grouped({reason: 1}) == {reason: 1}

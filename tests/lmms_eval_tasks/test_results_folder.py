@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, read_results
+from lmms_eval_captions.lmms_eval_tasks.results_folder import (
+    RunResults,
+    TaskResults,
+    read_all_results,
+    read_results,
+)
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 
 SIGNATURE = "vdc_camera|judge:j|runs:1|protocol:1|unscored:1/9|lmms-eval-captions:0.1.0"
@@ -45,6 +50,67 @@ def test_results_keep_their_numbers_and_signatures(tmp_path: Path) -> None:
     assert isnan(group.scores["vdc_acc"])
     assert (other.scores, other.signature) == ({"mme": 1.0}, None)
     assert results.document["config"] == {"model": "m"}
+
+
+def _judged(path: Path, finished: str, **of_camera: object) -> None:
+    """The judging document of a run, beside its results."""
+    camera = {"metrics": {"vdc_acc": {"value": 40.0, "standard_error": 1.25}}, **of_camera}
+    document = {"finished": finished, "tasks": {"vdc_camera": camera}}
+    judging = path.with_name(path.name.replace("_results", "_judging"))
+    judging.write_text(json.dumps(document))
+
+
+def test_words_of_ours_stand_beside_the_metrics(tmp_path: Path) -> None:
+    """Signature and breakdown have a place of their own in the file; older versions had none."""
+    path = _write(tmp_path)
+    document = json.loads(path.read_text())
+    metrics = document["results"]["vdc_camera"]
+    words = {"signature": metrics.pop("signature,none"), "breakdown": "1_breakdown_vdc_camera.json"}
+    document["lmms_eval_captions"] = {"tasks": {"vdc_camera": words}}
+    path.write_text(json.dumps(document))
+    (tmp_path / "1_breakdown_vdc_camera.json").write_text('{"overall": 1}')
+    results = _read(tmp_path)
+    assert results.tasks["vdc_camera"].signature == Signature.parse(SIGNATURE)
+    assert results.breakdown("vdc_camera") == {"overall": 1}
+
+
+def test_what_was_judged_stands_beside_the_results(tmp_path: Path) -> None:
+    """Standard errors, reasons, doubts and the end of the run; all of it may be missing."""
+    path = _write(tmp_path)
+    bare = _read(tmp_path)
+    camera = bare.tasks["vdc_camera"]
+    assert (camera.standard_errors, camera.unscored_reasons, camera.doubts) == ({}, {}, [])
+    assert bare.finished_s == path.stat().st_mtime
+    unscored = {"n": 2, "of": 9, "reasons": {"no reply": 2, "odd": "many"}}
+    _judged(path, "1970-01-01T01:00:00+00:00", unscored=unscored, doubts=["It echoes."])
+    results = _read(tmp_path)
+    camera = results.tasks["vdc_camera"]
+    assert camera.standard_errors == {"vdc_acc": 1.25}
+    assert (camera.unscored_reasons, camera.doubts) == ({"no reply": 2}, ["It echoes."])
+    assert results.finished_s == 3600.0
+
+
+def test_a_run_without_results_is_read_from_what_was_judged() -> None:
+    """A value that is null there is not a number."""
+    metrics = {"vdc_acc": {"value": 40.0, "standard_error": None}, "vdc_score": {"value": None}}
+    task = TaskResults.of_judging({"signature": SIGNATURE, "metrics": metrics})
+    assert task.signature == Signature.parse(SIGNATURE)
+    assert task.scores["vdc_acc"] == 40.0
+    assert isnan(task.scores["vdc_score"])
+    assert task.standard_errors == {}
+
+
+def test_all_results_come_in_the_order_of_the_runs(tmp_path: Path) -> None:
+    """By their end where each says it, as names may be in different time zones; else by name."""
+    paths = [_write(tmp_path, date) for date in ("20260101_200000", "20260101_100000")]
+    (runs,) = read_all_results(tmp_path)
+    assert [run.path for run in runs] == paths[::-1]
+    for path, finished in zip(
+        paths, ("2026-01-01T12:00+00:00", "2026-01-01T16:00+00:00"), strict=True
+    ):
+        _judged(path, finished)
+    (runs,) = read_all_results(tmp_path)
+    assert [run.path for run in runs] == paths
 
 
 def test_of_each_model_the_newest_results_are_read(tmp_path: Path) -> None:
@@ -110,3 +176,5 @@ def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
     """The error says which folder to give."""
     with pytest.raises(DataError, match=r"no \*_results.json here or below"):
         read_results(tmp_path)
+    with pytest.raises(DataError, match=r"there is no such folder; give the folder that"):
+        read_results(tmp_path / "nowhere")

@@ -32,4 +32,8 @@ def test_captions_without_a_question_are_told(logged: list[str]) -> None:
     """No share of nothing is too large: where all captions have no fact, that is the reason."""
     nothing = replace(RECORD, n_questions=0)
     assert isnan(mean_over_runs("pre", [nothing, nothing], lambda: [1.0]))
-    assert logged == ["ERROR t pre is nan: there is no question about any of the 2 captions\n"]
+    assert isnan(mean_over_runs("rec", [nothing, nothing], lambda: [1.0]))
+    assert logged == [
+        "ERROR t pre is nan, and so are its other metrics: there is no question about any of the 2 "
+        "captions\n"
+    ]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from ended_runs import STAMP, Tracker, results_of, shown
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.run_end import complete
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
@@ -43,13 +43,18 @@ def _judged(name: str, task: str) -> list[dict[str, PendingRecord]]:
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("name", "task"), TASKS)
 def test_every_task_writes_its_breakdown(name: str, task: str, tmp_path: Path) -> None:
-    """The file has the task's name, the headline's number, and counts every question."""
+    """It lies with the results, says what was run, and counts every question of the headline."""
     benchmark = all_benchmarks()[name]
     judged = _judged(name, task)
-    items = [caption["breakdown"] for caption in judged]
-    path = hooks_of(benchmark).aggregate_breakdown(items, Namespace(output_path=str(tmp_path)))
-    written = json.loads(Path(path).read_text(encoding="utf-8"))
-    assert (written["task"], Path(path).parent) == (task, tmp_path)
+    hooks_of(benchmark).aggregate_breakdown([caption["breakdown"] for caption in judged])
+    tracker = Tracker(tmp_path)
+    saved = tracker.save(results_of({task: shown(task, {"signature": "", "breakdown": ""})}))
+    words = saved["lmms_eval_captions"]["tasks"][task]
+    assert words["breakdown"] == f"{STAMP}_breakdown_{task}.json"
+    written = tracker.read(f"breakdown_{task}")
+    assert (written["task"], written["model"]) == (task, "a-model")
+    assert written["started"].startswith("20")
+    assert Path(written["captions"]).is_file()
     records = [caption[benchmark.headline].wait() for caption in judged]
     runs = len(written["runs"])
     counts = [record["n_questions"] for record in records if isinstance(record["n_questions"], int)]
@@ -62,9 +67,12 @@ def test_every_task_writes_its_breakdown(name: str, task: str, tmp_path: Path) -
 @pytest.mark.parametrize(("name", "task"), TASKS)
 def test_a_breakdown_that_cannot_be_written_says_why(name: str, task: str, tmp_path: Path) -> None:
     """Where results go is no folder: the value names it and what to do; the scores stand."""
-    (tmp_path / "taken").write_text("no folder")
+    (tmp_path / "m").write_text("no folder")
     items = [caption["breakdown"] for caption in _judged(name, task)]
-    place = Namespace(output_path=str(tmp_path / "taken"))
-    value = hooks_of(all_benchmarks()[name]).aggregate_breakdown(items, place)
-    assert value.startswith(f"none: {tmp_path / 'taken'} cannot be written to (")
+    hooks_of(all_benchmarks()[name]).aggregate_breakdown(items)
+    results = results_of({task: shown(task, {"acc": 1.5, "signature": "", "breakdown": ""})})
+    complete(results, folder=tmp_path / "m", stamp=STAMP)
+    value = results["lmms_eval_captions"]["tasks"][task]["breakdown"]
+    assert value.startswith(f"none: {tmp_path / 'm'} cannot be written to (")
     assert value.endswith("; mend that and run again")
+    assert results["results"][task]["acc,none"] == 1.5

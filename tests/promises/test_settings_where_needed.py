@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from five_tasks import TASKS, Task, Texts, write_data
+from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
 CAPTION = "A dog."
@@ -59,6 +62,48 @@ def test_a_judge_that_cannot_be_asked_stops_no_captioner(
     assert named in json.dumps(record["reasons"])
     (log,) = (tmp_path / "cache" / "captions").glob("*.jsonl")
     assert CAPTION in log.read_text()
+
+
+UNUSABLE_JUDGES = {
+    **BAD_JUDGES,
+    "no number": {"LMMS_CAPTIONS_MAX_COST": "abc"},
+    "key": {"LMMS_CAPTIONS_JUDGE_URL": "https://judge.example/v1"},
+    "unnamed": {"LMMS_CAPTIONS_JUDGE_URL": "http://127.0.0.1:1/v1", "LMMS_CAPTIONS_JUDGE": ""},
+    "prices": {"LMMS_CAPTIONS_PRICES": "/nowhere", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
+    "price": {"LMMS_CAPTIONS_MAX_COST": "1", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
+    "cache": {"LMMS_CAPTIONS_CACHE": "a file", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
+}
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("environ", UNUSABLE_JUDGES.values(), ids=UNUSABLE_JUDGES)
+def test_a_run_that_will_judge_is_ended_before_it_captions(
+    task: Task, environ: dict[str, str], data: Path, bench: pytest.MonkeyPatch
+) -> None:
+    """The documents are not handed out, in one sentence; a run that only predicts goes on."""
+    bench.delenv("OPENAI_API_KEY", raising=False)
+    (data / "a file").touch()
+    for name, value in environ.items():
+        bench.setenv(name, str(data / value) if value == "a file" else value)
+    assert task.documents()
+    bench.setattr(RUN_GUARD, "will_judge", True)
+    with pytest.raises(CaptionsError) as ended:
+        task.documents()
+    words = str(ended.value)
+    assert re.search(r"LMMS_CAPTIONS_|OPENAI_API_KEY|RANK", words)
+    assert len(words) <= 300
+    assert "\n" not in words
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_offline_judge_needs_nothing(task: Task, data: Path, bench: pytest.MonkeyPatch) -> None:
+    """It keeps no replies, and has no price."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "1")
+    (data / "a file").touch()
+    bench.setenv("LMMS_CAPTIONS_CACHE", str(data / "a file"))
+    bench.setattr(RUN_GUARD, "will_judge", True)
+    assert task.documents()
 
 
 def test_replicas_caption_where_the_judge_is_asked_in_batches(bench: pytest.MonkeyPatch) -> None:

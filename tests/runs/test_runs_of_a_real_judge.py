@@ -78,7 +78,7 @@ def test_a_small_model_is_read_or_unscored(first: StampedRun, folder: Path) -> N
         unscored = [judgement for judgement in judgements if judgement["reason"] is not None]
         assert judgements
         assert run.results[task]["unscored,none"] == len(unscored)
-        assert f"|judge:{NAME}|" in run.results[task]["signature,none"]
+        assert f"|judge:{NAME}|" in run.signatures[task]
         for judgement in judgements:
             says = _says(task, judgement, options)
             if judgement["reason"] is None:
@@ -147,7 +147,7 @@ def test_a_server_that_answers_as_another_model_is_not_believed(
     judgements = _judgements(named, "capquiz")
     assert server.n_requests() - n_requests >= len(judgements) > 0
     assert not [judgement for judgement in judgements if judgement["cached"]]
-    signature = named.results["capquiz"]["signature,none"]
+    signature = named.signatures["capquiz"]
     assert f"|judge:{SECOND_NAME}|" in signature
     assert f"|alias:{NAME}|" in signature
 

@@ -42,6 +42,6 @@ def test_numbers_follow_from_the_samples(tmp_path: Path) -> None:
         results = run.results[task]
         assert [results[f"{name},none"] for name in DIMENSIONS] == pytest.approx(means)
         assert results["avg,none"] == pytest.approx(fmean(means))
-        assert "|scoring:logprobs|unscored:0/12|" in results["signature,none"]
+        assert "|scoring:logprobs|unscored:0/12|" in run.signatures[task]
     assert run.results["msvd_eval"]["unscored,none"] == 0
     assert main(["check", str(tmp_path / "out")]) == 0

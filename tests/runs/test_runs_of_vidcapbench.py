@@ -69,7 +69,7 @@ def test_numbers_follow_from_the_samples(
         for metric, runs in numbers.items():
             assert run.results[task][f"{metric},none"] == pytest.approx(fmean(runs))
         assert run.results[task]["unscored,none"] == 0
-        assert "|judge:a-judge|runs:3|" in run.results[task]["signature,none"]
+        assert "|judge:a-judge|runs:3|" in run.signatures[task]
         overall = run.breakdown(task)["overall"]["all"]
         assert overall["con_std"] == pytest.approx(pstdev(numbers["con"]))
         n_pairs += overall["n_questions"]
@@ -84,7 +84,7 @@ def test_numbers_follow_from_the_samples(
     means = {m: fmean(run.results[task][f"{m},none"] for task in TASKS) for m in pooled}
     assert means["cov"] != pytest.approx(pooled["cov"])
     assert group["unscored,none"] == 0
-    assert group["signature,none"].startswith("judge:a-judge|runs:3|")
+    assert run.signatures["vidcapbench"].startswith("judge:a-judge|runs:3|")
     assert "it is meant to be judged by people" in run.log.replace("\n", " ")
     assert main(["check", str(tmp_path / "out")]) == 0
 
@@ -128,7 +128,7 @@ def test_captions_that_are_empty_or_not_there_in_two_processes(
                 assert item["verdicts"] == [["neutral"] * n_pairs] * 3
     group = run.results["vidcapbench"]
     assert group["unscored,none"] == n_unscored > 0
-    assert f"|empty:4/{n_documents}" in group["signature,none"]
+    assert f"|empty:4/{n_documents}" in run.signatures["vidcapbench"]
     for tasks, numbers in (*(((task,), run.results[task]) for task in TASKS), (TASKS, group)):
         items = [sample["acc"] for task in tasks for sample in run.samples(task)]
         verdicts = [v for item in items for v in item["verdicts"][0] if v is not None]

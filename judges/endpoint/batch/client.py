@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ from lmms_eval_captions.judges.endpoint.batch.results import (
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -92,6 +93,7 @@ class BatchClient:
     ) -> None:
         self._pace = pace = pace or BatchPace()
         self._api_key = api_key
+        self._endpoint = endpoint_name(url)
         try:
             self._ledger = Ledger(folder, url)
         except StoreError as error:
@@ -140,7 +142,8 @@ class BatchClient:
             # First, so that nobody waits for what was not lined up.
             self._line_up(custom_id, body, request.model)
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
-        return counted(await asyncio.shield(future), request, attempt)
+        reply = replace(await asyncio.shield(future), endpoint=self._endpoint)
+        return counted(reply, request, attempt)
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""

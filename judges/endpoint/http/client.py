@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import aiohttp
@@ -28,13 +28,15 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
 )
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
-from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, redact_url
 
 _DOWN_FOR_S: Final = 10.0
 
 
 @dataclass(slots=True)
 class _Replica:
+    name: str
+    """Of its replies' endpoint."""
     url: str
     parsed: URL
     proxy: str | None
@@ -72,6 +74,7 @@ class ChatClient:
         # key where a .netrc names the host.
         self._replicas = [
             _Replica(
+                name=endpoint_name(url),
                 url=(goal := self._dialect.completions_url(url)),
                 parsed=URL(goal),
                 proxy=proxy_of(url),
@@ -99,7 +102,7 @@ class ChatClient:
         if status == 200:
             replica.down_until_s = 0.0
             reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
-            return counted(reply, request, attempt)
+            return counted(replace(reply, endpoint=replica.name), request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S

@@ -90,15 +90,22 @@ class RequestCounter:
         replies: Folder of the stored replies.
         alias: Name under which the endpoint answers as the judge, part of the store's keys.
         ask_again: Whether what the store holds unreadable replies to alone is asked anew.
+        endpoints: Names of those whose stored replies alone serve, ``None`` for all.
     """
 
     def __init__(
-        self, prices: Prices, replies: Path, *, alias: str | None = None, ask_again: bool = False
+        self,
+        prices: Prices,
+        replies: Path,
+        *,
+        alias: str | None = None,
+        ask_again: bool = False,
+        endpoints: tuple[str, ...] | None = None,
     ) -> None:
         self.alias = alias
         self.ask_again = ask_again
         self._prices = prices
-        self._stored = StoredReplies(replies, patience_s=0.0)
+        self._stored = StoredReplies(replies, patience_s=0.0, endpoints=endpoints)
         self._seen: set[bytes] = set()
         self._typical: dict[str, Asked[Any]] = {}
 

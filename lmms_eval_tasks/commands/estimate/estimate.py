@@ -60,6 +60,7 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
         settings.cache / "replies",
         alias=settings.alias,
         ask_again=settings.ask_again,
+        endpoints=settings.endpoint.names if settings.store_by == "endpoint" else None,
     )
     for name in tasks:
         benchmark = benchmark_of_task(name)

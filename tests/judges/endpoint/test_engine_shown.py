@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.progress import trouble
+from terminals import TextTerminal
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_killed_server_is_told_of_and_so_is_its_return(
     make_engine: EngineFactory, logged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bar moves and counts the silence, a line says what is waited for, one that it is back."""
-    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    monkeypatch.setattr(sys, "stderr", shown := TextTerminal())
     server = JudgeServer(Behaviour(latency_s=0.05)).__enter__()
     engine = make_engine(server.url, concurrency=4, outage_patience_s=60.0, progress=True)
     future = engine.submit([chain(f"prompt {i}") for i in range(200)])
@@ -110,7 +110,7 @@ def test_ended_judging_does_not_show_what_it_cancelled_as_done(
     serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After Ctrl-C the bar stays where it was: some were answered, others were under way."""
-    monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
+    monkeypatch.setattr(sys, "stderr", shown := TextTerminal())
     server = serve()
     server.script = lambda payload: "hang" if "hang" in str(payload["messages"]) else None
     engine = make_engine(server.url, concurrency=8, progress=True)

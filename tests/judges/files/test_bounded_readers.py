@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataEr
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
-from lmms_eval_captions.lmms_eval_tasks.commands.check import check_folder
+from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, check_folder
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import data as msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import data as vcapsbench
@@ -73,7 +73,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "scores.csv": ("s.csv", lambda root: read_scores(root / "s.csv")),
     "verdicts": ("v.csv", lambda root: list(read_published_verdicts(root / "v.csv"))),
     "verdicts.zip": ("v.zip", lambda root: list(read_published_verdicts(root / "v.zip"))),
-    "results": ("1_results.json", lambda root: check_folder(root, max_unscored=0.1)),
+    "results": ("1_results.json", lambda root: check_folder(root, Limits(0.1))),
     "prices": ("p.yaml", lambda root: load_prices(root / "p.yaml")),
     "prompts": ("vdc_answer.yaml", lambda root: Prompts(root).check()),
 }
@@ -251,14 +251,14 @@ def test_results_of_another_shape_are_told(tmp_path: Path, text: str) -> None:
     """``check`` says what it expected instead of a traceback."""
     put(tmp_path, "results", text.encode())
     with pytest.raises(DataError, match="expected a results file of lmms-eval"):
-        check_folder(tmp_path, max_unscored=0.1)
+        check_folder(tmp_path, Limits(0.1))
 
 
 def test_a_signature_without_a_question_is_checked(tmp_path: Path) -> None:
     """Unscored questions of none at all are a problem, and no division by zero."""
     text = '{"results": {"t": {"signature,none": "m|unscored:3/0|v:1"}}}'
     put(tmp_path, "results", text.encode())
-    (problem,) = check_folder(tmp_path, max_unscored=0.1).problems
+    (problem,) = check_folder(tmp_path, Limits(0.1)).problems
     assert "3 of 0 questions are unscored" in problem
 
 

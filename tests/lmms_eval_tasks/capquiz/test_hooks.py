@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from argparse import Namespace
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -51,16 +51,15 @@ def _by_type(prompt: str) -> str:
 
 
 def test_the_three_scores_and_the_breakdown(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Hand-made answers give the hand-worked scores, overall and for every group of questions."""
     server = serve()
     server.reply = _by_type
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(_doc("a"), _doc("b", domain="Underwater"))
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_capf1(items["capf1"]) == pytest.approx(400 / 7)
-    hooks.aggregate_breakdown(items["breakdown"], args=arguments)
+    hooks.aggregate_breakdown(items["breakdown"])
     assert hooks.aggregate_capp(items["capp"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_capr(items["capr"]) == pytest.approx(50.0)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
@@ -68,8 +67,7 @@ def test_the_three_scores_and_the_breakdown(
         "capquiz|judge:judge|runs:1|protocol:1|prompt:standard|unscored:0/8|lmms-eval-captions:"
     )
     assert server.counts.n_requests == 8
-    (path,) = (tmp_path / "out").glob("*_breakdown_capquiz.json")
-    breakdown: Any = json.loads(path.read_text())
+    breakdown = kept_breakdown("capquiz")
     counts = {"n_questions": 4, "n_unscored": 0}
     half = {"capf1": 50.0, "capp": 50.0, "capr": 50.0, **counts}
     assert breakdown["groups"] == {

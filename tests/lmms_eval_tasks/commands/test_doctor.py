@@ -9,12 +9,15 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.roles import Api
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
+from lmms_eval_captions.judges.variables import variables_of
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import Finding, examine
+from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
@@ -162,7 +165,7 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
     async def list_models(_url: str, _key: str | None, *, api: Api) -> list[str]:
         return [*own, "another"]
 
-    async def say_hello(_settings: Settings, model: str) -> str:
+    async def say_hello(_settings: Settings, _url: str, model: str) -> str:
         if model == silent:
             raise JudgeUnavailableError("it is not there")
         return ": 'ready'"
@@ -218,6 +221,62 @@ def test_the_command_line_prints_all_findings(
     printed = capsys.readouterr().out
     assert "lmms-eval 0.7" in printed
     assert "smoke test" in printed
+
+
+def test_every_replica_is_asked(tmp_path: Path, serve: ServerFactory) -> None:
+    """One that does not answer is named among those that do."""
+    well, ill = serve(), serve(status=500)
+    judge = {"LMMS_CAPTIONS_JUDGE_URL": f"{well.url},{ill.url}", "LMMS_CAPTIONS_JUDGE": "mine"}
+    findings = [f for f in examine(_settings(tmp_path, **judge)) if f.topic == "judge"]
+    assert [finding.ok for finding in findings] == [True, False]
+    for finding, server in zip(findings, (well, ill), strict=True):
+        assert f"mine at {server.url}, key not set" in finding.text
+        assert server.counts.n_requests == 1
+
+
+def test_every_setting_in_force_is_shown() -> None:
+    """With its value and where that is from; never a key or a password."""
+    settings = settings_in_force(
+        {
+            "OPENAI_API_KEY": "sk-secret",
+            "LMMS_CAPTIONS_JUDGE_URL": "http://me:pass@a:1/v1, http://b:2/v1?key=pass",
+            "OPENAI_BASE_URL": "pass",
+            "LMMS_CAPTIONS_MAX_COST": "$20",
+        }
+    )
+    shown = {setting.name: setting.text for setting in settings}
+    names = {variable.name for variable in variables_of(Settings).values()}
+    assert set(shown) == names - {"RANK", "WORLD_SIZE"}
+    assert all(setting.ok for setting in settings)
+    assert "pass" not in "".join(shown.values())
+    assert "secret" not in "".join(shown.values())
+    for text in (
+        "OPENAI_API_KEY is set",
+        "ANTHROPIC_API_KEY is not set",
+        "LMMS_CAPTIONS_JUDGE_URL = http://a:1/v1, http://b:2/v1 (environment)",
+        "OPENAI_BASE_URL = [no URL] (environment)",
+        "LMMS_CAPTIONS_MAX_COST = $20 (environment)",
+        "LMMS_CAPTIONS_JUDGE_CONCURRENCY = 64 (default)",
+        "LMMS_CAPTIONS_JUDGE_TIMEOUT = the benchmark's own (default)",
+        f"LMMS_CAPTIONS_PRICES = the packaged ones, of {load_prices().as_of} (default)",
+    ):
+        assert text in shown.values()
+
+
+def test_settings_that_cannot_be_used_are_all_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bad and the misspelt ones, as problems; the first is the last line, and exits with 2."""
+    monkeypatch.setenv("LMMS_CAPTIONS_MAX_COTS", "20")
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "0")
+    assert main(["doctor"]) == 2
+    printed = capsys.readouterr()
+    problems = [line for line in printed.out.splitlines() if line.startswith("problem")]
+    assert [line.split()[2] for line in problems] == [
+        "LMMS_CAPTIONS_MAX_COTS:",
+        "LMMS_CAPTIONS_JUDGE_RUNS:",
+    ]
+    assert "was LMMS_CAPTIONS_MAX_COST meant?" in printed.err
 
 
 def test_the_tasks_path_holds_the_tasks(capsys: pytest.CaptureFixture[str]) -> None:

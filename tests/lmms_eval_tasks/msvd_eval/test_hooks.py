@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from argparse import Namespace
 from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
@@ -114,15 +114,13 @@ def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory
     assert "unscored:0/12|" in hooks.aggregate_signature(items["signature"])
 
 
-def test_the_breakdown_is_by_dimension(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
+def test_the_breakdown_is_by_dimension(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
     """Each dimension and their mean, with the deviation over judge runs, as counted here."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="none").url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
     items = _process("ref_only")
-    path = hooks.aggregate_breakdown(items["breakdown"], Namespace(output_path=str(tmp_path)))
-    figures = json.loads(Path(path).read_text())["overall"]["all"]
+    hooks.aggregate_breakdown(items["breakdown"])
+    figures = kept_breakdown("msvd_eval_ref_only")["overall"]["all"]
     assert (figures["n_questions"], figures["n_unscored"]) == (4, 0)
     records: list[dict[str, Any]] = [dict(item.wait()) for item in items["avg"]]
     judgements = [judgement for record in records for judgement in record["judgements"]]

@@ -200,7 +200,7 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A file where a folder is needed gives one clear error."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot write the sample"):
+    with pytest.raises(DataError, match="the sample cannot be written"):
         sample.write_sample(tmp_path / "file" / "sample")
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from argparse import Namespace
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from official_files import write_vcapsbench
@@ -53,14 +54,13 @@ def _by_category(prompt: str) -> str:
 
 
 def test_the_three_rates_and_the_breakdown(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Hand-made answers give the hand-worked rates, overall and for each group and category."""
     server = serve()
     server.reply = _by_category
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
     assert hooks.aggregate_ir(items["ir"]) == pytest.approx(50.0)
     assert hooks.aggregate_cr(items["cr"]) == pytest.approx(200 / 3)
@@ -69,10 +69,9 @@ def test_the_three_rates_and_the_breakdown(
         "vcapsbench|judge:judge|runs:1|protocol:1|asks:3|unscored:0/6|lmms-eval-captions:"
     )
     assert server.counts.n_requests == 2 * 3 * 3
-    returned = hooks.aggregate_breakdown(items["breakdown"], args=arguments)
-    (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
-    assert returned == str(path)
-    breakdown: Any = json.loads(path.read_text())
+    returned = hooks.aggregate_breakdown(items["breakdown"])
+    assert returned == "written where lmms-eval saves its results"
+    breakdown = kept_breakdown("vcapsbench")
     assert breakdown["n_malformed"] == 6
     assert breakdown["runs"] == [
         {"ar": pytest.approx(100 / 3), "ir": 50.0, "cr": pytest.approx(200 / 3)}
@@ -116,7 +115,7 @@ def test_an_item_holds_what_lmms_eval_needs(
 
 
 def test_runs_are_consensus_scores_of_their_own(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Two runs ask six times with six seeds; the mean and the deviation are of two scores."""
     server = serve()
@@ -133,30 +132,27 @@ def test_runs_are_consensus_scores_of_their_own(
     server.reply = reply
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
     items = _process("one")
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_ar(items["ar"]) == pytest.approx(50.0)
-    hooks.aggregate_breakdown(items["breakdown"], args=arguments)
+    hooks.aggregate_breakdown(items["breakdown"])
     assert any("standard deviation 50.0000 over 2 judge runs" in line for line in logged)
     seeds = [body["seed"] for body in server.bodies]
     assert sorted(seeds) == sorted([0, 1, 2, 3, 4, 5] * 3)
-    (path,) = (tmp_path / "out").glob("*.json")
-    overall = json.loads(path.read_text())["overall"]["all"]
+    overall = kept_breakdown("vcapsbench")["overall"]["all"]
     assert (overall["ar"], overall["ar_std"], overall["n_questions"]) == (50.0, 50.0, 3)
 
 
 def test_unreadable_replies_are_unscored_and_never_zero(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Too many give nan, an error and no breakdown; below the limit they leave the denominator."""
     server = serve()
     server.reply = lambda prompt: "?" if "color of" in prompt else _by_category(prompt)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one")
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert isnan(hooks.aggregate_ar(items["ar"]))
-    breakdown = hooks.aggregate_breakdown(items["breakdown"], args=arguments)
+    breakdown = hooks.aggregate_breakdown(items["breakdown"])
     assert breakdown == "none: there is no score"
-    assert not (tmp_path / "out").exists()
+    assert not THIS_RUN.breakdowns
     assert any("1 of 3 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     JUDGE_RUN.close()
@@ -277,12 +273,10 @@ def test_malformed_strings_of_every_video_are_counted(
     docs: Any = hooks.process_docs([{"benchmark": "vcapsbench"}])
     assert [doc["video_id"] for doc in docs] == ["some", "none", "twice"]
     results = [hooks.process_results(doc, ["A caption."]) for doc in list(docs)[:n_judged]]
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_ar([items["ar"] for items in results]) == 100.0
-    hooks.aggregate_breakdown([items["breakdown"] for items in results], args=arguments)
+    hooks.aggregate_breakdown([items["breakdown"] for items in results])
     assert [items["ar"]["n_malformed"] for items in results] == [2, 0, 1][:n_judged]
-    (path,) = (tmp_path / "out").glob("*_breakdown_vcapsbench.json")
-    assert json.loads(path.read_text())["n_malformed"] == 6
+    assert kept_breakdown("vcapsbench")["n_malformed"] == 6
     assert any("6 of 9 strings are not category*question*answer" in line for line in logged)
 
 

@@ -6,7 +6,6 @@ import json
 import pickle
 import random
 import re
-from argparse import Namespace
 from math import isnan
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
@@ -196,7 +196,7 @@ def test_rouge_needs_one_request_a_question(
 
 
 def test_the_breakdown_is_by_aspect_and_category(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+    bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
     """A category's number is a mean over the videos that have such questions, as counted here."""
     rng = random.Random(3)
@@ -228,8 +228,8 @@ def test_the_breakdown_is_by_aspect_and_category(
         doc = {"video_id": f"v{video}", "aspect": "camera", "questions": pairs}
         for metric, item in hooks.process_results(doc, ["A caption."]).items():
             items.setdefault(metric, []).append(item)
-    path = hooks.aggregate_breakdown(items["breakdown"], Namespace(output_path=str(tmp_path)))
-    breakdown = json.loads(Path(path).read_text())
+    hooks.aggregate_breakdown(items["breakdown"])
+    breakdown = kept_breakdown("vdc_camera")
 
     plain = {name: kind.lower().strip("'") or "none" for name, kind in kinds.items()}
     for kind in ("object", "time", "none", None):
@@ -253,16 +253,14 @@ def test_the_breakdown_is_by_aspect_and_category(
     assert hooks.aggregate_acc(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
 
 
-def test_rouge_has_a_breakdown_of_its_own(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
+def test_rouge_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
     """It is of ROUGE-L alone."""
     server = serve()
     server.reply = lambda prompt: "a1" if "question: Q1?" in prompt else "nothing of the kind"
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     item = hooks.process_results_rouge(_doc(), ["a caption"])["breakdown"]
-    path = hooks.aggregate_rouge_breakdown([item], Namespace(output_path=str(tmp_path)))
-    overall = json.loads(Path(path).read_text())["overall"]["all"]
+    hooks.aggregate_rouge_breakdown([item])
+    overall = kept_breakdown("vdc_rouge_camera")["overall"]["all"]
     assert overall == {"vdc_rouge": pytest.approx(100 / 3), "n_questions": 3, "n_unscored": 0}
 
 

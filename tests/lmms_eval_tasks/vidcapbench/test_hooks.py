@@ -6,7 +6,6 @@ import json
 import pickle
 import pkgutil
 import random
-from argparse import Namespace
 from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from datasets import Dataset
 
+from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
@@ -105,7 +105,7 @@ def test_submitting_does_not_wait_and_aggregating_does(
 
 
 def test_the_numbers_are_micro_over_pairs(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, shared_data: Path, tmp_path: Path
+    bench: pytest.MonkeyPatch, serve: ServerFactory, shared_data: Path
 ) -> None:
     """Known grades give the numbers worked by hand, overall and in the breakdown's file."""
     server = serve()
@@ -113,9 +113,8 @@ def test_the_numbers_are_micro_over_pairs(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5"))
     items = _process("Hello there", "Hello")
-    args = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_acc(items["acc"]) == 25.0
-    hooks.aggregate_breakdown(items["breakdown"], args)
+    hooks.aggregate_breakdown(items["breakdown"])
     assert hooks.aggregate_pre(items["pre"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_cov(items["cov"]) == 75.0
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 25 / 2.5)
@@ -123,8 +122,7 @@ def test_the_numbers_are_micro_over_pairs(
     assert [item["score"] for item in items["acc"]] == [25.0, 25.0]
     assert items["con"][0]["n_tokens"] == 3
     assert items["con"][0]["caption_score"] == pytest.approx(100 * 25 / 3)
-    (path,) = (tmp_path / "out").glob("*_breakdown_vidcapbench_ae.json")
-    breakdown = json.loads(path.read_text(encoding="utf-8"))
+    breakdown = kept_breakdown("vidcapbench_ae")
     assert breakdown["mean_tokens"] == 2.5
     assert breakdown["runs"] == [{m: breakdown["overall"]["all"][m] for m in METRICS}] * 3
     aesthetics = breakdown["dimensions"]["video aesthetics"]
@@ -143,7 +141,7 @@ def test_the_numbers_are_micro_over_pairs(
 
 
 def test_runs_differ_by_their_seed_and_are_averaged(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
     """Three runs with seeds 0, 1 and 2 are asked; mean and deviation are shown."""
     server = serve()
@@ -156,11 +154,10 @@ def test_runs_differ_by_their_seed_and_are_averaged(
     server.reply = moody
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
-    args = Namespace(output_path=str(tmp_path))
     acc = hooks.aggregate_acc(items["acc"])
-    hooks.aggregate_breakdown(items["breakdown"], args)
+    hooks.aggregate_breakdown(items["breakdown"])
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
-    breakdown = json.loads(next(tmp_path.glob("*_breakdown_*.json")).read_text())
+    breakdown = kept_breakdown("vidcapbench_ae")
     runs = [run["acc"] for run in breakdown["runs"]]
     assert len(runs) == 3
     assert len(set(runs)) > 1
@@ -190,7 +187,11 @@ def test_without_a_tokenizer_only_con_is_missing(
     items = _process("one")
     assert isnan(hooks.aggregate_con(items["con"]))
     assert 0 <= hooks.aggregate_acc(items["acc"]) <= 100
-    assert any("con is nan, all other metrics stand" in line for line in logged)
+    assert any(
+        line.startswith("INFO con is not computed (N/A), all other metrics stand: ")
+        and "`hf download google/flan-t5-base spiece.model`" in line
+        for line in logged
+    )
     assert "LMMS_CAPTIONS_T5" in str(items["con"][0]["con_reason"])
     assert "score" not in items["con"][0]
     assert "caption_score" not in items["con"][0]
@@ -250,9 +251,8 @@ def test_captions_of_videos_without_a_question_count_in_con_alone(
     items = _judge_subset({"Clip_0.mp4": "Hello there", "Clip_1.mp4": "Hello there you"}, subset)
     assert len(items["con"]) == 5
     assert items["acc"][-1] == {}  # Nothing waits for a judge before it is asked to.
-    arguments = Namespace(output_path=str(tmp_path / "out"))
     assert hooks.aggregate_acc(items["acc"]) == 100.0
-    hooks.aggregate_breakdown(items["breakdown"], arguments)
+    hooks.aggregate_breakdown(items["breakdown"])
     # Three captions of 2 tokens, one of 3 and one of 4.
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 100 / 2.6)
     assert hooks.aggregate_pre(items["pre"]) == hooks.aggregate_cov(items["cov"]) == 100.0
@@ -262,8 +262,7 @@ def test_captions_of_videos_without_a_question_count_in_con_alone(
     for item in items["acc"][3:]:
         assert (item["verdicts"], item["n_questions"], item["judgements"]) == ([[], []], 0, [])
         assert not {"score", "caption_score"} & set(item)
-    (path,) = (tmp_path / "out").glob("*_breakdown_*.json")
-    breakdown = json.loads(path.read_text(encoding="utf-8"))
+    breakdown = kept_breakdown(f"vidcapbench_{subset.lower()}")
     assert breakdown["mean_tokens"] == 2.6
     assert breakdown["overall"]["all"]["n_questions"] == 6
     received = pickle.loads(pickle.dumps(items["con"]))  # noqa: S301

@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.progress.bar import counts_of
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from raw_server import Asked as Sent
@@ -116,7 +117,8 @@ def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -
         assert reply.is_estimated or n_tokens == given_counts[name]
     meter = Meter()
     meter.count_call(_MODEL, reply.input_tokens, reply.output_tokens)
-    assert f"tokens {reply.input_tokens:,}+{reply.output_tokens:,}" in meter.text()
+    n_in, n_out = reply.input_tokens, reply.output_tokens
+    assert (f"tokens {n_in:,}+{n_out:,}" in counts_of(meter)) == (n_in + n_out > 0)
 
 
 class _Odd:

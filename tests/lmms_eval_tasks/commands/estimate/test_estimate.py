@@ -150,6 +150,25 @@ def test_replies_that_came_under_an_alias_are_counted_for_that_alias_alone(
     assert _rows(aliased, captions, "vdc_camera")["vdc_camera"].n_calls == 0
 
 
+def test_replies_of_another_endpoint_are_counted_where_they_serve(
+    settings: Settings, data: Path
+) -> None:
+    """Not where endpoints are told apart, as a run with the same settings would ask anew."""
+    _run(settings, data / "captions.jsonl", ("camera",))
+    JUDGE_RUN.close()
+    captions = data / "captions.jsonl"
+    own = replace(settings, store_by="endpoint")
+    elsewhere = replace(settings, judge_url="http://127.0.0.1:9/v1")
+    n_stored = _rows(settings, captions, "vdc_camera")["vdc_camera"].n_stored
+    assert n_stored > 0
+    for other, n in (
+        (own, n_stored),
+        (elsewhere, n_stored),
+        (replace(elsewhere, store_by="endpoint"), 0),
+    ):
+        assert _rows(other, captions, "vdc_camera")["vdc_camera"].n_stored == n
+
+
 def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: Path) -> None:
     """lmms-eval strips captions before they are judged: a run's replies serve the same file."""
     _run(settings, data / "captions.jsonl", ("camera",))

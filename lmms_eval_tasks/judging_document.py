@@ -1,0 +1,186 @@
+"""What a run measured, and how sure it is, as one document: a file beside the results, a screen.
+
+It is of JSON's types, without ``NaN``: who reads it needs nothing of this package.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from math import isfinite
+from typing import Any, Final
+
+from lmms_eval_captions.lmms_eval_tasks.contributions import standard_error, standard_error_of_mean
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubts_of
+from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
+from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
+
+Document = dict[str, Any]
+"""A document, or a part of one."""
+
+_MOST_REASONS: Final = 1000
+"""Different reasons of unscored questions that are kept of a task, the most frequent ones."""
+
+
+def judging_document(
+    results: Mapping[str, Any],
+    this_run: ThisRun,
+    *,
+    ours: Mapping[str, Mapping[str, str]],
+    finished_s: float,
+) -> Document:
+    """The document of one run, but for its head, which says what was run.
+
+    Args:
+        results: lmms-eval's results of the run.
+        this_run: What was aggregated, and when it started.
+        ours: Signature and breakdown of each task and group of ours, in lmms-eval's order.
+        finished_s: Seconds since the epoch.
+    """
+    finished = this_run.tasks
+    tasks: dict[str, Document] = {}
+    for name, words in ours.items():
+        scores = _scores(results["results"].get(name, {}))
+        if name in finished:
+            entry = _of_task(finished[name], scores, leaves_of(results, name))
+        else:
+            members = [task for task in leaves_of(results, name) if task in finished]
+            entry = _of_group([finished[task] for task in members], scores)
+        tasks[name] = {
+            **entry,
+            "dropped": _dropped(words.get("signature", ""), entry["captions"]),
+            "signature": words.get("signature"),
+            "breakdown": words.get("breakdown"),
+        }
+    return {
+        "finished": moment(finished_s),
+        "seconds": round(finished_s - this_run.started_s, 1),
+        "tasks": tasks,
+        "judging": this_run.totals().to_json(),
+        "warnings": list(this_run.warnings),
+    }
+
+
+def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
+    """The tasks of a group and of the groups in it, each once, or the task itself.
+
+    >>> leaves_of({"group_subtasks": {"all": ["a", "some"], "some": ["b", "a"]}}, "all")
+    ['a', 'b']
+    """
+    subtasks = results.get("group_subtasks", {})
+    found: dict[str, None] = {}
+    names = [name]
+    while names:
+        first = names.pop(0)
+        members = subtasks.get(first)
+        if members:
+            names = [*members, *names]
+        else:
+            found[first] = None
+    return list(found)
+
+
+def moment(seconds: float) -> str:
+    """A moment since the epoch, as ISO 8601 has it, in UTC.
+
+    >>> moment(0.0)
+    '1970-01-01T00:00:00+00:00'
+    """
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+
+
+def _of_task(
+    finished: FinishedTask, scores: Mapping[str, float | None], leaves: Sequence[str]
+) -> Document:
+    """Of a task, or of a group whose questions are pooled."""
+    benchmark, records = finished.benchmark, finished.records
+    errors = {name: standard_error(benchmark, name, records) for name in benchmark.metrics}
+    return {
+        "benchmark": benchmark.name,
+        "headline": benchmark.headline,
+        "headline_means": benchmark.headline_means,
+        "metrics": {name: _measured(scores.get(name), error) for name, error in errors.items()},
+        **_counts([finished]),
+        "doubts": doubts_of(finished),
+        "note": finished.note,
+        "tasks": [] if len(leaves) == 1 else leaves,
+    }
+
+
+def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None]) -> Document:
+    """Of a group whose numbers are made of its tasks' numbers."""
+    headlines = {(m.benchmark.headline, m.benchmark.headline_means) for m in members}
+    headline, means = next(iter(headlines)) if len(headlines) == 1 else (None, "")
+    names = dict.fromkeys(name for member in members for name in member.benchmark.metrics)
+    return {
+        "benchmark": None,
+        "headline": headline,
+        "headline_means": means,
+        "metrics": {
+            name: _measured(scores[name], _error_of_mean(members, name))
+            for name in names
+            if name in scores
+        },
+        **_counts(members),
+        "doubts": [],
+        "note": "",
+        "tasks": [member.records[0].task for member in members],
+    }
+
+
+def _error_of_mean(members: Sequence[FinishedTask], metric: str) -> float | None:
+    """Standard error of the mean of a metric over tasks, if all of them have it."""
+    if any(metric not in member.benchmark.metrics for member in members):
+        return None
+    return standard_error_of_mean([(m.benchmark, metric, m.records) for m in members])
+
+
+def _counts(finished: Sequence[FinishedTask]) -> Document:
+    """What was counted of one task, or of those of a group together."""
+    records = [record for task in finished for record in task.records]
+    reasons: Counter[str] = Counter()
+    for record in records:
+        reasons.update(record.reasons)
+    n_captions = len(records)
+    n_unscored = sum(record.n_unscored for record in records)
+    n_questions = sum(record.n_questions for record in records)
+    n_missing = sum(record.no_caption is not None for record in records)
+    return {
+        "captions": n_captions,
+        "unscored": {**_share(n_unscored, n_questions), "reasons": _most_frequent(reasons)},
+        "empty": _share(sum(record.n_empty for record in records), n_captions),
+        "missing": _share(n_missing, n_captions),
+        "judge": " + ".join(sorted({record.judge for record in records})),
+    }
+
+
+def _measured(value: float | None, error: float | None) -> Document:
+    has_error = value is not None and error is not None and isfinite(error)
+    return {"value": value, "standard_error": error if has_error else None}
+
+
+def _scores(shown: Mapping[str, object]) -> dict[str, float | None]:
+    """Each metric that lmms-eval shows of a task, ``None`` for what has no value."""
+    return {
+        name.partition(",")[0]: value
+        if isinstance(value, int | float) and isfinite(value)
+        else None
+        for name, value in shown.items()
+        if "," in name and "_stderr" not in name
+    }
+
+
+def _share(n: int, of: int) -> Document:
+    return {"n": n, "of": of}
+
+
+def _dropped(signature: str, n_captions: int) -> Document:
+    dropped = Share.parse(Signature.parse(signature).fields.get("dropped", ""))
+    return _share(*(dropped or (0, n_captions)))
+
+
+def _most_frequent(reasons: Counter[str]) -> dict[str, int]:
+    shown = dict(reasons.most_common(_MOST_REASONS))
+    n_others = reasons.total() - sum(shown.values())
+    return {**shown, **({"others": n_others} if n_others else {})}

@@ -1,0 +1,145 @@
+"""Around a whole run of lmms-eval: what cannot be judged ends it early, and in one sentence.
+
+lmms-eval shows an error as a traceback, and Ctrl-C as another; it judges last, and asks nobody
+before whether that will work. Its :func:`simple_evaluate` is wrapped where its task index is made,
+which is before it is called and after it is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from lmms_eval_captions.judges.endpoint.budget import price_of
+from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.progress.bar import end_other_bars
+from lmms_eval_captions.judges.endpoint.store.writable import require_writable
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+
+EVALUATOR: Final = "lmms_eval.evaluator"
+
+
+@dataclass(slots=True)
+class RunGuard:
+    """What is known of the run that lmms-eval has begun."""
+
+    will_judge: bool = False
+    """Whether it ends with the judge that is set now: not where it only predicts, and not where
+    lmms-eval starts the judge after captioning."""
+    is_ours: bool = False
+    """Whether a task of ours is in it."""
+
+    def require_judge(self, benchmark: Benchmark[Any, Any]) -> None:
+        """Raise, before anything is captioned, where this run's captions could not be judged.
+
+        Raises:
+            CaptionsError: If the settings of the judge cannot be used, or replies not be kept.
+        """
+        self.is_ours = True
+        if not self.will_judge:
+            return
+        # Read anew when the judge is first asked.
+        settings = read_judge_settings()
+        config = JudgeConfig.build(benchmark.judge_defaults, settings)
+        if not config.asks_endpoint:
+            return
+        settings.require_named_judge(config.model)
+        settings.require_judge_access()
+        prices = load_prices(settings.prices)
+        if settings.max_cost_usd is not None:
+            price_of(config.model, prices)
+        replies = settings.cache / "replies"
+        if not (replies.is_dir() and any(replies.iterdir())):
+            # A full store serves a rerun, also where nothing can be written.
+            require_writable(replies)
+
+    def interrupted(self) -> None:
+        """Note what is kept after Ctrl-C; the traceback, which does not say it, is not shown."""
+        if not self.is_ours:
+            return
+        end_other_bars()
+        THIS_RUN.errors.append(words_of_interruption())
+        sys.excepthook = functools.partial(_show, sys.excepthook)
+
+
+RUN_GUARD: Final = RunGuard()
+
+
+def words_of_interruption() -> str:
+    """One line: how many replies are kept, and how to go on."""
+    totals = JUDGE_RUN.totals()
+    if not (totals.calls or totals.n_from_store):
+        return (
+            "Stopped by Ctrl-C before the judge had answered anything; start the same command again"
+        )
+    folder = cache_folder() / "replies"
+    return (
+        f"Stopped by Ctrl-C: {totals.calls:,} new replies are kept in {folder}; the same command "
+        "goes on from there and asks only what is missing"
+    )
+
+
+def guard_evaluator() -> None:
+    """Wrap lmms-eval's evaluator, once, where it is loaded."""
+    evaluator = sys.modules.get(EVALUATOR)
+    if evaluator is not None and not hasattr(evaluator.simple_evaluate, "is_guarded"):
+        _wrap(evaluator)
+
+
+def _wrap(evaluator: ModuleType) -> None:
+    original = evaluator.simple_evaluate
+
+    @functools.wraps(original)
+    def simple_evaluate(*args: object, **kwargs: object) -> object:
+        RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
+        RUN_GUARD.is_ours = False
+        try:
+            return original(*args, **kwargs)
+        except KeyboardInterrupt:
+            RUN_GUARD.interrupted()
+            raise
+        except Exception as error:
+            ours = cause_of(error)
+            if ours is None:
+                raise
+            THIS_RUN.errors.append(sentence(str(ours)))
+            if kwargs.get("verbosity") == "DEBUG":
+                raise
+            raise ours.with_traceback(None) from None
+        finally:
+            RUN_GUARD.will_judge = False
+
+    vars(simple_evaluate)["is_guarded"] = True
+    vars(evaluator)["simple_evaluate"] = simple_evaluate
+
+
+def cause_of(error: BaseException) -> CaptionsError | None:
+    """The error of ours that ended a run, also where lmms-eval tried again and raised another."""
+    from tenacity import RetryError
+
+    if isinstance(error, RetryError):
+        last = error.last_attempt.exception()
+        return None if last is None else cause_of(last)
+    return error if isinstance(error, CaptionsError) else None
+
+
+def _show(
+    shown_by: Any,  # noqa: ANN401 - sys.excepthook, whoever set it
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    if not issubclass(kind, KeyboardInterrupt):
+        shown_by(kind, error, trace)

@@ -1,0 +1,75 @@
+"""What this package changes in lmms-eval's results before they are saved and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from math import isnan
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
+
+_MOVED: Final = ("signature", "breakdown")
+"""Metrics that are no numbers."""
+
+
+def take_out_words(results: Mapping[str, Any], tasks: Container[str]) -> dict[str, dict[str, str]]:
+    """Take signatures and breakdowns, which are no numbers, out of the metrics.
+
+    Args:
+        results: lmms-eval's results of a run; changed in place.
+        tasks: Tasks and groups that are known to be ours; others are by their signature.
+
+    Returns:
+        What was taken out of each task and group of ours.
+    """
+    ours: dict[str, dict[str, str]] = {}
+    for table in ("results", "groups"):
+        for task, metrics in results.get(table, {}).items():
+            words = {
+                name: str(value)
+                for name in _MOVED
+                for key, value in metrics.items()
+                if key.partition(",")[0] == name
+            }
+            if task in tasks or "judge" in Signature.parse(words.get("signature", "")).fields:
+                ours.setdefault(task, words)
+                for key in list(metrics):
+                    if key.partition(",")[0].partition("_")[0] in _MOVED:
+                        del metrics[key]
+    return ours
+
+
+def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
+    """Name the judge that judged in a task's configuration, in the place of the paper's."""
+    config = results.get("configs", {}).get(task)
+    if not isinstance(config, dict) or not isinstance(config.get("metadata"), dict):
+        return
+    labels = sorted({record.judge for record in finished.records})
+    defaults = dict(finished.benchmark.judge_defaults)
+    try:
+        judge = JudgeConfig.build(defaults, JUDGE_RUN.settings())
+    except SettingsError:
+        judge = None
+    if judge is None or labels != [judge.label]:
+        named: dict[str, object] = {"model": " + ".join(labels)}
+    else:
+        settings = {name: getattr(judge, name) for name in (*defaults, "runs", "temperature")}
+        named = {"model": judge.model, **settings}
+    config["metadata"] = {**config["metadata"], "judge": named}
+
+
+def blank_what_is_unavailable(
+    results: Mapping[str, Any], task: str, finished: FinishedTask
+) -> None:
+    """Have a metric that cannot be computed here shown as N/A: it is no failure of the judge's."""
+    for name, metric in finished.benchmark.metrics.items():
+        if metric.unavailable(finished.records) is not None:
+            for table in ("results", "groups"):
+                metrics = results.get(table, {}).get(task, {})
+                for key, value in metrics.items():
+                    if key.partition(",")[0] == name and isinstance(value, float) and isnan(value):
+                        metrics[key] = None

@@ -1,0 +1,81 @@
+"""Where a run's files are, and what to do with them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, wrapped
+from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
+
+_KINDS: Final = ("results", "judging", "breakdown_*", "samples_*")
+_DATA: Final = "LMMS_CAPTIONS_DATA"
+
+
+def where_it_is(run: FinishedRun) -> Iterator[str]:
+    """The paths of a run's files: those that are there."""
+    if run.folder is None:
+        yield from wrapped("files", "none; give lmms-eval --output_path FOLDER --log_samples")
+    else:
+        there = [kind for kind in _KINDS if any(run.folder.glob(f"{run.stamp}_{kind}.json*"))]
+        yield f"files: {near(run.folder)}/{run.stamp}_..."
+        yield f"  {', '.join(there) or 'none: lmms-eval could not save them, see above'}"
+    captions = run.document["captions"]
+    if captions is not None:
+        yield f"captions: {near(Path(captions))}"
+
+
+def next_steps(run: FinishedRun) -> Iterator[str]:
+    """Commands that go on from here."""
+    document = run.document
+    if run.folder is not None:
+        folder = shlex.quote(near(run.folder))
+        yield f"next: lmms-eval-captions check {folder}"
+        samples = sorted(run.folder.glob(f"{run.stamp}_samples_*.jsonl"))
+        looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
+        yield f"  see each question, verdict and reply: {looks}"
+    if document["captions"] is not None:
+        judges = {task["judge"].partition(" ")[0] for task in document["tasks"].values()}
+        is_smoke = any(map(is_offline, judges))
+        whose = "the papers' judges" if is_smoke else "another judge"
+        yield f"  have the same captions judged by {whose}:"
+        data = os.environ.get(_DATA)
+        words = [
+            *([f"{_DATA}={shlex.quote(data)}"] if data else []),
+            "OPENAI_API_KEY=..." if is_smoke else "LMMS_CAPTIONS_JUDGE=...",
+            "lmms-eval --model caption_file",
+            f"--model_args path={shlex.quote(near(Path(document['captions'])))}",
+            f"--tasks {','.join(_selected(document['tasks']))}",
+        ]
+        yield from _command(words)
+
+
+def near(path: Path) -> str:
+    """A path as it is typed here: below the working directory without that."""
+    try:
+        return os.fspath(path.resolve().relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return os.fspath(path)
+
+
+def _selected(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The fewest tasks and groups that are all of these."""
+    leaves = {name: set(task["tasks"] or [name]) for name, task in tasks.items()}
+    return [
+        name for name, own in leaves.items() if not any(own < others for others in leaves.values())
+    ]
+
+
+def _command(words: list[str]) -> Iterator[str]:
+    """A command line, broken between its words where a shell goes on reading."""
+    line = "   "
+    for word in words:
+        if len(line) + len(word) + 3 > WIDTH:
+            yield f"{line} \\"
+            line = "     "
+        line += f" {word}"
+    yield line

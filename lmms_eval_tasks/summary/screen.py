@@ -1,0 +1,127 @@
+"""A finished run in a screenful."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
+from lmms_eval_captions.lmms_eval_tasks.summary.files import near, next_steps, where_it_is
+from lmms_eval_captions.lmms_eval_tasks.summary.signatures import signature_lines
+from lmms_eval_captions.lmms_eval_tasks.summary.table import table_lines
+from lmms_eval_captions.lmms_eval_tasks.summary.text import counted, wrapped
+from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
+
+HEIGHT: Final = 38
+"""Lines up to which warnings and signatures are shown whole: a screen, and the shell's own line."""
+_FEW: Final = 4
+"""Lines of warnings that are shown at least."""
+
+
+def screen_of(run: FinishedRun) -> str:
+    """What a person reads of a run when it is over.
+
+    Args:
+        run: One with a judging document, or with the samples of ``--predict_only``.
+    """
+    document = run.document
+    if document.get("predict_only"):
+        return "\n".join(_predicted(run))
+    tasks = document["tasks"]
+    table = ["", *_title(document), *table_lines(tasks)]
+    meanings = list(_meanings(tasks))
+    counts = [*_judging(document), *_unscored(tasks)]
+    warnings = list(_warnings(document))
+    paths = [*where_it_is(run), *next_steps(run)]
+    signatures = signature_lines(tasks)
+    room = HEIGHT - len(table) - len(counts) - len(paths)
+    # What a file says as well gives way to what must be seen.
+    if len(meanings) + len(warnings) + len(signatures) > room:
+        signatures = signature_lines(tasks, is_short=True)
+    if len(meanings) + len(warnings) + len(signatures) > room:
+        meanings = []
+    if len(warnings) + len(signatures) > room:
+        n_shown = max(_FEW, room - len(signatures) - 1)
+        warnings = [*warnings[:n_shown], *_more(len(warnings) - n_shown)]
+    return "\n".join([*table, *meanings, *counts, *warnings, *paths, *signatures])
+
+
+def _predicted(run: FinishedRun) -> Iterator[str]:
+    """Where captions are that were not judged."""
+    yield "captions are written, not judged (--predict_only); judge them, without the model, with"
+    if run.folder is not None:
+        yield f"  --model caption_file --model_args path={near(run.folder)}"
+
+
+def _title(document: Mapping[str, Any]) -> list[str]:
+    judges = dict.fromkeys(task["judge"] for task in document["tasks"].values())
+    words = f"captions of {document['model']}, judged by {', '.join(judges)}"
+    return wrapped(f"{DISTRIBUTION} {package_version()}", words)
+
+
+def _meanings(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What the headlines count, each once."""
+    means = {task["headline"]: task["headline_means"] for task in tasks.values()}
+    for name, words in means.items():
+        if words:
+            yield from wrapped(f"  {name}", words)
+    yield "  +-: 95% interval over captions; unscored: questions without a verdict, of all"
+
+
+def _judging(document: Mapping[str, Any]) -> Iterator[str]:
+    """Calls, where replies came from, what failed, tokens, dollars and seconds."""
+    totals = document["judging"]
+    stored, retried = totals["from_store"], totals["retried"]
+    n_stored = sum(stored.values())
+    parts = [f"{totals['calls']:,} calls", f"{n_stored:,} replies from the store"]
+    if len(stored) == 1:
+        parts[-1] += f" (given by {next(iter(stored))})"
+    elif stored:
+        parts[-1] += f" ({', '.join(f'{n:,} given by {name}' for name, n in stored.items())})"
+    if retried:
+        parts.append(f"{sum(retried.values()):,} attempts failed ({counted(retried)})")
+    parts.append(f"{totals['seconds']:,.0f} s, the whole run {document['seconds']:,.0f} s")
+    yield from wrapped("judging", ", ".join(parts))
+    tokens = {model: counts for model, counts in totals["tokens"].items() if any(counts)}
+    if tokens:
+        billed = "; ".join(f"{name} {n:,} in, {m:,} out" for name, (n, m) in tokens.items())
+        price = (
+            "price unknown (LMMS_CAPTIONS_PRICES)"
+            if totals["usd"] is None
+            else f"${totals['usd']:,.2f} by the prices of {totals['prices_date']}"
+        )
+        yield from wrapped("tokens", f"{billed}; {price}")
+
+
+def _unscored(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Why questions are unscored, and what helps."""
+    reasons: Counter[str] = Counter()
+    n_missing = 0
+    for task in tasks.values():
+        if not task["tasks"]:
+            reasons.update(task["unscored"]["reasons"])
+            n_missing += task["missing"]["n"]
+    return wrapped("unscored", why_unscored(reasons, n_missing=n_missing)) if reasons else []
+
+
+def _warnings(document: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader of the scores must know: of the run, and of single tasks."""
+    for warning in document["warnings"]:
+        yield from wrapped("warning", warning)
+    # What is doubted of several tasks differs in its figures: those of the first stand for all.
+    doubts: dict[str, tuple[str, list[str]]] = {}
+    for name, task in document["tasks"].items():
+        for doubt in task["doubts"]:
+            doubts.setdefault(re.sub(r"\d+", "#", doubt), (doubt, []))[1].append(name)
+    for doubt, names in doubts.values():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from wrapped(f"doubt about {names[0]}{others}", doubt)
+
+
+def _more(n_lines: int) -> list[str]:
+    if n_lines <= 0:
+        return []
+    return [f"  and {n_lines} lines more: see warnings and doubts in the judging file"]

@@ -1,0 +1,169 @@
+"""A run that ends early says why in one sentence, and Ctrl-C what is kept."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from tenacity import RetryError, retry, stop_after_attempt
+from tqdm import tqdm
+
+from chains import chain
+from conftest import ServerFactory
+from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks import run_guard
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD, guard_evaluator
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+Evaluate = Callable[..., object]
+
+
+@pytest.fixture(autouse=True)
+def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was said before, and what is said is forgotten."""
+    monkeypatch.setattr(THIS_RUN, "errors", [])
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(RUN_GUARD, "is_ours", False)
+
+
+def _guarded(monkeypatch: pytest.MonkeyPatch, evaluate: Evaluate) -> Evaluate:
+    """An evaluator as lmms-eval has it, wrapped as a task index does."""
+    module = ModuleType(run_guard.EVALUATOR)
+    vars(module)["simple_evaluate"] = evaluate
+    monkeypatch.setitem(sys.modules, run_guard.EVALUATOR, module)
+    guard_evaluator()
+    wrapped = vars(module)["simple_evaluate"]
+    guard_evaluator()
+    assert vars(module)["simple_evaluate"] is wrapped, "wrapped once"
+    guarded: Evaluate = wrapped
+    return guarded
+
+
+@retry(stop=stop_after_attempt(2))
+def _tried_again() -> None:
+    raise DataError("no such file; add it")
+
+
+def _bad_setting() -> None:
+    raise SettingsError("X: expected 1, got '2'")
+
+
+@pytest.mark.parametrize(
+    ("fails", "sentence"),
+    [(_bad_setting, "X: expected 1, got '2'"), (_tried_again, "no such file; add it")],
+    ids=["plain", "tried again"],
+)
+def test_an_error_of_ours_is_kept_for_the_last_line(
+    fails: Callable[[], None], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lmms-eval shows is that sentence below few lines, without the error of trying again."""
+    with pytest.raises(CaptionsError) as ended:
+        _guarded(monkeypatch, lambda **_: fails())(verbosity="INFO")
+    assert str(ended.value) == sentence
+    assert THIS_RUN.errors == [sentence]
+    shown = "".join(traceback.format_exception(ended.value))
+    assert "RetryError" not in shown
+    assert fails.__name__ not in shown
+
+
+def test_whoever_debugs_has_the_whole_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With lmms-eval's --verbosity DEBUG nothing is taken away."""
+    evaluate = _guarded(monkeypatch, lambda **_: _tried_again())
+    with pytest.raises(RetryError):
+        evaluate(verbosity="DEBUG")
+    assert THIS_RUN.errors == ["no such file; add it"]
+
+
+def test_errors_of_others_are_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that does not load is lmms-eval's to tell."""
+
+    def fail(**_: object) -> None:
+        raise OSError("no weights")
+
+    with pytest.raises(OSError, match="no weights"):
+        _guarded(monkeypatch, fail)()
+    assert THIS_RUN.errors == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "will_judge"),
+    [
+        ({}, True),
+        ({"predict_only": True}, False),
+        ({"launcher_args": "name=sglang"}, False),
+    ],
+)
+def test_the_judge_is_needed_where_a_run_judges_with_it(
+    arguments: dict[str, object], will_judge: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where nothing is judged, and not where lmms-eval starts the judge after captioning."""
+    seen: list[bool] = []
+    _guarded(monkeypatch, lambda **_: seen.append(RUN_GUARD.will_judge))(**arguments)
+    assert seen == [will_judge]
+    assert not RUN_GUARD.will_judge
+
+
+def _interrupted(**_: object) -> None:
+    RUN_GUARD.is_ours = True
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_says_how_many_replies_are_kept(
+    serve: ServerFactory, bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, that the same command goes on, and no traceback."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    run = JudgeRun()
+    bench.setattr(run_guard, "JUDGE_RUN", run)
+    run.engine().submit([chain(f"prompt {i}") for i in range(3)]).result(timeout=30)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        _guarded(bench, _interrupted)()
+    [line] = THIS_RUN.errors
+    assert line.startswith("Stopped by Ctrl-C: 3 new replies are kept in ")
+    assert "the same command goes on" in line
+    sys.excepthook(stopped.type, stopped.value, stopped.tb)
+    assert "KeyboardInterrupt" not in capsys.readouterr().err
+    sys.excepthook(OSError, OSError("another"), None)
+    assert "OSError: another" in capsys.readouterr().err
+    run.close()
+
+
+def test_ctrl_c_before_judging_begins_on_a_line_of_its_own(
+    bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other bars are left as they stand."""
+    bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
+    with tqdm(total=3, desc="Captions"), pytest.raises(KeyboardInterrupt):
+        _guarded(bench, _interrupted)()
+    assert capsys.readouterr().err.endswith("\n")
+    [line] = THIS_RUN.errors
+    assert line.startswith("Stopped by Ctrl-C before the judge had answered anything; start")
+
+
+def test_ctrl_c_in_a_run_of_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a task of ours nothing is said or taken away."""
+
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = sys.excepthook
+    with pytest.raises(KeyboardInterrupt):
+        _guarded(monkeypatch, interrupt)()
+    assert THIS_RUN.errors == []
+    assert sys.excepthook is before
+
+
+def test_lmms_eval_has_what_is_wrapped() -> None:
+    """The real evaluator is called by the wrapped name, and takes the arguments that are read."""
+    import inspect
+
+    import lmms_eval.__main__ as cli
+    from lmms_eval import evaluator
+
+    parameters = inspect.signature(evaluator.simple_evaluate).parameters
+    assert {"predict_only", "launcher_args", "verbosity"} <= set(parameters)
+    assert "evaluator.simple_evaluate(" in inspect.getsource(cli.cli_evaluate_single)
