@@ -77,8 +77,10 @@ def _judging(document: Mapping[str, Any]) -> Iterator[str]:
     stored, retried = totals["from_store"], totals["retried"]
     n_stored = sum(stored.values())
     parts = [f"{totals['calls']:,} calls", f"{n_stored:,} replies from the store"]
-    if n_stored:
-        parts[-1] += f" (given by {', '.join(stored)})"
+    if len(stored) == 1:
+        parts[-1] += f" (given by {next(iter(stored))})"
+    elif stored:
+        parts[-1] += f" ({', '.join(f'{n:,} given by {name}' for name, n in stored.items())})"
     if retried:
         parts.append(f"{sum(retried.values()):,} attempts failed ({counted(retried)})")
     parts.append(f"{totals['seconds']:,.0f} s, the whole run {document['seconds']:,.0f} s")

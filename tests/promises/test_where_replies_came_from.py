@@ -18,12 +18,12 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import ServerFactory
+from ended_runs import Tracker, judge, results_of
 from judge_server import Say
 from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION, Totals
 from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.run_end import complete
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from test_every_batch_failure import PACE
 from test_every_failure import (
@@ -122,9 +122,9 @@ def test_a_run_says_which_endpoint_its_replies_came_from(
 
 @each_benchmark
 def test_a_wrong_url_that_the_store_hides_is_told(
-    benchmark: Benchmark, ask: Ask, serve: ServerFactory, logged: list[str]
+    benchmark: Benchmark, ask: Ask, serve: ServerFactory, logged: list[str], tmp_path: Path
 ) -> None:
-    """All replies from elsewhere: the scores are there, and so is a warning with both names."""
+    """All replies from elsewhere: scores are there, and a warning in the log and beside them."""
     url, _ = _judge_at(serve)
     ask(benchmark, url)
     n = len(benchmark.order())
@@ -134,8 +134,13 @@ def test_a_wrong_url_that_the_store_hides_is_told(
     assert f"configured endpoint, {NOWHERE}: all {n} were in the store ({n} of {url})" in warning
     assert len(warning) <= 300
     task = benchmark.name.partition("+")[0]
-    complete({"results": {task: {"signature,none": "a|b"}}}, folder=None, stamp="now")
-    assert THIS_RUN.warnings == [warning]
+    docs = list(map(benchmark.doc, range(N_VIDEOS)))
+    captions = [doc.pop("caption", _caption(video)) for video, doc in enumerate(docs)]
+    tracker = Tracker(tmp_path)
+    tracker.save(results_of({task: judge(task, captions, docs)}))
+    document = tracker.read("judging")
+    [warning] = document["warnings"]
+    assert document["judging"]["from_store"] == {url: 2 * n}
     assert f"WARNING {warning}\n" in logged
 
 

@@ -20,6 +20,7 @@ import av
 import pytest
 
 from judge_server import Behaviour, JudgeServer
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
@@ -188,6 +189,15 @@ def test_processes_and_kinds_of_models_make_no_difference(
             j["verdict"] for s in run.samples("vdc_camera") for j in s["vdc_acc"]["judgements"]
         ]
         assert set(verdicts) == {"yes", "no"}, name
+    replies = {name: _n_replies(run) for name, run in runs.items()}
+    assert replies["two"] == replies["simple"] == replies["chat"] > 0, "of both processes"
+
+
+def _n_replies(run: Run) -> int:
+    """Replies that a run read, of all its processes: asked for, stored or shared."""
+    [path] = run.output.rglob("*_judging.json")
+    totals = Totals.read(json.loads(path.read_text(encoding="utf-8"))["judging"])
+    return totals.calls + totals.n_from_store + totals.shared
 
 
 def test_a_run_that_was_killed_goes_on_where_it_stopped(tmp_path: Path, captions: str) -> None:

@@ -86,8 +86,8 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = " ".join(" ".join(lines).split())
     for words in (
         "vdc_acc 50.00 +- 2.42",
-        "192,546 calls, 1,230 replies from the store (given by https://api.openai.com/v1, an "
-        "earlier version), 815 attempts failed (812 x HTTP 429, 3 x time-out), 7,260 s",
+        "192,546 calls, 1,230 replies from the store (1,200 given by https://api.openai.com/v1, 30 "
+        "given by an earlier version), 815 attempts failed (812 x HTTP 429, 3 x time-out), 7,260 s",
         "123,456,789 in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
         "files: out/20260102_030405_... results, judging, breakdown_*",
         "next: lmms-eval-captions check out",
@@ -95,6 +95,18 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "--tasks video_captions signature: judge:gpt-4o-2024-08-06|runs:1|protocol:1|",
     ):
         assert words in text
+
+
+def test_one_endpoint_of_stored_replies_is_named_without_a_count() -> None:
+    """The number stands before it; where nothing was stored nothing is named."""
+    run = _run()
+    for stored, words in (
+        ({"http://a/v1": 1_230}, "1,230 replies from the store (given by http://a/v1), 815"),
+        ({}, "0 replies from the store, 815"),
+    ):
+        document = {**run.document, "judging": {**TOTALS, "from_store": stored}}
+        shown = screen_of(FinishedRun(document, None, "s"))
+        assert words in " ".join(shown.split())
 
 
 def test_doubts_and_warnings_are_there_however_full_the_screen_is(tmp_path: Path) -> None:
