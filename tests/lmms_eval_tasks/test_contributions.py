@@ -99,12 +99,14 @@ def test_a_caption_without_a_verdict_counts_nowhere(name: str, metric: str) -> N
     """Missing captions move neither the metric nor its error."""
     benchmark = all_benchmarks()[name]
     records, _ = drawn(name, metric, seed=4, n=40)
-    lost = record("lost", metric, [[None] * benchmark.metrics[metric].n_values], {})
+    unread = record("unread", metric, [[None] * benchmark.metrics[metric].n_values], {})
+    unjudged = record("unjudged", metric, [], {})
     error = standard_error(benchmark, metric, records)
-    assert standard_error(benchmark, metric, [lost, *records]) == pytest.approx(error)
-    by_caption = contributions_by_caption(benchmark, metric, [lost, *records])
+    every = [unread, *records, unjudged]
+    assert standard_error(benchmark, metric, every) == pytest.approx(error)
+    by_caption = contributions_by_caption(benchmark, metric, every)
     assert by_caption is not None
-    assert (by_caption[0], len(by_caption)) == (None, 41)
+    assert (by_caption[0], by_caption[-1], len(by_caption)) == (None, None, 42)
 
 
 @pytest.mark.parametrize(("name", "metric"), CASES)

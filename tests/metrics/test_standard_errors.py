@@ -1,0 +1,81 @@
+"""What captions add to a metric, and the standard error that follows."""
+
+from __future__ import annotations
+
+from math import fsum, isnan, prod, sqrt
+from statistics import fmean, stdev
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval_captions.metrics.clustered_error import clustered_error
+from lmms_eval_captions.metrics.jackknife_influences import jackknife_influences
+from lmms_eval_captions.metrics.ratio_influences import Parts, ratio_influences
+
+numbers = st.floats(0, 100)
+counts = st.tuples(numbers, st.floats(0.1, 100))
+
+
+@pytest.mark.parametrize(
+    ("captions", "influences"),
+    [
+        pytest.param([[(1, 1)], [(0, 1)]], [25.0, -25.0], id="a mean"),
+        pytest.param([[(3, 4)], [(1, 1)], [(0, 5)]], [14.0, 6.0, -20.0], id="a ratio"),
+        pytest.param([[(1, 2)], [(0, 0)], [(0, 2)]], [12.5, 0.0, -12.5], id="a silent caption"),
+        pytest.param([[(1, 1), (1, 10)], [(1, 1), (1, 30)]], [1.25, -1.25], id="over a mean"),
+        pytest.param([[(0, 2)], [(0, 3)]], [0.0, 0.0], id="nothing is right"),
+    ],
+)
+def test_influences_are_those_worked_by_hand(
+    captions: list[Parts], influences: list[float]
+) -> None:
+    """A caption's surplus over the ratio, of the whole denominator, in the value's unit."""
+    assert ratio_influences(captions, scale=100.0) == pytest.approx(influences)
+
+
+@given(st.lists(st.tuples(counts, counts), min_size=1, max_size=8))
+def test_influences_are_slopes_of_the_value(captions: list[Parts]) -> None:
+    """They sum to 0, and a little more of a caption moves the value by a little of them."""
+    influences = ratio_influences(captions, scale=100.0)
+    unit = max(map(abs, influences))
+    assert fsum(influences) == pytest.approx(0.0, abs=1e-9 * unit + 1e-9)
+    step = 1e-6
+    for place, influence in enumerate(influences):
+        weights = [1.0 + step * (place == other) for other in range(len(captions))]
+        slope = (_value(captions, weights) - _value(captions, [1.0] * len(captions))) / step
+        assert slope == pytest.approx(influence, rel=1e-3, abs=1e-3 * unit + 1e-3)
+
+
+def _value(captions: list[Parts], weights: list[float]) -> float:
+    sums = [
+        [
+            fsum(w * parts[k][side] for w, parts in zip(weights, captions, strict=True))
+            for k in (0, 1)
+        ]
+        for side in (0, 1)
+    ]
+    return 100.0 * prod(sums[0]) / prod(sums[1])
+
+
+def test_a_ratio_of_nothing_has_no_influences() -> None:
+    """Where a denominator is 0, there is no value to move; without captions, a mistake."""
+    assert all(map(isnan, ratio_influences([[(0, 0)], [(0, 0)]], scale=1.0)))
+    with pytest.raises(ValueError, match="at least 1 caption"):
+        ratio_influences([], scale=1.0)
+
+
+@given(st.lists(numbers, min_size=2, max_size=10))
+def test_of_a_mean_all_ways_are_the_textbook(values: list[float]) -> None:
+    """Linearised or by leaving out: the error is the deviation over the root of the number."""
+    textbook = stdev(values) / sqrt(len(values))
+    linear = ratio_influences([[(value, 1)] for value in values], scale=1.0)
+    left_out = jackknife_influences(len(values), lambda places: fmean(values[i] for i in places))
+    assert left_out == pytest.approx(linear, abs=1e-9)
+    assert clustered_error(linear) == pytest.approx(textbook, abs=1e-9)
+
+
+def test_one_cluster_has_no_error() -> None:
+    """Of one video nothing can be said about others."""
+    assert isnan(clustered_error([0.0]))
+    assert isnan(clustered_error([]))
