@@ -118,9 +118,8 @@ def test_a_run_without_a_judge_is_refused(server: VllmServer, folder: Path) -> N
     assert server.n_requests() == n_requests
     assert "LMMS_CAPTIONS_JUDGE is not set" in run.log
     assert "lmms-eval-captions doctor" in run.log
-    for task in TASKS:
-        assert run.results[task]["unscored,none"] > 0
-        assert isnan(_headline(run, task)), task
+    # Before anything is captioned.
+    assert not list(run.output.rglob("*_results.json"))
 
 
 def test_a_server_that_answers_as_another_model_is_not_believed(
