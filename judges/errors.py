@@ -32,6 +32,10 @@ class DataError(CaptionsError):
     """Benchmark data or a video is missing or unreadable; the text says where it was looked for."""
 
 
+class NoVideosError(DataError):
+    """None of a benchmark's videos can be had: looking for the next one is in vain."""
+
+
 class CaptionError(CaptionsError):
     """Captions that a run needs are missing or unreadable."""
 

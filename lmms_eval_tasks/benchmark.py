@@ -152,6 +152,9 @@ class Benchmark(Generic[Q, J]):
     ask: AskQuestion[Q, J]
     unseen: Callable[[Q], Q] = lambda question: question
     """The same question without a look at its video, for estimates."""
+    counts_ahead: bool = True
+    """Whether each question gives one judgement; ``False`` where it gives one for every fact that
+    the judge extracts, so that only its replies tell how many there are."""
     silent: Callable[[Q, int], Sequence[J]] | None = None
     """Judgements of a question, in one judge run, where the caption says nothing, by the paper's
     definition, as ``ask`` gives them; ``None`` where the benchmark has none."""

@@ -67,11 +67,13 @@ def report(finished: FinishedTask) -> str:
     if not has_score(records):
         return "none: there is no score"
     signature = signature_of(records)
+    n_dropped = sum(record.n_dropped for record in records)
     breakdown = break_down(benchmark, records, records)
     head = {
         "task": task,
         "signature": signature,
         **({"note": note} if note else {}),
+        **({"n_dropped": n_dropped} if n_dropped else {}),
         "runs": _runs(benchmark, records),
         **benchmark.summary(records),
     }

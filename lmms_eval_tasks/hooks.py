@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from loguru import logger
 
@@ -15,6 +16,7 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, KnownTask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
@@ -26,6 +28,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (
 )
 from lmms_eval_captions.lmms_eval_tasks.submission import JudgedCaption, submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,12 +38,17 @@ J = TypeVar("J", bound=Judgement)
 Message = dict[str, object]
 Aggregation = Callable[[Sequence[Item]], float]
 
+_KNOWING: Final = threading.Lock()
+"""Held while it is found out what is known: lmms-eval hands captions in by several threads."""
+
 
 class Hooks(Generic[Q, J]):
     """What the YAML files of a benchmark name."""
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark
+        self._known: dict[str, KnownTask] = {}
+        self._why_not: dict[str, str | None] = {}
 
     def __repr__(self) -> str:
         # lmms-eval writes the text of every hook into its results: no address belongs there.
@@ -64,6 +72,7 @@ class Hooks(Generic[Q, J]):
         if task.note:
             logger.log(task.note_level, task.note)
         RUN_GUARD.require_judge(self.benchmark)
+        RUN_CAPTIONS.expect(task.name, lambda doc: (self.benchmark.video_id(doc), task.aspect))
         return Dataset.from_list(self.benchmark.read(data_settings(), task))
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
@@ -102,7 +111,8 @@ class Hooks(Generic[Q, J]):
 
     def process_results(self, doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
         """Submit one caption; the items fill in place once it is judged."""
-        judged = submit(self.benchmark, doc, whole(results[0]))
+        why_not = self._why_not_ask(self.benchmark.task_of(doc).name)
+        judged = submit(self.benchmark, doc, whole(results[0]), why_not=why_not)
         items: dict[str, Callable[[JudgedCaption[J]], Item]] = {
             metric: partial(JudgedCaption.item, benchmark=self.benchmark, name=metric)
             for metric in self.benchmark.metrics
@@ -119,6 +129,27 @@ class Hooks(Generic[Q, J]):
             name: kinds.get(name, PendingRecord)(partial(_made, judged, item))
             for name, item in items.items()
         }
+
+    def see_captions(self, docs: Sequence[Doc], captions: Mapping[int, str]) -> None:
+        """Take notice of all captions of a task that this process has, before any is judged.
+
+        Args:
+            docs: All documents of the task, at least one.
+            captions: Position of a document to its caption.
+        """
+        task = self.benchmark.task_of(docs[0]).name
+        self._why_not.pop(task, None)
+        self._known[task] = KnownTask(self.benchmark, docs, captions)
+
+    def _why_not_ask(self, task: str) -> str | None:
+        """Why the judge is not to be asked about a task's captions, said once."""
+        with _KNOWING:
+            known = self._known.pop(task, None)
+            if known is not None:
+                why_not = self._why_not[task] = known.why_not()
+                if why_not is not None:
+                    logger.error("{}: {}. {}", task, why_not, HELP)
+            return self._why_not.get(task)
 
     def aggregate(self, metric: str) -> Aggregation:
         """The aggregation of one of the benchmark's metrics."""

@@ -26,7 +26,6 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
-from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -39,8 +38,8 @@ from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 J = TypeVar("J")
 
@@ -64,9 +63,9 @@ class Judged(Generic[J]):
     """``None`` where the settings could not be used."""
     reason: str | None
     """Why nothing was judged, else ``None``."""
-    caption: Literal["there", "empty", "missing"] = "there"
+    caption: Literal["there", "empty", "missing", "dropped"] = "there"
     """An empty one has no word: its judgements are those of a caption that says nothing. A missing
-    one has no judgements, and the reason is the captioner's."""
+    one has no judgements, and the reason is the captioner's; a dropped one is left out, too."""
 
     @property
     def judgements(self) -> list[J]:
@@ -95,7 +94,7 @@ class JudgeRun:
         self._ended = Totals()
         """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
-        self._captions: CaptionLog | None = None
+        RUN_CAPTIONS.forget()
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -110,10 +109,7 @@ class JudgeRun:
 
     def captions(self) -> CaptionLog:
         """Where this process saves its captions, whatever the settings of the judge."""
-        with self._lock:
-            if self._captions is None:
-                self._captions = CaptionLog(cache_folder())
-            return self._captions
+        return RUN_CAPTIONS.log()
 
     def engine(self) -> Engine:
         """The engine; the first call says which judge is asked and how."""
@@ -162,7 +158,8 @@ class JudgeRun:
         data_settings.cache_clear()
         with self._lock:
             engine, self._engine = self._engine, None
-            self._settings = self._captions = None
+            self._settings = None
+        RUN_CAPTIONS.forget()
         if engine is not None:
             engine.close()
             with self._lock:
@@ -216,11 +213,12 @@ def judge_caption(
     defaults: Mapping[str, object],
     chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
     silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None],
+    why_not: str | None = None,
 ) -> Callable[[], Judged[J]]:
     """Save a caption and submit its questions; never waits, never raises.
 
     A caption without a word is not sent: what it counts as is known. One that is not there
-    (:class:`NoCaption`) is unscored.
+    (:class:`NoCaption`) is unscored, or left out (:class:`DroppedCaption`).
 
     Args:
         caption: Candidate caption, unchanged.
@@ -231,6 +229,7 @@ def judge_caption(
         chains: Makes one chain for each question and run.
         silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
             definition; ``None`` where the benchmark has no such verdict.
+        why_not: Why the judge is not to be asked, else ``None``.
 
     Returns:
         A function that waits for the judgements; thread-safe, and the same result at every call.
@@ -242,11 +241,15 @@ def judge_caption(
         config = JudgeConfig.build(defaults, settings)
         if isinstance(caption, NoCaption):
             missing = f"{NO_CAPTION}{caption.reason}"
+            if isinstance(caption, DroppedCaption):
+                return lambda: Judged((), config, missing, "dropped")
             return lambda: Judged((), config, missing, "missing")
         if says_nothing(caption):
             silences = silent(config)
             reason = NOTHING_TO_JUDGE if silences is None else None
             return lambda: Judged(silences or (), config, reason, "empty")
+        if why_not is not None:
+            return lambda: Judged((), config, why_not)
         if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()

@@ -13,7 +13,7 @@ import sys
 from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
@@ -76,6 +76,7 @@ def manifests() -> list[ModelManifest]:
 
 def _adapt(tasks: ModuleType) -> None:
     """Teach a loaded ``lmms_eval.tasks`` our folder, or say what to do where that fails."""
+    _adapt_filters(tasks)
     try:
         _add_search_path(tasks.TaskManager)
         _report_missing_data_at_once(tasks.ConfigurableTask)
@@ -83,6 +84,18 @@ def _adapt(tasks: ModuleType) -> None:
         logger.warning(
             "lmms-eval-captions does not know this version of lmms-eval ({}); its tasks are found "
             'with --include_path "$(lmms-eval-captions tasks-path)"',
+            error,
+        )
+
+
+def _adapt_filters(tasks: ModuleType) -> None:
+    """Have our hooks see a task's captions together, or say that they do not."""
+    try:
+        _show_captions(tasks.ConfigurableTask)
+    except AttributeError as error:
+        logger.warning(
+            "lmms-eval-captions does not know how this version of lmms-eval filters answers ({}); "
+            "the judge is asked also where missing captions leave no score possible",
             error,
         )
 
@@ -164,6 +177,25 @@ def _report_missing_data_at_once(task: type[ConfigurableTask]) -> None:
 
     once = retry_if_not_exception_type(CaptionsError)
     task.download.retry.retry = once
+
+
+def _show_captions(task: type[ConfigurableTask]) -> None:
+    """Show a task's hooks all its captions before the first one is judged."""
+    original = task.apply_filters
+
+    @functools.wraps(original)
+    def apply_filters(self: Any) -> object:  # noqa: ANN401 - lmms-eval's own
+        from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
+        from lmms_eval_captions.lmms_eval_tasks.known_shares import first_answers
+
+        filtered = original(self)
+        # There is no such hook where nothing is judged (--predict_only).
+        hooks = getattr(self.config.process_results, "__self__", None)
+        if isinstance(hooks, Hooks) and self.instances:
+            hooks.see_captions(self.task_docs, first_answers(self.instances))
+        return filtered
+
+    task.apply_filters = apply_filters
 
 
 def _when_imported(name: str, act: Callable[[ModuleType], None]) -> None:

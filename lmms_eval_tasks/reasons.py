@@ -13,8 +13,12 @@ from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-Kind = Literal["unreadable", "missing", "empty", "refused", "passing", "never", "stopped"]
+Kind = Literal[
+    "unreadable", "missing", "empty", "not asked", "refused", "passing", "never", "stopped"
+]
 
+NOT_ASKED: Final = "not asked: "
+"""How the reason starts where no score is possible whatever the judge says."""
 _SHOWN: Final = 3
 _MOST: Final = 90
 """Characters of a reason where it stands in one sentence with what helps."""
@@ -36,10 +40,12 @@ _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
     "(LMMS_CAPTIONS_JUDGE)",
-    "missing": "captions are not there: mend the clips or add the rows, or score what there is "
-    "with a higher LMMS_CAPTIONS_MAX_UNSCORED",
+    "missing": "captions are not there: mend the clips or add the rows, or score the others alone "
+    "(--model caption_file with missing=drop), or what there is with a higher "
+    "LMMS_CAPTIONS_MAX_UNSCORED",
     "empty": "of empty captions: caption those clips anew, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
+    "not asked": "not asked, as there can be no score while so many captions are not there",
     "refused": "refused by the endpoint: a rerun asks them again, and another judge "
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
@@ -66,6 +72,8 @@ def kind_of(reason: str) -> Kind:
         return "missing"
     if reason == NOTHING_TO_JUDGE:
         return "empty"
+    if reason.startswith(NOT_ASKED):
+        return "not asked"
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
     if _NEVER in ours:

@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
-    "n_empty", "reasons", "no_caption",
+    "n_empty", "n_dropped", "reasons", "no_caption",
 )  # fmt: skip
 
 
@@ -45,6 +45,9 @@ class CaptionRecord:
     """Those without a verdict."""
     n_empty: int = 0
     """1 where the caption has no word, else 0."""
+    n_dropped: int = 0
+    """1 where there is no caption and it is left out of the task, else 0: it has no questions then,
+    and no values, not even empty ones of each judge run."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Why questions are unscored, to the number of them."""
     no_caption: str | None = None
@@ -68,6 +71,7 @@ class CaptionRecord:
             "n_questions": self.n_questions,
             "n_unscored": self.n_unscored,
             "n_empty": self.n_empty,
+            **({"n_dropped": self.n_dropped} if self.n_dropped else {}),
             **({} if self.no_caption is None else {"no_caption": self.no_caption}),
             "reasons": dict(self.reasons),
         }
@@ -94,6 +98,7 @@ class CaptionRecord:
             n_questions=_get(item, "n_questions", int),
             n_unscored=_get(item, "n_unscored", int),
             n_empty=_get(item, "n_empty", int),
+            n_dropped=_get(item, "n_dropped", int) if "n_dropped" in item else 0,
             reasons=_get(item, "reasons", dict),
             no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
             values={

@@ -50,6 +50,16 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
     """Questions without a verdict over all captions and judge runs; says why, and what helps."""
     empty = [record.video_id for record in records if record.n_empty]
     n_unscored = sum(record.n_unscored for record in records)
+    n_dropped = sum(record.n_dropped for record in records)
+    if n_dropped:
+        logger.warning(
+            "{}: {:,} of {:,} captions are not there and are left out (missing=drop): the scores "
+            "are those of the other {:,}",
+            records[0].task,
+            n_dropped,
+            len(records),
+            len(records) - n_dropped,
+        )
     if empty:
         logger.warning(
             "{}: {} of {} captions are empty, for {}{}; they were not sent and {}",
@@ -108,11 +118,14 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
         return True
     n_questions, n_unscored = _counts(records)
     if records and not n_questions:
+        is_dropped = all(record.n_dropped for record in records)
         logger.error(
-            "{} {} is nan, and so are its other metrics: there is no question about any of the {} "
-            "captions",
+            "{} {} is nan, and so are its other metrics: there is no {} the {} captions",
             records[0].task,
             metric,
+            "caption (missing=drop): name a file with captions of these videos; none is there of"
+            if is_dropped
+            else "question about any of",
             len(records),
         )
         return True
@@ -163,6 +176,7 @@ def signature_of(records: Sequence[CaptionRecord]) -> str:
             extras=_extras(records),
             unscored=Share(n_unscored, n_questions),
             empty=Share(sum(record.n_empty for record in records), len(records)),
+            dropped=Share(sum(record.n_dropped for record in records), len(records)),
         )
     )
 
@@ -202,5 +216,5 @@ def _why(records: Sequence[CaptionRecord]) -> str:
     reasons: Counter[str] = Counter()
     for record in records:
         reasons.update(record.reasons)
-    n_missing = sum(record.no_caption is not None for record in records)
+    n_missing = sum(record.no_caption is not None and not record.n_dropped for record in records)
     return why_unscored(reasons, n_missing=n_missing)

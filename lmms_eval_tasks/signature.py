@@ -70,6 +70,7 @@ class Signature:
         extras: Mapping[str, str],
         unscored: Share,
         empty: Share | None = None,
+        dropped: Share | None = None,
     ) -> Signature:
         """The signature of a task that this version of the package scored.
 
@@ -82,12 +83,15 @@ class Signature:
             unscored: Questions times runs without a verdict, of all of them.
             empty: Captions without a word, which count as ones that say nothing, of all of them;
                 shown where there are any.
+            dropped: Captions that are not there and were left out, of all of them; shown where
+                there are any.
         """
         fields = {
             "judge": judge,
             "runs": str(runs),
             "protocol": str(protocol),
             **extras,
+            **({"dropped": str(dropped)} if dropped is not None and dropped.n else {}),
             **({"empty": str(empty)} if empty is not None and empty.n else {}),
             "unscored": str(unscored),
             DISTRIBUTION: package_version(),
@@ -116,13 +120,16 @@ class Signature:
         'judge:j|runs:1+3|empty:1/5'
         """
         values: dict[str, dict[str, None]] = {}
-        n_empty = 0
+        n_empty = n_dropped = 0
         for signature in signatures:
             n_empty += signature.empty.n if signature.empty else 0
+            n_dropped += signature.dropped.n if signature.dropped else 0
             for name, value in signature.fields.items():
-                if name not in ("empty", "unscored"):
+                if name not in ("dropped", "empty", "unscored"):
                     values.setdefault(name, {})[value] = None
         fields = {name: join_values(name, joined) for name, joined in values.items()}
+        if n_dropped:
+            fields["dropped"] = str(Share(n_dropped, sum(sizes)))
         if n_empty:
             # One caption per document; a task without an empty one does not say how many it has.
             fields["empty"] = str(Share(n_empty, sum(sizes)))
@@ -141,6 +148,11 @@ class Signature:
     def empty(self) -> Share | None:
         """Captions without a word, of all of them; ``None`` where there are none."""
         return Share.parse(self.fields.get("empty", ""))
+
+    @property
+    def dropped(self) -> Share | None:
+        """Captions that are not there and were left out; ``None`` where there are none."""
+        return Share.parse(self.fields.get("dropped", ""))
 
     @property
     def unavailable(self) -> frozenset[str]:

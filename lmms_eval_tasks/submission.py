@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from itertools import product
-from math import isnan
+from math import isnan, nan
 from operator import add
 from statistics import fmean
 from typing import Generic, TypeVar
@@ -58,7 +58,12 @@ class JudgedCaption(Generic[J]):
 
 
 def submit(
-    benchmark: Benchmark[Q, J], doc: Doc, caption: str, *, task: Task | None = None
+    benchmark: Benchmark[Q, J],
+    doc: Doc,
+    caption: str,
+    *,
+    task: Task | None = None,
+    why_not: str | None = None,
 ) -> Callable[[], JudgedCaption[J]]:
     """Save a caption and submit its questions, each once for every judge run; never waits.
 
@@ -67,6 +72,7 @@ def submit(
         doc: The captioned document.
         caption: Candidate caption, unchanged.
         task: The task that it is judged for, by default the document's.
+        why_not: Why the judge is not to be asked, else ``None``.
 
     Returns:
         A function that waits for the judgements; the same result at every call.
@@ -89,6 +95,7 @@ def submit(
             if silent is None
             else [silent(question, run) for run, question in product(range(config.runs), questions)]
         ),
+        why_not=why_not,
     )
 
     @cache
@@ -105,9 +112,11 @@ def submit(
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     """A caption's own score in the metric's unit, mean over judge runs; ``nan`` if it has none."""
+    if not runs:
+        return nan
     scores = (metric.score([values], [record]) for values in runs)
     scored = [score for score in scores if not isnan(score)]
-    return fmean(scored) if scored else float("nan")
+    return fmean(scored) if scored else nan
 
 
 def _record(
@@ -119,14 +128,15 @@ def _record(
     judged: Judged[J],
 ) -> CaptionRecord:
     config = judged.config
-    runs = list(_runs(questions, judged))
+    is_dropped = judged.caption == "dropped"
+    runs = [] if is_dropped else list(_runs(questions, judged))
     judgements = judged.judgements
     n_questions = len(judgements) if judged.reason is None else sum(map(len, runs))
     n_unscored = n_questions - sum(judgement.reason is None for judgement in judgements)
     reasons = Counter(j.reason for j in judgements if j.reason is not None)
     if judged.reason is not None and n_unscored:
         reasons[judged.reason] = n_unscored
-    is_missing = judged.caption == "missing"
+    is_missing = is_dropped or judged.caption == "missing"
     fields = benchmark.fields(doc, None if is_missing else caption)
     return CaptionRecord(
         task=task.name,
@@ -142,6 +152,7 @@ def _record(
         n_questions=n_questions,
         n_unscored=n_unscored,
         n_empty=int(judged.caption == "empty"),
+        n_dropped=int(is_dropped),
         reasons=reasons,
         no_caption=judged.reason if is_missing else None,
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},

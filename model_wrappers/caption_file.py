@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -10,10 +9,11 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_files.columns import VIDEO_KEYS, listed, video_names
+from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.model_args import refuse_unknown
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
 
 if TYPE_CHECKING:
@@ -24,15 +24,20 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.base import CaptionRequest
 
 _KNOWN_ARGS = ("path", "column", "missing")
-_MISSING = ("error", "skip")
+MISSING = ("error", "skip", "drop")
+"""What may be done where a caption is missing."""
+_LEFT = {
+    "skip": "Their questions are left unscored (missing=skip)",
+    "drop": "They are left out of their tasks (missing=drop)",
+}
 
 
 class CaptionFile(CaptionModel):
     """Captions from a file, so that any captioner's output can be judged, or judged again.
 
-    ``--model caption_file --model_args path=FILE[,column=NAME][,missing=error|skip]``. No video is
-    opened. lmms-eval's ``--use_cache`` knows the file by its name alone: leave it out here, or
-    captions of an earlier version of the file come back.
+    ``--model caption_file --model_args path=FILE[,column=NAME][,missing=error|skip|drop]``. No
+    video is opened. lmms-eval's ``--use_cache`` knows the file by its name alone: leave it out
+    here, or captions of an earlier version of the file come back.
     """
 
     def __init__(
@@ -48,48 +53,48 @@ class CaptionFile(CaptionModel):
         """Read the captions.
 
         Args:
-            path: Caption file (JSONL, JSON or CSV, or any with ``.gz``), or a folder of lmms-eval
-                sample logs. A number, as lmms-eval makes of digits, counts as text.
+            path: Caption file (JSONL, JSON, CSV or TSV, or any with ``.gz``, or Parquet), several
+                (a folder, a pattern, or any of these joined by plus signs), or a folder of
+                lmms-eval sample logs. A number, as lmms-eval makes of digits, counts as text.
             column: The caption's column, by default the known ones.
             missing: ``error`` stops where a caption is missing, ``skip`` leaves its
-                questions unscored.
+                questions unscored, ``drop`` leaves it out of the task.
             batch_size: Not used.
             device: Not used.
             max_batch_size: Not used.
             unknown: Anything else is an error.
 
         Raises:
-            SettingsError: If an argument is missing or unknown, or ``missing`` neither of the two.
+            SettingsError: If an argument is missing or unknown, or ``missing`` none of the three.
             CaptionError: If the captions cannot be read.
         """
         refuse_unknown(type(self).__name__, known=_KNOWN_ARGS, unknown=unknown)
         super().__init__()
         if path is None or path == "":
             raise SettingsError("caption_file: expected --model_args path=FILE, got no path")
-        if missing not in _MISSING:
+        if missing not in MISSING:
             raise SettingsError(
-                f"caption_file: missing={missing!r} is not one of {', '.join(_MISSING)}"
+                f"caption_file: missing={missing!r} is not one of {', '.join(MISSING)}"
             )
-        self._path = Path(str(path)).expanduser()
-        self._skip_missing = missing == "skip"
-        self._captions_of = open_captions(self._path, None if column is None else str(column))
+        self._missing = str(missing)
+        self._captions_of = open_captions(str(path), None if column is None else str(column))
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
         """One caption per request, in the order of the requests, unchanged, or a ``NoCaption``.
 
         Raises:
-            CaptionError: If a document names no video, or, unless ``missing=skip``, a video has no
-                caption; before any is returned.
+            CaptionError: If a document names no video, or a video has no caption and
+                ``missing=error``; before any is returned.
         """
         wanted = [self.read_request(request.args) for request in requests]
         captions = [self._find(request) for request in wanted]
         missing = [request for request, text in zip(wanted, captions, strict=True) if text is None]
         if missing:
             self._report(missing, len(requests))
-        return [
-            no_result(NoCaption("the caption file has none")) if text is None else whole(text)
-            for text in captions
-        ]
+        none = (DroppedCaption if self._missing == "drop" else NoCaption)(
+            "the caption file has none"
+        )
+        return [no_result(none) if text is None else whole(text) for text in captions]
 
     def _find(self, request: CaptionRequest) -> str | None:
         table = self._captions_of(request.task)
@@ -119,11 +124,12 @@ class CaptionFile(CaptionModel):
             f"{listed(videos)}. {table.path} has captions "
             f"of {len(table)} videos: {listed(table.videos, 3)}"
         )
-        if not self._skip_missing:
+        if self._missing == "error":
             raise CaptionError(
-                f"{text}. Add them, or leave their questions unscored with missing=skip"
+                f"{text}. Add them, or leave their questions unscored with missing=skip, or score "
+                "the others alone with missing=drop"
             )
-        logger.warning(f"{text}. Their questions are left unscored (missing=skip)")
+        logger.warning(f"{text}. {_LEFT[self._missing]}")
 
 
 class CaptionFileChat(CaptionFile):

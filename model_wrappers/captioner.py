@@ -12,9 +12,10 @@ import torch
 from loguru import logger
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
 from lmms_eval_captions.model_wrappers.ordering import (
@@ -23,7 +24,7 @@ from lmms_eval_captions.model_wrappers.ordering import (
     merge_twins,
     size_bytes,
 )
-from lmms_eval_captions.model_wrappers.outcome import Outcome
+from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
@@ -140,7 +141,13 @@ class Captioner(CaptionModel):
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
-        results = Results(outcome)
+
+        def save(position: int, caption: str) -> None:
+            # Read once more: the documents of all requests would fill the memory.
+            asked = self.read_request(requests[position].args)
+            RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
+
+        results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
         ahead = DecodeAhead(
             make_batches(planned, self.batch_size, self.cost),
@@ -173,8 +180,10 @@ class Captioner(CaptionModel):
 
         Raises:
             SettingsError: If the captioner's arguments do not fit a task.
+            NoVideosError: If not a single video can be found.
         """
-        planned = []
+        planned: list[PlannedCaption] = []
+        lost: list[str] = []
         for position, instance in enumerate(requests):
             request = self.read_request(instance.args)
             task, doc_id = request.task, request.doc_id
@@ -182,13 +191,21 @@ class Captioner(CaptionModel):
             variant = self.variant(task)
             try:
                 path = request.video_path()
+            except NoVideosError:
+                raise
             except DataError as error:
-                name = f"document {doc_id} of {task}"
-                self.outcome.fail(name, task, doc_id, str(error), (position,))
+                lost.append(str(error))
+                name, is_quiet = f"document {doc_id} of {task}", len(lost) > SHOWN
+                self.outcome.fail(name, task, doc_id, lost[-1], (position,), is_quiet=is_quiet)
                 continue
             planned.append(
                 PlannedCaption(path, request.prompt, generation, task, doc_id, (position,), variant)
             )
+        # Another process may have found some of its own.
+        if len(lost) > 1 and not planned and self.world_size == 1:
+            raise NoVideosError(f"none of {len(lost):,} videos was found: {lost[0]}")
+        if len(lost) > SHOWN:
+            logger.warning("{} of {} videos were not found", len(lost), len(requests))
         return planned
 
     def _decode(self, path: Path) -> Clip:

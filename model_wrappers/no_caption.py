@@ -41,6 +41,16 @@ class NoCaption(str):
         return self
 
 
+class DroppedCaption(NoCaption):
+    """Stands for a caption that is not there and is left out of the task, as was asked for.
+
+    Its questions are neither asked nor unscored: scores are those of the other captions, and their
+    signatures say of how many (``dropped``).
+    """
+
+    __slots__ = ()
+
+
 def says_nothing(caption: str) -> bool:
     """Whether a caption has no word at all.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
-_SHOWN = 20
-"""Failures named in the closing report; every one is logged when it happens."""
+SHOWN: Final = 20
+"""Failures named in the closing report, and clips not found that are logged when they are not."""
 
 
 @dataclass(slots=True)
@@ -31,13 +32,29 @@ class Outcome:
     _logged: set[str] = field(default_factory=set)
 
     def fail(
-        self, name: str, task: str, doc_id: int, reason: str, positions: Sequence[int]
+        self,
+        name: str,
+        task: str,
+        doc_id: int,
+        reason: str,
+        positions: Sequence[int],
+        *,
+        is_quiet: bool = False,
     ) -> None:
-        """Note a document that gets no caption, at these requests; a clip is logged once."""
+        """Note a document that gets no caption, at these requests; a clip is logged at most once.
+
+        Args:
+            name: The clip's.
+            task: The document's.
+            doc_id: The document.
+            reason: Why there is none.
+            positions: Of the requests.
+            is_quiet: Whether nothing is logged until the closing report.
+        """
         name, reason = whole(name), whole(reason)
         self.failures[task, doc_id] = f"{name}: {reason}"
         self._reasons.update(dict.fromkeys(positions, f"{name}: {reason}"))
-        if name not in self._logged:
+        if name not in self._logged and not is_quiet:
             self._logged.add(name)
             logger.warning("no caption for {}: {}", name, reason)
 
@@ -72,10 +89,10 @@ class Outcome:
             )
         if self.failures:
             lines = [f"{task}[{doc_id}] {text}" for (task, doc_id), text in self.failures.items()]
-            more = len(lines) - _SHOWN
+            more = len(lines) - SHOWN
             logger.error(
                 "{} document(s) have no caption, their questions are unscored:\n  {}{}",
                 len(lines),
-                "\n  ".join(lines[:_SHOWN]),
+                "\n  ".join(lines[:SHOWN]),
                 f"\n  and {more} more" if more > 0 else "",
             )

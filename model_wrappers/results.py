@@ -13,6 +13,8 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lmms_eval_captions.model_wrappers.caption_jobs import Answer
     from lmms_eval_captions.model_wrappers.no_caption import NoCaption
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
@@ -20,15 +22,27 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """What one call of ``generate_until`` returns, and what it counts."""
+    """What one call of ``generate_until`` returns, and what it counts.
 
-    def __init__(self, outcome: Outcome) -> None:
+    Args:
+        outcome: How the call goes.
+        save: Takes the place of a request and its caption, as soon as there is one.
+    """
+
+    def __init__(
+        self, outcome: Outcome, save: Callable[[int, str], None] = lambda _position, _caption: None
+    ) -> None:
         self.outcome = outcome
-        self._answers: list[tuple[PlannedCaption, Answer]] = []
+        self._save = save
+        self._finished: dict[int, GenerationResult] = {}
+        self._promises: list[tuple[PlannedCaption, Future[Caption]]] = []
 
     def keep(self, planned: PlannedCaption, answer: Answer) -> None:
         """Take a caption, or the promise of one."""
-        self._answers.append((planned, answer))
+        if isinstance(answer, Future):
+            self._promises.append((planned, answer))
+        else:
+            self._take(planned, answer)
 
     def fail(self, planned: PlannedCaption, reason: str) -> None:
         """Note that there is no caption."""
@@ -38,21 +52,26 @@ class Results:
 
     def finish(self, n_requests: int) -> list[GenerationResult]:
         """Wait for the captions that are under way: one per request, or a ``NoCaption``."""
-        finished: dict[int, GenerationResult] = {}
         started_s = time.perf_counter()
-        for planned, answer in self._answers:
+        for planned, promise in self._promises:
             try:
-                caption = answer.result() if isinstance(answer, Future) else answer
+                caption = promise.result()
             except CaptionsError as error:
                 self.fail(planned, str(error))
-                continue
-            self.outcome.n_captions += 1
-            finished.update(dict.fromkeys(planned.positions, _result(caption, planned)))
+            else:
+                self._take(planned, caption)
         self.outcome.compute_s += time.perf_counter() - started_s
         return [
-            finished.get(position) or no_result(self.outcome.no_caption(position))
+            self._finished.get(position) or no_result(self.outcome.no_caption(position))
             for position in range(n_requests)
         ]
+
+    def _take(self, planned: PlannedCaption, caption: str | Caption) -> None:
+        result = _result(caption, planned)
+        self.outcome.n_captions += 1
+        for position in planned.positions:
+            self._finished[position] = result
+            self._save(position, result.text)
 
 
 def no_result(no_caption: NoCaption) -> GenerationResult:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from lmms_eval_captions.judges.files.bounded_files import (
@@ -16,30 +17,38 @@ from lmms_eval_captions.judges.files.bounded_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 CSV_LINE_ENDS: Final = (b"\n", b"\r")
-_MOST_COLUMNS: Final = 10_000
+MOST_COLUMNS: Final = 10_000
 
 
 @contextmanager
-def open_csv(path: Path) -> Iterator[CsvTable]:
-    """The table in a file.
+def open_csv(
+    path: Path, *, separators: str = ",", expected: Collection[str] = ()
+) -> Iterator[CsvTable]:
+    """The table in a file, see :class:`CsvTable`.
 
     Raises:
         OSError: As ``open_bounded``.
         ValueError: As ``open_bounded`` and :class:`CsvTable`.
     """
-    with open_bounded(path, CSV_LINE_ENDS) as stream, CsvTable(stream) as table:
+    with (
+        open_bounded(path, CSV_LINE_ENDS) as stream,
+        CsvTable(stream, separators=separators, expected=expected) as table,
+    ):
         yield table
 
 
 class CsvTable:
-    """The rows of comma-separated text in UTF-8 with a header, in order.
+    """The rows of separated text in UTF-8 with a header, in order.
 
     Args:
         stream: Of bytes, from ``bounded`` with ``CSV_LINE_ENDS``; closed at the end of the table.
+        separators: Characters one of which may stand between cells: the one that makes the most
+            columns of the header, the first of those that make equally many.
+        expected: Names of columns that tell the separator apart before their number does.
 
     Raises:
         ValueError: If it is not such text, has a row of more than ``MOST_AT_ONCE`` characters, a
@@ -47,16 +56,26 @@ class CsvTable:
             rows.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(
+        self, stream: IO[bytes], *, separators: str = ",", expected: Collection[str] = ()
+    ) -> None:
         # Closed here, as a wrapper that is merely dropped closes the file with a warning.
         self._text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         self._n_of_row = 0
-        self._reader = csv.DictReader(self._lines(), strict=True)
+        lines = self._lines()
+        self.separator = separators[0]
+        """Stands between cells."""
+        self._reader = csv.DictReader(iter(()))
         with self._errors():
+            first = next(lines, "")
+            self.separator = _separator(first, separators, expected)
+            self._reader = csv.DictReader(
+                chain((first,), lines), strict=True, delimiter=self.separator
+            )
             self.columns = list(self._reader.fieldnames or ())
             """Names in the header."""
-        if len(self.columns) > _MOST_COLUMNS:
-            raise ValueError(f"it has more than {_MOST_COLUMNS:,} columns")
+        if len(self.columns) > MOST_COLUMNS:
+            raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
         repeated = [name for name, n in Counter(self.columns).items() if name and n > 1]
         if repeated:
             raise ValueError(f"it has two columns {repeated[0]!r:.80}")
@@ -105,3 +124,17 @@ class CsvTable:
             raise ValueError(f"after line {self.line}: {error}") from error
         finally:
             csv.field_size_limit(before)
+
+
+def _separator(header: str, separators: str, expected: Collection[str]) -> str:
+    """The separator that makes the most of a header.
+
+    >>> _separator("video_id;caption, in English", ",;", ["video_id"])
+    ';'
+    """
+
+    def made(separator: str) -> tuple[int, int]:
+        columns = next(csv.reader([header], delimiter=separator), [])
+        return len(set(columns) & set(expected)), len(columns)
+
+    return max(separators, key=made) if len(separators) > 1 else separators

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
@@ -66,23 +66,32 @@ def find_video(
         hub: Another hub than the public one.
 
     Raises:
-        DataError: If the video is not there or cannot be downloaded; the text says where it was
-            looked for and what provides it.
+        DataError: If the video is not there; the text says where it was looked for and what
+            provides it.
+        NoVideosError: If there is no video at all: no folder of them, none in it, or a hub that
+            does not give them.
     """
-    root = local_root(settings)
-    if root is None:
-        source.require_repo()
-        folder = fetch_videos(source, settings.cache, hub or Hub())
-    else:
-        folder = root / source.video_folder
+    folder = _video_folder(settings, source, hub)
     videos = index_videos(folder)
     for name in _spellings(video_id):
         if name in videos:
             return videos[name]
-    raise DataError(
+    kind = DataError if _has_videos(folder) else NoVideosError
+    raise kind(
         f"{source.benchmark}: no video {video_id!r} in {folder} ({_content(folder)}), whatever its "
         f"ending. {source.advice()}"
     )
+
+
+def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
+    root = local_root(settings)
+    if root is not None:
+        return root / source.video_folder
+    try:
+        source.require_repo()
+        return fetch_videos(source, settings.cache, hub or Hub())
+    except DataError as error:
+        raise NoVideosError(str(error)) from error
 
 
 def local_root(settings: DataSettings) -> Path | None:
@@ -178,10 +187,22 @@ def _spellings(video_id: str) -> tuple[str, ...]:
     return (video_id, name, without_ending(name, _ENDINGS))
 
 
+@cache
 def _content(folder: Path) -> str:
     if not folder.is_dir():
         return "there is no such folder"
-    files = set(index_videos(folder).values())
-    packed = sorted(path.name for path in files if path.name.lower().endswith(_ARCHIVE_EXTENSIONS))
-    text = f"{len(files) - len(packed):,} files"
+    packed = _packed(folder)
+    n_others = len(set(index_videos(folder).values())) - len(packed)
+    text = f"{n_others:,} files"
     return f"{text}; archives not yet unpacked: {', '.join(packed[:5])}" if packed else text
+
+
+@cache
+def _has_videos(folder: Path) -> bool:
+    return len(set(index_videos(folder).values())) > len(_packed(folder))
+
+
+def _packed(folder: Path) -> list[str]:
+    """Names of the archives in a folder."""
+    files = set(index_videos(folder).values())
+    return sorted(path.name for path in files if path.name.lower().endswith(_ARCHIVE_EXTENSIONS))

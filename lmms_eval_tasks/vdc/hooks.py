@@ -8,6 +8,7 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC, VDC_ROUGE
 _HOOKS, _ROUGE = hooks_of(VDC), hooks_of(VDC_ROUGE)
 
 process_docs = _HOOKS.process_docs
+process_docs_rouge = _ROUGE.process_docs
 doc_to_visual = _HOOKS.doc_to_visual
 doc_to_text = _HOOKS.doc_to_text
 doc_to_messages = _HOOKS.doc_to_messages

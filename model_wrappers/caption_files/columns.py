@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
-
-VIDEO_KEYS = ("video_id", "video", "video_dir", "video_name", "vname")
-"""Columns that may name the video, of a file's row or of a task's document; the first wins."""
 
 CAPTION_KEYS = ("caption", "model_generation", "prediction")
 """Columns that may hold a caption of no particular aspect; the first that is not null wins."""

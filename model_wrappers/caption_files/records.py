@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -12,19 +13,20 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     ANY,
     ASPECTS,
     CAPTION_KEYS,
-    VIDEO_KEYS,
     base_name,
     captions_of,
     listed,
     stem,
     video_of,
 )
+from lmms_eval_captions.model_wrappers.caption_files.paths import caption_files_in, files_of
 from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, read_rows
-from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_logs
+from lmms_eval_captions.model_wrappers.caption_files.sample_logs import has_logs, newest_logs
+from lmms_eval_captions.model_wrappers.caption_files.several import read_files
+from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
 
 class CaptionTable:
@@ -146,39 +148,40 @@ class CaptionTable:
         )
 
 
-def open_captions(path: Path, column: str | None = None) -> Callable[[str], CaptionTable]:
+def open_captions(path: str | Path, column: str | None = None) -> Callable[[str], CaptionTable]:
     """A look-up from task name to that task's captions.
 
     Args:
-        path: A caption file, whose rows serve any task, read now; where rows name a task under
-            ``task``, as those of our caption logs do, that task gets its own rows alone. Or a
-            folder of lmms-eval sample logs, of which a task gets its own newest, read when first
-            asked for.
+        path: A caption file, or several as :func:`files_of` takes them, whose rows serve any task,
+            read now; where rows name a task under ``task``, as those of our caption logs do, that
+            task gets its own rows alone. Or a folder of lmms-eval sample logs, of which a task gets
+            its own newest, read when first asked for.
         column: The only column to take captions from, or ``None``.
 
     Raises:
         CaptionError: If the file cannot be used, or the folder has no logs or those of several
             runs' folders. The look-up raises it for a task that has no log, or a broken one.
     """
-    if not path.is_dir():
-        rows = read_rows(path)
-        whole = CaptionTable(rows, path=path, column=column)
+    folder = Path(path).expanduser()
+    if not folder.is_dir() or (caption_files_in(folder) and not has_logs(folder)):
+        rows = read_files(files_of(str(path)), column)
+        whole = CaptionTable(rows, path=folder, column=column)
 
         @cache
         def of_rows(task: str) -> CaptionTable:
             own = [row for row in rows if row.fields.get("task") == task]
             if not own:
                 return whole
-            return CaptionTable(own, path=path, column=column, may_be_empty=True)
+            return CaptionTable(own, path=folder, column=column, may_be_empty=True)
 
         return of_rows
-    logs = newest_logs(path)
+    logs = newest_logs(folder)
 
     @cache
     def of_task(task: str) -> CaptionTable:
         if task not in logs:
             raise CaptionError(
-                f"{path}: no sample log of task {task!r}, only of {listed(logs, 30)}; run fewer "
+                f"{folder}: no sample log of task {task!r}, only of {listed(logs, 30)}; run fewer "
                 "tasks, or give one file as path=, whose rows serve any task"
             )
         return CaptionTable(read_rows(logs[task]), path=logs[task], column=column)

@@ -1,10 +1,11 @@
-"""Rows of a caption file, whatever its format: JSONL, JSON or CSV, plain or gzipped."""
+"""Rows of a caption file, whatever its format: JSONL, JSON, CSV, TSV or Parquet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
@@ -16,6 +17,8 @@ from lmms_eval_captions.judges.files.bounded_files import (
     parse_json,
     read_whole,
 )
+from lmms_eval_captions.judges.files.bounded_parquet import parquet_rows
+from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,9 +38,10 @@ def read_rows(path: Path) -> list[CaptionRow]:
     """All rows of a caption file, in the file's order.
 
     Args:
-        path: A ``.jsonl``, ``.json`` or ``.csv`` file in UTF-8 (a byte order mark is dropped),
-            optionally gzipped and with ``.gz`` behind. JSON is a list of objects, or one object
-            from video to caption or to an object of columns.
+        path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8 (a byte order mark is
+            dropped), optionally gzipped and with ``.gz`` behind, or a ``.parquet`` file. JSON is a
+            list of objects, or one object from video to caption or to an object of columns. The
+            columns of ``.csv`` are separated by commas, semicolons or tabs.
 
     Raises:
         CaptionError: If the file is missing, unreadable, of another format, broken, or beyond the
@@ -108,22 +112,27 @@ def _json_rows(path: Path) -> Iterator[CaptionRow]:
         )
 
 
-def _csv_rows(path: Path) -> Iterator[CaptionRow]:
+def _csv_rows(path: Path, separators: str = ",;\t") -> Iterator[CaptionRow]:
     try:
-        with open_csv(path) as table:
+        with open_csv(path, separators=separators, expected=VIDEO_KEYS) as table:
             for fields, further in table:
                 place = f"line {table.line}"
                 if further:
                     raise CaptionError(
                         f"{path}, {place}: more cells than the {len(table.columns)} columns of the "
-                        "header; quote captions that hold commas"
+                        f"header; quote captions that hold {table.separator!r}"
                     )
                 yield CaptionRow(place, fields)
     except ValueError as error:
         raise CaptionError(
-            f"{path}, {error}; expected comma-separated UTF-8 text with a header: correct it, or "
-            "write it as .jsonl"
+            f"{path}, {error}; expected UTF-8 text with a header, its columns separated by one of "
+            f"{separators!r}: correct it, or write it as .jsonl"
         ) from error
+
+
+def _parquet_rows(path: Path) -> Iterator[CaptionRow]:
+    for number, fields in enumerate(parquet_rows(path), start=1):
+        yield CaptionRow(f"row {number}", fields)
 
 
 def _as_fields(value: object, path: Path, place: str) -> dict[str, object]:
@@ -143,4 +152,8 @@ _READERS: Mapping[str, Callable[[Path], Iterator[CaptionRow]]] = {
     ".jsonl": _jsonl_rows,
     ".json": _json_rows,
     ".csv": _csv_rows,
+    ".tsv": partial(_csv_rows, separators="\t"),
+    ".parquet": _parquet_rows,
 }
+ENDINGS: Final = tuple(_READERS)
+"""How the names of caption files end, before ``.gz``."""

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _LOG_NAME: Final = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
 
 
+def has_logs(folder: Path) -> bool:
+    """Whether sample logs lie right in a folder."""
+    return bool(_logs(folder.iterdir()))
+
+
 def newest_logs(folder: Path) -> dict[str, Path]:
     """The newest sample log of each task of one model.
 
@@ -30,7 +35,7 @@ def newest_logs(folder: Path) -> dict[str, Path]:
     if not logs:
         raise CaptionError(
             f"{folder}: expected lmms-eval sample logs (<date>_samples_<task>.jsonl, written with "
-            "--log_samples), found none; or give one caption file as path="
+            "--log_samples) or caption files, found none; or give one caption file as path="
         )
     if len(parents) > 1:
         raise CaptionError(

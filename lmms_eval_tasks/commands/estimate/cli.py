@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,10 +24,16 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--captions",
-        type=Path,
+        "--model_args",
         metavar="FILE",
-        help="your captions, a file or folder as --model caption_file takes it; without, captions "
-        "of a typical length",
+        help="your captions: a file or folder, or what --model caption_file takes, "
+        "path=FILE[,column=NAME][,missing=skip|drop]; without, captions of a typical length",
+    )
+    command.add_argument(
+        "--seconds-per-reply",
+        type=_positive_number,
+        metavar="S",
+        help="how long the judge takes for a reply; without, an assumption by its output tokens",
     )
     command.add_argument(
         "--runs", type=_positive, metavar="N", help="judge runs (LMMS_CAPTIONS_JUDGE_RUNS)"
@@ -40,6 +45,7 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.endpoint.prices import load_prices
     from lmms_eval_captions.judges.settings import read_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
     from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
@@ -50,8 +56,9 @@ def _estimate(arguments: argparse.Namespace) -> int:
         judge=arguments.judge or settings.judge,
         runs=arguments.runs or settings.runs,
     )
-    captions = arguments.captions.expanduser() if arguments.captions else None
+    captions = CaptionArguments.parse(arguments.captions) if arguments.captions else None
     result = estimate(settings, tasks_of(arguments.tasks), captions=captions)
+    result.reply_s = arguments.seconds_per_reply
     lines = table_of(result, load_prices(settings.prices))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stderr.write("".join(f"problem: {problem}\n" for problem in result.problems))
@@ -61,5 +68,12 @@ def _estimate(arguments: argparse.Namespace) -> int:
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def _positive_number(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
         raise ValueError(text)
     return value

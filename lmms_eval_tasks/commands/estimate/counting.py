@@ -55,6 +55,8 @@ class TaskEstimate:
     n_captions: int = 0
     n_missing: int = 0
     """Videos that have no caption in the file; their questions are left out."""
+    why_nan: str = ""
+    """Why no score is possible, and nothing is asked, with so many missing; mostly nothing."""
     n_questions: int = 0
     """Questions times judge runs."""
     n_calls: int = 0

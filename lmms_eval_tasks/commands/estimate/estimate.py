@@ -9,22 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import (
+    CaptionArguments,
+    GivenCaptions,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CaptionedDocument,
     RequestCounter,
     TaskEstimate,
 )
+from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
-from lmms_eval_captions.model_wrappers.no_caption import says_nothing
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
 
 _WORD: Final = "word "
 
@@ -36,25 +39,33 @@ class Estimate:
     tasks: list[TaskEstimate] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """A line for each task that cannot be estimated."""
-    captions: Path | None = None
+    captions: CaptionArguments | None = None
+    n_distinct: int = 0
+    """Captions of the file that are judged, each once, however many tasks judge it."""
+    settings: Settings | None = None
+    """The run's."""
+    reply_s: float | None = None
+    """Seconds that a reply takes, ``None`` where its output tokens are to tell."""
     ask_again: bool = False
     """Whether what the store holds unreadable replies to alone is asked anew."""
 
 
-def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None = None) -> Estimate:
+def estimate(
+    settings: Settings, tasks: Sequence[str], *, captions: CaptionArguments | None = None
+) -> Estimate:
     """Count what a run of these tasks would ask.
 
     Args:
         settings: The run's settings: judge, runs, data, cache.
         tasks: Names of tasks.
-        captions: File of captions or folder of sample logs; without, captions of typical length.
+        captions: Where captions are; without, captions of typical length.
 
     Raises:
         CaptionError: If the captions cannot be read.
         SettingsError: If the settings or the prices cannot be used.
     """
-    result = Estimate(captions=captions, ask_again=settings.ask_again)
-    table_of_task = None if captions is None else open_captions(captions)
+    result = Estimate(captions=captions, settings=settings, ask_again=settings.ask_again)
+    given = None if captions is None else GivenCaptions(captions)
     counter = RequestCounter(
         load_prices(settings.prices),
         settings.cache / "replies",
@@ -67,13 +78,18 @@ def estimate(settings: Settings, tasks: Sequence[str], *, captions: Path | None 
         config = JudgeConfig.build(benchmark.judge_defaults, settings)
         counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
         try:
-            table = None if table_of_task is None else table_of_task(name)
-            documents = _captioned(benchmark, benchmark.tasks[name], settings, table, counts)
-            asyncio.run(counter.count(counts, documents, config, is_real=table is not None))
+            documents = _captioned(benchmark, benchmark.tasks[name], settings, given, counts)
+            asyncio.run(counter.count(counts, documents, config, is_real=given is not None))
         except CaptionsError as error:
             result.problems.append(f"{name}: {error}")
         else:
             result.tasks.append(counts)
+            if captions is not None and counts.n_missing and _stops(captions):
+                result.problems.append(
+                    f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
+                    "stops there; add them, or give missing=skip or missing=drop"
+                )
+    result.n_distinct = 0 if given is None else len(given.distinct)
     counter.close()
     return result
 
@@ -82,22 +98,36 @@ def _captioned(
     benchmark: Benchmark[Any, Any],
     task: Task,
     settings: Settings,
-    table: CaptionTable | None,
+    given: GivenCaptions | None,
     counts: TaskEstimate,
 ) -> Iterator[CaptionedDocument]:
     """Each document with the caption that a run would judge."""
     typical = (_WORD * (task.caption_chars // len(_WORD) + 1))[: task.caption_chars]
-    for doc in benchmark.read(settings, task):
-        caption: str | None = typical
+    docs = benchmark.read(settings, task)
+    captions = [typical] * len(docs) if given is None else given.of_task(benchmark, task, docs)
+    counts.n_missing = sum(isinstance(caption, NoCaption) for caption in captions)
+    if given is not None and given.arguments.missing != "error":
+        counts.why_nan = _why_nan(benchmark, docs, captions, settings.max_unscored)
+    for doc, caption in zip(docs, captions, strict=True):
         names = benchmark.video_names(doc)
-        if table is not None:
-            texts = (table.find(name, task.aspect) for name in names)
-            # lmms-eval strips what it hands to a task.
-            caption = next((text.strip() for text in texts if text is not None), None)
-        if caption is None:
-            counts.n_missing += 1
-        elif not says_nothing(caption):
+        if not says_nothing(caption) and not counts.why_nan:
             counts.n_captions += 1
             counts.caption_chars += len(caption)
             questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
             yield CaptionedDocument(f"{names[0]} {task.aspect}", caption, questions, benchmark.ask)
+
+
+def _stops(captions: CaptionArguments) -> bool:
+    """Whether a run with these arguments stops at a missing caption."""
+    return captions.missing == "error" and not captions.is_plain
+
+
+def _why_nan(
+    benchmark: Benchmark[Any, Any],
+    docs: Sequence[Doc],
+    captions: Sequence[str],
+    max_unscored: float,
+) -> str:
+    """Why a run asks the judge nothing, empty where it does ask."""
+    known = known_share(benchmark, docs, dict(enumerate(captions)), rank=0, world_size=1)
+    return known.words(max_unscored) if known and known.is_nan(max_unscored) else ""

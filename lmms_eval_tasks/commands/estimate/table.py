@@ -7,11 +7,18 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CHARS_PER_TOKEN,
     N_ATTEMPTS,
     TYPICAL_ANSWER,
     TaskEstimate,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.duration import (
+    FIRST_TOKEN_S,
+    OUTPUT_TOKEN_S,
+    Duration,
+    in_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
@@ -77,6 +84,7 @@ def _assumptions(estimate: Estimate, prices: Prices) -> list[str]:
     outputs = ", ".join(f"{name} {tokens}" for name, tokens in sorted(reply_tokens.items()))
     return [
         f"Captions: {_captions(estimate)}.",
+        *_time(estimate),
         f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters per token; "
         f"a first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
         f"Output tokens per reply: {outputs or 'none'}.",
@@ -96,16 +104,56 @@ def _captions(estimate: Estimate) -> str:
             for task in estimate.tasks
         )
         return f"a typical number of characters each ({lengths}); --captions FILE counts yours"
-    n_captions = sum(task.n_captions for task in estimate.tasks)
+    n_judged = sum(task.n_captions for task in estimate.tasks)
     n_missing = sum(task.n_missing for task in estimate.tasks)
-    mean_chars = sum(task.caption_chars for task in estimate.tasks) / max(1, n_captions)
-    text = f"the {n_captions:,} of {estimate.captions}, {mean_chars:,.0f} characters on average"
+    mean_chars = sum(task.caption_chars for task in estimate.tasks) / max(1, n_judged)
+    n_captions = estimate.n_distinct
+    text = (
+        f"{n_captions:,} of {estimate.captions.path}, {mean_chars:,.0f} characters on average, "
+        f"judged {n_judged:,} times (tasks: {len(estimate.tasks)})"
+    )
     if n_missing:
-        text += f"; {n_missing:,} videos have none there, their questions are left out"
+        text += f"; missing, counted in each task: {n_missing:,}, {_left(estimate.captions)}"
     return text
 
 
+def _left(captions: CaptionArguments) -> str:
+    """What a run does about captions that are not there."""
+    if captions.missing == "drop":
+        return "left out of their tasks (missing=drop)"
+    if captions.missing == "skip":
+        return "their questions left unscored (missing=skip)"
+    return "where a run stops unless missing=skip or missing=drop; they are not counted here"
+
+
+def _time(estimate: Estimate) -> Iterator[str]:
+    settings = estimate.settings
+    n_calls = sum(task.n_calls for task in estimate.tasks)
+    if settings is None or not n_calls:
+        return
+    if settings.mode == "batch":
+        yield "Time: that of the provider's batches, which promise a reply within 24 hours."
+        return
+    duration = Duration.of_tasks(
+        estimate.tasks, concurrency=settings.concurrency, reply_s=estimate.reply_s
+    )
+    rule = (
+        f"{FIRST_TOKEN_S:g} s and {OUTPUT_TOKEN_S:g} s per output token; --seconds-per-reply gives "
+        "what you measured"
+        if estimate.reply_s is None
+        else "--seconds-per-reply"
+    )
+    yield (
+        f"Time: about {in_words(duration.seconds)}, for {n_calls:,} calls, {settings.concurrency} "
+        f"at once (LMMS_CAPTIONS_JUDGE_CONCURRENCY), if a reply takes {duration.reply_s:.3g} s: an "
+        f"assumption ({rule}). Replies in the store take no time; rate limits may take more."
+    )
+
+
 def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
+    for task in estimate.tasks:
+        if task.why_nan:
+            yield f"{task.task}: no score is possible and nothing is asked: {task.why_nan}."
     n_pictures = sum(task.n_pictures for task in estimate.tasks)
     if n_pictures:
         yield f"{n_pictures:,} pictures, each counted as the most tokens it can have."

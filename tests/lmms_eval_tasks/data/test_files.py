@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.data.files import (
     find_file,
@@ -181,14 +181,22 @@ def test_a_folder_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_archives_left_packed_are_pointed_out(tmp_path: Path) -> None:
     """Whoever downloaded the official files and did not unpack them is told so."""
     put(tmp_path, "vdc/videos/videos_1.tar.gz")
-    with pytest.raises(DataError, match=r"not yet unpacked: videos_1\.tar\.gz"):
+    with pytest.raises(NoVideosError, match=r"not yet unpacked: videos_1\.tar\.gz"):
         find_video(settings_of(tmp_path), VDC, "a")
 
 
 def test_a_missing_video_folder_is_told(tmp_path: Path) -> None:
     """Without a folder of videos the error says that it is the folder that is missing."""
-    with pytest.raises(DataError, match="there is no such folder"):
+    with pytest.raises(NoVideosError, match="there is no such folder"):
         find_video(settings_of(tmp_path), VDC, "a")
+
+
+def test_one_missing_video_is_no_missing_folder(tmp_path: Path) -> None:
+    """The next one may be there."""
+    put(tmp_path, "vdc/videos/b.mp4")
+    with pytest.raises(DataError, match=r"no video 'a' in .* \(1 files\)") as caught:
+        find_video(settings_of(tmp_path), VDC, "a")
+    assert not isinstance(caught.value, NoVideosError)
 
 
 def test_json_lines_are_read_plain_and_gzipped(tmp_path: Path) -> None:

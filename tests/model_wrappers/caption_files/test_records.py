@@ -403,6 +403,6 @@ def test_logs_of_several_models_are_not_mixed(tmp_path: Path) -> None:
 
 def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
     """A folder of anything else says what was expected."""
-    write(tmp_path / "captions.jsonl", "")
+    write(tmp_path / "notes.txt", "")
     with pytest.raises(CaptionError, match="_samples_<task>"):
         open_captions(tmp_path)

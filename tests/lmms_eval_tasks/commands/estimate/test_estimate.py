@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
 from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -108,7 +109,8 @@ def _usage(server: JudgeServer) -> tuple[int, int]:
 
 
 def _rows(settings: Settings, captions: Path | None, *tasks: str) -> dict[str, TaskEstimate]:
-    result = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=captions)
+    given = None if captions is None else CaptionArguments(str(captions))
+    result = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=given)
     assert result.problems == []
     return {counts.task: counts for counts in result.tasks}
 
@@ -333,6 +335,70 @@ def test_the_command_prints_a_table_and_what_it_rests_on(
     text = capsys.readouterr().out
     assert "unknown" in text
     assert "No price is known of mine: give one in LMMS_CAPTIONS_PRICES." in text
+
+
+def test_captions_are_counted_as_captions(
+    settings: Settings, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One caption of each video, judged in two tasks, is one caption."""
+    captions = str(data / "captions.jsonl")
+    result = estimate(settings, ["vdc_camera", "vdc_detailed"], captions=CaptionArguments(captions))
+    names = {name for aspect in _ASPECTS for name in read_questions(settings, aspect)}
+    assert result.n_distinct == len(names)
+    assert main(["estimate", "--tasks", "vdc_camera,vdc_detailed", "--captions", captions]) == 0
+    text = capsys.readouterr().out
+    assert f"Captions: {len(names)} of {captions}, " in text
+    assert f"judged {2 * _N_VIDEOS} times (tasks: 2)" in text
+
+
+@pytest.mark.parametrize("option", ["--captions", "--model_args"])
+def test_arguments_of_the_model_are_taken(
+    settings: Settings, data: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """A column of its own, and what is done about captions that are not there."""
+    names = list(read_questions(settings, "camera"))
+    rows = [{"video_id": name, "mine": "A dog. " * 9, "caption": "x"} for name in names[1:]]
+    path = data / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def told(words: str) -> tuple[int, str, str]:
+        status = main(["estimate", "--tasks", "vdc_camera", option, f"path={path},{words}"])
+        return status, *capsys.readouterr()
+
+    status, out, _ = told("column=mine,missing=drop")
+    assert status == 0
+    assert f"Captions: {len(rows)} of {path}, 62 characters on average" in out
+    assert "missing, counted in each task: 1, left out of their tasks (missing=drop)" in out
+    assert "Time: about " in out
+    status, out, _ = told("column=mine,missing=skip")
+    assert status == 0
+    assert "vdc_camera: no score is possible and nothing is asked: 1 missing of 5 captions" in out
+    assert "Time:" not in out
+    status, _, err = told("column=mine")
+    assert status == 1
+    assert "vdc_camera: 1 captions are missing" in err
+    assert "missing=drop" in err
+    assert told("colum=mine")[0] == 2
+    assert told("missing=perhaps")[0] == 2
+
+
+def test_the_time_is_that_of_the_calls_at_once(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Calls, concurrency and what is assumed of a reply are said beside it."""
+    n_calls = _rows(settings, None, "vdc_camera")["vdc_camera"].n_calls
+    command = ["estimate", "--tasks", "vdc_camera", "--seconds-per-reply", "64"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "2")
+        assert main(command) == 0
+    text = capsys.readouterr().out
+    hours = -(-n_calls // 2) * 64 / 3600
+    assert f"Time: about {hours:.1f} hours, for {n_calls} calls, 2 at once" in text
+    assert "if a reply takes 64 s: an assumption (--seconds-per-reply)" in text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
+        assert main(command) == 0
+    assert "within 24 hours" in capsys.readouterr().out
 
 
 def test_a_benchmark_that_is_missing_does_not_hide_the_others(

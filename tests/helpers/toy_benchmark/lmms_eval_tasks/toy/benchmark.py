@@ -84,6 +84,7 @@ TOY: Final[Benchmark[Reference, FactJudgement]] = Benchmark(
     read=_documents,
     questions=lambda doc: [Reference(tuple((kind, fact) for kind, fact in doc["facts"]))],
     ask=judge_facts,
+    counts_ahead=False,
     silent=silent_facts,
     metrics={
         "precision": Metric(score=over_questions(toy_precision)),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 

@@ -1,0 +1,170 @@
+"""What is known of a task's score before its first request: captions that are missing or empty.
+
+lmms-eval has all captions of a task before it hands the first one to ``process_results``. Where so
+many are missing that the score will be ``nan`` whatever the judge says, the judge is not asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+
+_PADDING: Final = "__padding_only__"
+"""lmms-eval's mark of a request that keeps a process without documents busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownShare:
+    """How much of a task has no verdict, whatever the judge says."""
+
+    n_captions: int
+    """Of the task, or at most so many where other processes have some of them."""
+    n_missing: int
+    n_empty: int
+    """Captions without a word, where the benchmark has no verdict for one that says nothing."""
+    n_questions: int
+    """Those about all captions that count."""
+    n_unscored: int
+    """Those about captions that are missing or empty."""
+
+    def is_nan(self, max_unscored: float) -> bool:
+        """Whether no score is possible.
+
+        Args:
+            max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
+        """
+        return self.n_unscored > max_unscored * self.n_questions
+
+    def words(self, max_unscored: float) -> str:
+        """Why no score is possible, in half a sentence."""
+        parts = [
+            f"{n:,} {words}"
+            for n, words in ((self.n_missing, "missing"), (self.n_empty, "empty"))
+            if n
+        ]
+        return (
+            f"{' and '.join(parts)} of {self.n_captions:,} captions leave {self.n_unscored:,} of "
+            f"{self.n_questions:,} questions unscored, at most {max_unscored:.2%} may be "
+            "(LMMS_CAPTIONS_MAX_UNSCORED)"
+        )
+
+
+HELP: Final = (
+    "Add the captions, or score the others alone (--model caption_file with missing=drop), or "
+    "raise the limit"
+)
+"""What to do where no score is possible."""
+
+
+class KnownTask:
+    """The captions of a task that this process has, and what follows from them.
+
+    Args:
+        benchmark: The task's.
+        docs: All documents of the task, in lmms-eval's order.
+        captions: Position of a document to its caption, those of this process.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
+    ) -> None:
+        self._benchmark = benchmark
+        self._docs = docs
+        self._captions = captions
+
+    def why_not(self) -> str | None:
+        """Why asking the judge would be in vain, ``None`` where it would not, or may not, be."""
+        try:
+            max_unscored = JUDGE_RUN.settings().max_unscored
+        except SettingsError:
+            return None  # every record says so
+        known = known_share(self._benchmark, self._docs, self._captions)
+        if known is None or not known.is_nan(max_unscored):
+            return None
+        return f"{NOT_ASKED}{known.words(max_unscored)}"
+
+
+def known_share(
+    benchmark: Benchmark[Any, Any],
+    docs: Sequence[Doc],
+    captions: Mapping[int, str],
+    *,
+    rank: int | None = None,
+    world_size: int | None = None,
+) -> KnownShare | None:
+    """What of a task has no verdict whatever the judge says, ``None`` where nothing is.
+
+    Of several processes' captions only this one's are known: the others are taken to be there.
+
+    Args:
+        benchmark: The task's.
+        docs: All documents of the task, in lmms-eval's order.
+        captions: Position of a document to its caption, those of this process.
+        rank: This process's, by default the launcher's.
+        world_size: Number of processes, by default the launcher's.
+    """
+    if not benchmark.counts_ahead:
+        return None
+    missing = [at for at, text in captions.items() if _is_missing(text)]
+    empty = [
+        at
+        for at, text in captions.items()
+        if benchmark.silent is None and not isinstance(text, NoCaption) and says_nothing(text)
+    ]
+    if not missing and not empty:
+        return None
+    rank = int(os.environ.get("RANK", "0")) if rank is None else rank
+    world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
+    others = _others(captions, len(docs), rank=rank, world_size=world_size)
+    dropped = {at for at, text in captions.items() if isinstance(text, DroppedCaption)}
+    counted = [at for at in (*captions, *others) if at not in dropped]
+    return KnownShare(
+        n_captions=len(counted),
+        n_missing=len(missing),
+        n_empty=len(empty),
+        n_questions=_n_questions(benchmark, docs, counted),
+        n_unscored=_n_questions(benchmark, docs, [*missing, *empty]),
+    )
+
+
+def first_answers(instances: Iterable[Any]) -> dict[int, str]:
+    """Position of each document to its caption, from lmms-eval's filtered requests."""
+    answers: dict[int, str] = {}
+    for instance in instances:
+        metadata = instance.metadata
+        if isinstance(metadata, Mapping) and metadata.get(_PADDING):
+            continue
+        answer = next(iter(instance.filtered_resps.values()), None)
+        if isinstance(answer, str):
+            answers.setdefault(instance.doc_id, answer)
+    return answers
+
+
+def _is_missing(caption: str) -> bool:
+    return isinstance(caption, NoCaption) and not isinstance(caption, DroppedCaption)
+
+
+def _others(captions: Iterable[int], n_docs: int, *, rank: int, world_size: int) -> list[int]:
+    """Positions of the documents that other processes may have: the most that there can be.
+
+    Rank r of w has every w-th document, from the one at ``offset + r`` on.
+    """
+    if world_size == 1:
+        return []
+    own = set(captions)
+    start, end = min(own) - rank, max(own) + world_size - rank
+    return [at for at in range(max(0, start), min(n_docs, end)) if at not in own]
+
+
+def _n_questions(
+    benchmark: Benchmark[Any, Any], docs: Sequence[Doc], positions: Iterable[int]
+) -> int:
+    return sum(len(benchmark.questions(docs[at])) for at in positions)

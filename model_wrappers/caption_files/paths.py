@@ -1,0 +1,88 @@
+"""Which files ``path=`` names: one, those of a folder or a pattern, or several of these."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.model_wrappers.caption_files.rows import ENDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_FILES: Final = 10_000
+_PATTERN: Final = re.compile(r"[*?\[]")
+_NOT_CAPTIONS: Final = re.compile(r".+_(results|judging|breakdown_.+)\.json|.+_samples_.+", re.I)
+"""What lmms-eval and this package write into a folder of results."""
+
+
+def files_of(text: str) -> list[Path]:
+    """The caption files that ``path=`` names, each once, in its order, those of a folder by name.
+
+    Commas are lmms-eval's own: files are joined by plus signs. A path that is there as a whole is
+    itself, whatever signs are in it.
+
+    Args:
+        text: A file, a folder, a pattern such as ``captions/*.jsonl``, or several of these joined
+            by plus signs; ``~`` is the home folder.
+
+    Raises:
+        CaptionError: If one of them is not there, a folder or a pattern has no file, or there are
+            more than 10,000.
+    """
+    paths = list(islice(_paths(text), _MOST_FILES + 1))
+    if len(paths) > _MOST_FILES:
+        raise CaptionError(f"path={text!r}: more than {_MOST_FILES:,} files; name fewer")
+    return list(dict.fromkeys(paths))
+
+
+def caption_files_in(folder: Path) -> list[Path]:
+    """Files right in a folder that may hold captions, by name."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.name.lower().removesuffix(".gz").endswith(ENDINGS)
+        and not path.name.startswith(".")
+        and not _NOT_CAPTIONS.fullmatch(path.name)
+        and path.is_file()
+    ]
+
+
+def _paths(text: str) -> Iterator[Path]:
+    whole = Path(text).expanduser()
+    if whole.exists() or ("+" not in text and not _PATTERN.search(text)):
+        yield from _files_at(whole)
+        return
+    for part in filter(None, (part.strip() for part in text.split("+"))):
+        path = Path(part).expanduser()
+        if path.exists() or not _PATTERN.search(part):
+            yield from _files_at(path)
+            continue
+        found = _matches(path)
+        if not found:
+            raise CaptionError(
+                f"path={text!r}: no file is like {part!r}; quote patterns, so that your shell "
+                "leaves them as they are"
+            )
+        for match in found:
+            yield from _files_at(match)
+
+
+def _matches(pattern: Path) -> list[Path]:
+    """What there is like a pattern, by name; ``Path.glob`` takes none that begins at the root."""
+    return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
+
+
+def _files_at(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = caption_files_in(path)
+    if not files:
+        raise CaptionError(
+            f"{path}: expected caption files ({', '.join(ENDINGS)}, or one of these and .gz) in "
+            "the folder, found none; give a folder of sample logs by itself, without others"
+        )
+    return files

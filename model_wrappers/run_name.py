@@ -1,0 +1,81 @@
+"""A name for a run that all its processes know: what they save belongs together."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_KEY: Final = "lmms_eval_captions/run"
+_START_FIELD: Final = 19
+"""Place of a process's start, in clock ticks since boot, behind its name in ``/proc/PID/stat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """The name of a run, and what this process is in it."""
+
+    name: str
+    rank: int = 0
+    world_size: int = 1
+    is_shared: bool = True
+    """Whether all processes of the run have this name."""
+
+
+def run_name(environ: Mapping[str, str] | None = None) -> RunName:
+    """The name of the run that this process belongs to.
+
+    Of several processes the first that asks puts the name into the store through which
+    torch.distributed met, where the others find it, on whatever node: nobody waits for anybody.
+    Without one, processes of one node are named after the launcher that started them. Where that
+    cannot be told either, each has a name of its own.
+
+    Args:
+        environ: The launcher's variables, by default the process's own.
+    """
+    env = os.environ if environ is None else environ
+    rank, world_size = _number(env, "RANK", 0), _number(env, "WORLD_SIZE", 1)
+    own = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    if world_size == 1:
+        return RunName(own)
+    name = _agreed(own) or _launch(env, world_size)
+    return RunName(name or own, rank, world_size, is_shared=name is not None)
+
+
+def _number(env: Mapping[str, str], name: str, default: int) -> int:
+    """A launcher's number; captions are saved also where it is none, which others complain of."""
+    text = env.get(name, "")
+    return int(text) if text.isdecimal() else default
+
+
+def _agreed(own: str) -> str | None:
+    """The name that the run's processes agree on, ``None`` where they have not met."""
+    # Whoever has met has imported it: importing it here would take seconds for nothing.
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    try:
+        store = distributed.distributed_c10d._get_default_store()
+        agreed: bytes = store.compare_set(_KEY, "", own)
+    except (AttributeError, RuntimeError, ValueError):
+        return None
+    return agreed.decode("ascii")
+
+
+def _launch(env: Mapping[str, str], world_size: int) -> str | None:
+    """What is the same for all children of one launcher, ``None`` where there may be several."""
+    if env.get("LOCAL_WORLD_SIZE") != str(world_size):
+        return None
+    launcher = os.getppid()
+    try:
+        words = Path(f"/proc/{launcher}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, parentheses, too.
+    started = words.rpartition(")")[2].split()[_START_FIELD]
+    return f"{socket.gethostname()}-{launcher}-{started}"
