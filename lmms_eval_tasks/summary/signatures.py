@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH
 
-_COUNTS = ("unscored", "empty", "dropped")
-"""Fields that stand in the table already."""
+_COUNTS: Final = ("unscored", "empty", "dropped")
+"""Fields that stand in the table already, of each of several tasks."""
 
 
 def signature_lines(
@@ -33,15 +33,18 @@ def signature_lines(
     common = {
         name: value
         for name, value in every[0].items()
-        if all(fields.get(name) == value for fields in every)
+        if name not in _COUNTS and all(fields.get(name) == value for fields in every)
     }
     lines = _broken("signature", _fields(common.items()), width)
     if is_short:
-        others = dict.fromkeys(name for fields in every for name in fields if name not in common)
+        told = {*common, *_COUNTS}
+        others = dict.fromkeys(name for fields in every for name in fields if name not in told)
         return lines + _broken("  and of each task, in the judging file", [*others], width)
     for name, signature in signatures.items():
-        own = [pair for pair in signature.fields.items() if pair[0] not in common]
-        lines += _broken(f"  {name}", _fields(own), width)
+        told = {*common, *_COUNTS}
+        own = [pair for pair in signature.fields.items() if pair[0] not in told]
+        if own:
+            lines += _broken(f"  {name}", _fields(own), width)
     return lines
 
 

@@ -36,7 +36,7 @@ from told_judge import FREE_TEXT, Key, key_of
 PACE: Final = BatchPace(
     quiet_s=0.08, first_poll_s=0.01, most_poll_s=0.03, patience_s=5.0, backoff_s=0.01
 )
-NAMES: Final = ("vdc_camera", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval_ref_only")
+NAMES: Final = ("vdc_camera", "vidcapbench_ae", "vcapsbench", "capquiz", "msvd_eval_ref_only")
 
 BAD_LINES: Final[dict[str, Callable[[str], bytes]]] = {
     "not JSON": lambda _: b"<html>bad gateway</html>",
@@ -86,6 +86,11 @@ CELLS: Final = [
     for step in benchmark.steps
     for kind in KINDS
 ]
+
+
+def test_every_benchmark_has_its_cells() -> None:
+    """A name that is none of a benchmark's would leave its cells out without a word."""
+    assert {param.values[0].name for param in CELLS} == set(NAMES)
 
 
 class Provider(BatchServer):
