@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # --8<-- [start:settings]
-files=$(cd "$(dirname "$0")" && pwd)/files
+cp "$(dirname "$0")"/files/* .       # alpha.jsonl, beta.csv, gamma.json
 export LMMS_CAPTIONS_DATA=sample     # the built-in sample; without this line, the benchmark itself
 export LMMS_CAPTIONS_JUDGE=lexical   # a stand-in without a key; here stands your judge's name
 # --8<-- [end:settings]
@@ -13,30 +13,30 @@ export LMMS_CAPTIONS_JUDGE=lexical   # a stand-in without a key; here stands you
 estimate() {
     lmms-eval-captions estimate --tasks vdc_detailed --judge gpt-4o-2024-08-06 --model_args "$1"
 }
-estimate "path=$files/alpha.jsonl"
+estimate "path=alpha.jsonl"
 # --8<-- [end:look]
 
 # --8<-- [start:wrong]
-estimate "path=$files/beta.csv" > /dev/null || echo "exit code $?"
-estimate "path=$files/gamma.json" > /dev/null || echo "exit code $?"
+estimate "path=beta.csv" > /dev/null || echo "exit code $?"
+estimate "path=gamma.json" > /dev/null || echo "exit code $?"
 # --8<-- [end:wrong]
 
 # --8<-- [start:alpha]
-lmms-eval-captions run --model caption_file --model_args "path=$files/alpha.jsonl" \
+lmms-eval-captions run --model caption_file --model_args "path=alpha.jsonl" \
     --tasks vdc_detailed --log_samples --output_path results/alpha > alpha.log 2>&1
 sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' alpha.log
 tail -n 1 alpha.log
 # --8<-- [end:alpha]
 
 # --8<-- [start:beta]
-lmms-eval-captions run --model caption_file --model_args "path=$files/beta.csv,column=text" \
+lmms-eval-captions run --model caption_file --model_args "path=beta.csv,column=text" \
     --baseline "$(echo results/alpha/*/*_samples_vdc_detailed.jsonl)" \
     --tasks vdc_detailed --log_samples --output_path results/beta > beta.log 2>&1
 awk -F'|' '/^\| *Tasks|\|vdc_acc/ {print $5, $7, $12, $13, $14}' beta.log
 # --8<-- [end:beta]
 
 # --8<-- [start:gamma]
-lmms-eval-captions run --model caption_file --model_args "path=$files/gamma.json,missing=drop" \
+lmms-eval-captions run --model caption_file --model_args "path=gamma.json,missing=drop" \
     --tasks vdc_detailed --log_samples --output_path results/gamma > gamma.log 2>&1
 sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' gamma.log
 # --8<-- [end:gamma]
