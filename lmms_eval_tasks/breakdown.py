@@ -67,7 +67,7 @@ def report(finished: FinishedTask, *, note: str) -> str:
     THIS_RUN.breakdowns.pop(task, None)
     if not has_score(records):
         return "none: there is no score"
-    signature = signature_of(records)
+    signature = signature_of(records, finished.args)
     breakdown = break_down(benchmark, records, records)
     head = {
         "task": task,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 
@@ -44,6 +45,8 @@ class CaptionLog:
             row |= {"caption": None, "reason": caption.reason}
         if aspect is not None:
             row["aspect"] = aspect
+            if isinstance(caption, GeneralCaption):
+                row["captions"] = KIND
         line = json.dumps(row).encode("ascii") + b"\n"
         with self._lock:
             while self._places:

@@ -118,9 +118,16 @@ class Hooks(Generic[Q, J]):
         """Questions without a verdict, over all captions and judge runs."""
         return total_unscored([CaptionRecord.read(item) for item in resolve(items)])
 
-    def aggregate_signature(self, items: Sequence[Item]) -> str:
-        """What moved the score, in one line."""
-        return signature_of([CaptionRecord.read(item) for item in resolve(items)])
+    def aggregate_signature(
+        self, items: Sequence[Item], args: argparse.Namespace | None = None
+    ) -> str:
+        """What moved the score, in one line.
+
+        Args:
+            items: The captions' items of ``signature``.
+            args: lmms-eval's command line, see :meth:`aggregate_breakdown`.
+        """
+        return signature_of([CaptionRecord.read(item) for item in resolve(items)], args)
 
     def aggregate_breakdown(
         self, items: Sequence[Item], args: argparse.Namespace | None = None

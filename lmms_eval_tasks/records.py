@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
-    "n_empty", "reasons", "no_caption",
+    "n_empty", "reasons", "no_caption", "questions",
 )  # fmt: skip
 
 
@@ -49,6 +49,9 @@ class CaptionRecord:
     """Why questions are unscored, to the number of them."""
     no_caption: str | None = None
     """Why there is no caption, ``None`` where there is one."""
+    questions: str = ""
+    """What stands for the questions that were asked, see :func:`questions_digest`; empty where
+    there are none."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
@@ -70,6 +73,7 @@ class CaptionRecord:
             "n_empty": self.n_empty,
             **({} if self.no_caption is None else {"no_caption": self.no_caption}),
             "reasons": dict(self.reasons),
+            **({"questions": self.questions} if self.questions else {}),
         }
 
     @classmethod
@@ -96,6 +100,7 @@ class CaptionRecord:
             n_empty=_get(item, "n_empty", int),
             reasons=_get(item, "reasons", dict),
             no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
+            questions=_get(item, "questions", str) if "questions" in item else "",
             values={
                 **cast("dict[str, Values]", stored),
                 **{metric: _get(item, name, list) for metric, name in values.items()},

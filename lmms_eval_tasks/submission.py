@@ -17,7 +17,8 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
+from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
+from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
@@ -153,16 +154,23 @@ def _record(
             **{name: value.format_map(doc) for name, value in task.extras.items()},
             **_judging_extras(judged, task.prompts(doc)),
             **benchmark.extras(judgements, fields),
+            **({} if task.aspect is None or is_missing else {CAPTIONS: _kind_of(caption)}),
         },
         n_questions=n_questions,
         n_unscored=n_unscored,
         n_empty=int(judged.caption == "empty"),
         reasons=reasons,
         no_caption=judged.reason if is_missing else None,
+        questions=questions_digest(benchmark.video_id(doc), questions) if n_questions else "",
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),
         fields=fields,
     )
+
+
+def _kind_of(caption: str) -> str:
+    """What the captions of a task with an aspect were written for."""
+    return "general" if isinstance(caption, GeneralCaption) else "aspect"
 
 
 def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J | None]]]:
