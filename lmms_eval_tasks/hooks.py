@@ -15,6 +15,7 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     score_of,
@@ -57,6 +58,7 @@ class Hooks(Generic[Q, J]):
         from datasets import Dataset
 
         task = self.benchmark.task_of(stub[0])
+        JUDGE_RUN.anchors.forget(task.name)
         if task.note:
             logger.log(task.note_level, task.note)
         return Dataset.from_list(self.benchmark.read(data_settings(), task))

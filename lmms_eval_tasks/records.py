@@ -23,6 +23,7 @@ V = TypeVar("V")
 _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
     "n_empty", "reasons", "no_caption", "questions",
+    "evidence",
 )  # fmt: skip
 
 
@@ -52,6 +53,9 @@ class CaptionRecord:
     questions: str = ""
     """What stands for the questions that were asked, see :func:`questions_digest`; empty where
     there are none."""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    """What the judgements say of the judge, see :class:`judge_doubts.Evidence`; empty where none
+    was asked."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
@@ -74,6 +78,7 @@ class CaptionRecord:
             **({} if self.no_caption is None else {"no_caption": self.no_caption}),
             "reasons": dict(self.reasons),
             **({"questions": self.questions} if self.questions else {}),
+            **({"evidence": dict(self.evidence)} if self.evidence else {}),
         }
 
     @classmethod
@@ -101,6 +106,7 @@ class CaptionRecord:
             reasons=_get(item, "reasons", dict),
             no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
             questions=_get(item, "questions", str) if "questions" in item else "",
+            evidence=_get(item, "evidence", dict) if "evidence" in item else {},
             values={
                 **cast("dict[str, Values]", stored),
                 **{metric: _get(item, name, list) for metric, name in values.items()},

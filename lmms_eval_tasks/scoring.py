@@ -13,11 +13,13 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
+    DOUBTS,
     QUESTIONS,
     Share,
     Signature,
@@ -159,10 +161,12 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     extras = _extras(records)
     captions = extras.pop(CAPTIONS, None)
     questions = [record.questions for record in records if record.questions]
+    doubts = doubt_names(records)
     scope = {
         **({} if captions is None else {CAPTIONS: captions}),
         **({QUESTIONS: digest_of_all(questions)} if questions else {}),
         **selection_of(args),
+        **({DOUBTS: "+".join(sorted(doubts))} if doubts else {}),
     }
     first, (n_questions, n_unscored) = records[0], _counts(records)
     return str(

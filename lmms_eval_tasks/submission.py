@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
-from itertools import product
+from itertools import chain, product
 from math import isnan
 from operator import add
 from statistics import fmean
 from typing import Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
 from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import captions_of, read_pairs
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
-from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
+from lmms_eval_captions.lmms_eval_tasks.judge_run import (
+    JUDGE_RUN,
+    Judged,
+    judge_anchors,
+    judge_caption,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
+from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
@@ -91,13 +101,16 @@ def submit(
         ),
     )
 
+    wait_for_anchors = _ask_anchors(benchmark, task, caption, questions)
+
     @cache
     def judged_caption() -> JudgedCaption[J]:
-        judged = wait()
+        judged, anchors = wait(), wait_for_anchors()
         if judged.config is not None:
-            usage = reduce(add, (judgement.usage for judgement in judged.judgements), Usage())
+            spent = chain(judged.judgements, chain.from_iterable(anchors))
+            usage = reduce(add, (judgement.usage for judgement in spent), Usage())
             _report_usage(task.name, judged.config.model, usage)
-        record = _record(benchmark, task, doc, caption, questions, judged)
+        record = _record(benchmark, task, doc, caption, questions, judged, anchors)
         return JudgedCaption(record, judged.judgements)
 
     return judged_caption
@@ -110,6 +123,52 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     scores = (metric.score([values], [record]) / metric.scale for values in runs)
     scored = [score for score in scores if not isnan(score)]
     return fmean(scored) if scored else float("nan")
+
+
+def _ask_anchors(
+    benchmark: Benchmark[Q, J], task: Task, caption: str, questions: Sequence[Q]
+) -> Callable[[], Sequence[Sequence[J]]]:
+    """Submit the task's anchors with the caption that makes its captions enough.
+
+    Returns:
+        A function that waits for their judgements, two chains for each question; mostly there are
+        none.
+    """
+    check = benchmark.judge_check
+    if check is None or says_nothing(caption):
+        return tuple
+    due = JUDGE_RUN.anchors.due(task.name, check, questions)
+    if not due:
+        return tuple
+    wait = judge_anchors(
+        benchmark.judge_defaults,
+        lambda config: [
+            benchmark.ask(question, text, config=config, run=0)
+            for question in due
+            for text in captions_of(check, question)
+        ],
+    )
+    return lambda: wait().chains
+
+
+def _evidence(
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    runs: Sequence[Sequence[tuple[Q, J | None]]],
+    config: JudgeConfig | None,
+    anchors: Sequence[Sequence[J]],
+) -> Mapping[str, object]:
+    """What a caption's judgements say of the judge, nothing where none was asked."""
+    if config is None or not config.asks_endpoint:
+        return {}
+    check = benchmark.judge_check
+    evidence = evidence_of(
+        check,
+        chain.from_iterable(runs),
+        examples=examples_of(config.prompts, task.judge_prompts),
+        pairs=[] if check is None else read_pairs(check.credit, anchors),
+    )
+    return evidence.to_item() if evidence.n_replies or evidence.pairs else {}
 
 
 def _report_usage(task: str, model: str, usage: Usage) -> None:
@@ -133,6 +192,7 @@ def _record(
     caption: str,
     questions: Sequence[Q],
     judged: Judged[J],
+    anchors: Sequence[Sequence[J]],
 ) -> CaptionRecord:
     config = judged.config
     runs = list(_runs(questions, judged))
@@ -161,6 +221,7 @@ def _record(
         n_empty=int(judged.caption == "empty"),
         reasons=reasons,
         no_caption=judged.reason if is_missing else None,
+        evidence=_evidence(benchmark, task, runs, config, anchors),
         questions=questions_digest(benchmark.video_id(doc), questions) if n_questions else "",
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),

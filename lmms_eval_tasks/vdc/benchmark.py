@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     SOURCE,
@@ -103,6 +104,14 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
     ask=asking(judge_question),
     silent=silence(silent_judgement),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: (
+            None if judgement.verdict is None else float(judgement.verdict == "yes")
+        ),
+        said=lambda _question, judgement: judgement.verdict,
+        silent=frozenset({"no"}),
+    ),
     metrics={
         "vdc_acc": Metric(score=over_videos(vdc_acc), of_caption=_share_right),
         "vdc_score": Metric(
@@ -125,6 +134,12 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     tasks=_tasks("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
     ask=asking(partial(judge_question, matcher=rouge_l)),
     silent=silence(partial(silent_judgement, matcher=rouge_l)),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: judgement.score,
+        # An answer in free words: there is no verdict to be the same.
+        said=lambda _question, _judgement: None,
+    ),
     metrics={
         "vdc_rouge": Metric(
             score=over_videos(_rouge), values=_score_of, field="scores", of_caption=_mean

@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions, captions_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CaptionedDocument,
@@ -85,6 +86,7 @@ def _captioned(
     counts: TaskEstimate,
 ) -> Iterator[CaptionedDocument]:
     """Each document with the caption that a run would judge."""
+    anchors = AnchorQuestions()
     typical = (_WORD * (task.caption_chars // len(_WORD) + 1))[: task.caption_chars]
     for doc in benchmark.read(settings, task):
         caption: str | None = typical
@@ -100,3 +102,18 @@ def _captioned(
             counts.caption_chars += len(caption)
             questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
             yield CaptionedDocument(f"{names[0]} {task.aspect}", caption, questions, benchmark.ask)
+            yield from _anchors(benchmark, task, questions, anchors)
+
+
+def _anchors(
+    benchmark: Benchmark[Any, Any],
+    task: Task,
+    questions: Sequence[object],
+    anchors: AnchorQuestions,
+) -> Iterator[CaptionedDocument]:
+    """What the judge is also asked, with captions of our own, once there are captions enough."""
+    check = benchmark.judge_check
+    if check is not None:
+        for question in anchors.due(task.name, check, questions):
+            for caption in captions_of(check, question):
+                yield CaptionedDocument(caption, caption, [question], benchmark.ask, is_anchor=True)
