@@ -50,7 +50,8 @@ class AnchorQuestions:
             chosen.n_captions += 1
             if chosen.n_captions > LEAST_CAPTIONS:
                 return []
-            usable = [question for question in questions if check.tell(question)]
+            told = {"", *map(check.tell, chosen.questions)}
+            usable = [question for question in questions if check.tell(question) not in told]
             if usable and len(chosen.questions) < check.n_anchors:
                 chosen.questions.append(usable[chosen.n_captions % len(usable)])
             return chosen.questions if chosen.n_captions == LEAST_CAPTIONS else []

@@ -307,5 +307,5 @@ def test_small_runs_are_doubted_where_there_is_evidence(
 
 def test_pairs_are_read_in_the_order_of_asking() -> None:
     """An anchor that gave no verdict is none; several judgements of one question are averaged."""
-    pairs = read_pairs(lambda value: value, [[1.0], [0.0], [0.5, 1.0], [None]])  # type: ignore[list-item, type-var] # numbers stand for judgements
+    pairs = read_pairs(lambda value: value, [[1.0], [0.0], [0.5, 1.0], [None]])  # type: ignore[type-var] # numbers stand for judgements
     assert pairs == [(1.0, 0.0), (0.75, None)]
