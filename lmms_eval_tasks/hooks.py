@@ -13,6 +13,7 @@ from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -58,10 +59,14 @@ class Hooks(Generic[Q, J]):
         from datasets import Dataset
 
         task = self.benchmark.task_of(stub[0])
-        JUDGE_RUN.anchors.forget(task.name)
         if task.note:
             logger.log(task.note_level, task.note)
-        return Dataset.from_list(self.benchmark.read(data_settings(), task))
+        documents = self.benchmark.read(data_settings(), task)
+        check = self.benchmark.judge_check
+        if check is not None:
+            questions = choose_questions(check, map(self.benchmark.questions, documents))
+            JUDGE_RUN.anchors.prepare(task.name, questions)
+        return Dataset.from_list(documents)
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
         """Path of the document's video, looked up when a captioner asks for it."""
@@ -146,6 +151,7 @@ class Hooks(Generic[Q, J]):
         records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
         if not records:
             return "none: no captions were judged"
+        JUDGE_RUN.anchors.forget(records[0].task)
         note = self.benchmark.tasks[records[0].task].note
         return report(FinishedTask(self.benchmark, records, args), note=note)
 

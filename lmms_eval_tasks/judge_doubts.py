@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from lmms_eval_captions.judges.protocols.prompt_examples import is_example
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import Pairs
+from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
@@ -55,7 +55,7 @@ class Evidence:
     """How often it said what bad captions earn."""
     credit: float = 0.0
     """Sum over what was said of what it gave the caption, in [0, 1] each."""
-    pairs: Pairs = field(default_factory=list)
+    pairs: dict[str, Pair] = field(default_factory=dict)
     """What anchors were given."""
 
     def to_item(self) -> Item:
@@ -66,7 +66,11 @@ class Evidence:
             "said": dict(self.said),
             "n_silent": self.n_silent,
             "credit": self.credit,
-            **({"anchors": [list(pair) for pair in self.pairs]} if self.pairs else {}),
+            **(
+                {"anchors": {name: list(pair) for name, pair in self.pairs.items()}}
+                if self.pairs
+                else {}
+            ),
         }
 
     @classmethod
@@ -81,7 +85,7 @@ class Evidence:
                 total.said.update(item["said"])
                 total.n_silent += item["n_silent"]
                 total.credit += item["credit"]
-                total.pairs += [(told, nothing) for told, nothing in item.get("anchors", ())]
+                total.pairs |= {name: tuple(pair) for name, pair in item.get("anchors", {}).items()}
         return total
 
 
@@ -90,7 +94,7 @@ def evidence_of(
     judged: Iterable[tuple[object, Judgement | None]],
     *,
     examples: Sequence[str],
-    pairs: Pairs,
+    pairs: Mapping[str, Pair],
 ) -> Evidence:
     """What one caption's judgements say of the judge.
 
@@ -100,7 +104,7 @@ def evidence_of(
         examples: Those of the judge's prompts.
         pairs: What the anchors that were asked with this caption were given.
     """
-    evidence = Evidence(pairs=pairs)
+    evidence = Evidence(pairs=dict(pairs))
     for question, judgement in judged:
         if judgement is None or judgement.reason is not None or not judgement.reply:
             continue
@@ -125,7 +129,7 @@ def doubts_of(finished: FinishedTask) -> list[str]:
 
 
 def _doubts(evidence: Evidence) -> Iterator[tuple[Doubt, str]]:
-    told, nothing = _credits(evidence.pairs)
+    told, nothing = _credits(list(evidence.pairs.values()))
     reads = None if told is None or nothing is None else _tells_apart(told, nothing)
     echoes = evidence.n_echoes / max(1, evidence.n_replies)
     most = _MOST_ECHOES if reads is None else _MOST_ECHOES_OF_THE_BLIND
@@ -145,13 +149,13 @@ def _doubts(evidence: Evidence) -> Iterator[tuple[Doubt, str]]:
     if reads is False:
         yield (
             "blind",
-            f"the judge's answers do not depend on the caption: of {len(evidence.pairs)} questions "
+            f"the judge's answers hardly depend on the caption: of {len(evidence.pairs)} questions "
             f"it credits {told:.0%} where the caption gives the answer, {nothing:.0%} where it "
             f"says nothing. {_HELP}",
         )
 
 
-def _credits(pairs: Pairs) -> tuple[float | None, float | None]:
+def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
     """Mean credit of both kinds of caption, over the pairs that have both."""
     read = [(told, nothing) for told, nothing in pairs if told is not None and nothing is not None]
     if len(read) < max(_LEAST_PAIRS, len(pairs) / 2):

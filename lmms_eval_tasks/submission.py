@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.endpoint.outcome import Usage
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import captions_of, read_pairs
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements, captions_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (
@@ -101,13 +101,13 @@ def submit(
         ),
     )
 
-    wait_for_anchors = _ask_anchors(benchmark, task, caption, questions)
+    wait_for_anchors = _ask_anchors(benchmark, task, caption)
 
     @cache
     def judged_caption() -> JudgedCaption[J]:
         judged, anchors = wait(), wait_for_anchors()
         if judged.config is not None:
-            spent = chain(judged.judgements, chain.from_iterable(anchors))
+            spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
             usage = reduce(add, (judgement.usage for judgement in spent), Usage())
             _report_usage(task.name, judged.config.model, usage)
         record = _record(benchmark, task, doc, caption, questions, judged, anchors)
@@ -126,20 +126,17 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
 
 
 def _ask_anchors(
-    benchmark: Benchmark[Q, J], task: Task, caption: str, questions: Sequence[Q]
-) -> Callable[[], Sequence[Sequence[J]]]:
+    benchmark: Benchmark[Q, J], task: Task, caption: str
+) -> Callable[[], AnchorJudgements[Q, J]]:
     """Submit the task's anchors with the caption that makes its captions enough.
 
     Returns:
-        A function that waits for their judgements, two chains for each question; mostly there are
-        none.
+        A function that waits for their judgements; mostly there are none.
     """
     check = benchmark.judge_check
-    if check is None or says_nothing(caption):
-        return tuple
-    due = JUDGE_RUN.anchors.due(task.name, check, questions)
-    if not due:
-        return tuple
+    due = [] if says_nothing(caption) else JUDGE_RUN.anchors.due(task.name)
+    if check is None or not due:
+        return AnchorJudgements
     wait = judge_anchors(
         benchmark.judge_defaults,
         lambda config: [
@@ -148,7 +145,7 @@ def _ask_anchors(
             for text in captions_of(check, question)
         ],
     )
-    return lambda: wait().chains
+    return lambda: AnchorJudgements(due, wait().chains)
 
 
 def _evidence(
@@ -156,7 +153,7 @@ def _evidence(
     task: Task,
     runs: Sequence[Sequence[tuple[Q, J | None]]],
     config: JudgeConfig | None,
-    anchors: Sequence[Sequence[J]],
+    anchors: AnchorJudgements[Q, J],
 ) -> Mapping[str, object]:
     """What a caption's judgements say of the judge, nothing where none was asked."""
     if config is None or not config.asks_endpoint:
@@ -166,7 +163,7 @@ def _evidence(
         check,
         chain.from_iterable(runs),
         examples=examples_of(config.prompts, task.judge_prompts),
-        pairs=[] if check is None else read_pairs(check.credit, anchors),
+        pairs={} if check is None else anchors.pairs(check.credit),
     )
     return evidence.to_item() if evidence.n_replies or evidence.pairs else {}
 
@@ -192,7 +189,7 @@ def _record(
     caption: str,
     questions: Sequence[Q],
     judged: Judged[J],
-    anchors: Sequence[Sequence[J]],
+    anchors: AnchorJudgements[Q, J],
 ) -> CaptionRecord:
     config = judged.config
     runs = list(_runs(questions, judged))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -19,9 +18,6 @@ from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
-
-N_ANCHORS: Final = 20
-"""Requests with captions of our own: five different questions, two captions, two steps."""
 
 
 @pytest.fixture
@@ -56,7 +52,7 @@ def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
     JUDGE_RUN.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
     assert not isnan(hooks.aggregate_acc(_items(30)["vdc_acc"]))
-    assert server.counts.n_requests == 300 + N_ANCHORS
+    assert server.counts.n_requests == 300
 
 
 def test_each_process_has_its_share_of_the_limit(
@@ -91,7 +87,7 @@ def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch
         bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "4")
         acc = hooks.aggregate_acc(_items(40)["vdc_acc"])
         assert 0.0 <= acc <= 100.0
-        assert server.sizes == [200 + N_ANCHORS // 2, 200 + N_ANCHORS // 2]
+        assert server.sizes == [200, 200]
 
 
 def test_replicas_have_no_batches() -> None:

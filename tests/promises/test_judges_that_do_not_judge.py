@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.judges.settings import data_settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import LEAST_CAPTIONS, read_pairs
+from lmms_eval_captions.lmms_eval_tasks.anchors import LEAST_CAPTIONS, choose_questions
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
-from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, tell_answer
+from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -279,8 +279,11 @@ def test_chance_seldom_hides_or_makes_a_doubt(
     dice = random.Random(0)
     n_blind = 0
     for _ in range(2000):
-        pairs = [tuple(float(dice.random() < share) for share in credit) for _ in range(16)]
-        n_blind += "blind" in _named(Evidence(pairs=pairs))  # type: ignore[arg-type] # of two
+        pairs = {
+            str(n): (float(dice.random() < credit[0]), float(dice.random() < credit[1]))
+            for n in range(16)
+        }
+        n_blind += "blind" in _named(Evidence(pairs={**pairs}))
     assert least <= n_blind / 2000 <= most
 
 
@@ -305,7 +308,28 @@ def test_small_runs_are_doubted_where_there_is_evidence(
     assert _named(Evidence(said=said, **evidence)) == doubts
 
 
-def test_pairs_are_read_in_the_order_of_asking() -> None:
-    """An anchor that gave no verdict is none; several judgements of one question are averaged."""
-    pairs = read_pairs(lambda value: value, [[1.0], [0.0], [0.5, 1.0], [None]])  # type: ignore[type-var] # numbers stand for judgements
-    assert pairs == [(1.0, 0.0), (0.75, None)]
+def test_anchors_of_several_ranks_count_once() -> None:
+    """Each rank asks the same questions; one that gave no verdict is no anchor."""
+    pairs: dict[str, tuple[float | None, float | None]] = {
+        **{f"q{n}": (1.0, 1.0) for n in range(7)},
+        "unread": (1.0, None),
+    }
+    record = CaptionRecord(
+        task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
+        n_unscored=0, evidence=Evidence(pairs=pairs).to_item(),
+    )  # fmt: skip
+    assert Evidence.over([record, record]).pairs == pairs
+    assert doubt_names([record, record]) == ("blind",)
+
+
+def test_anchors_are_the_first_questions_that_differ() -> None:
+    """One of each document, none twice, none without an answer, and no document read in vain."""
+    check: JudgeCheck[str, object] = JudgeCheck(
+        tell=str.strip, credit=lambda _: None, said=lambda _question, _judgement: None, n_anchors=3
+    )
+
+    def documents() -> Iterator[list[str]]:
+        yield from (["a", "b"], ["a", " "], ["a", "e"], [], ["c", "d"])
+        raise AssertionError("read on")
+
+    assert choose_questions(check, documents()) == ["a", "e", "c"]

@@ -7,7 +7,7 @@ them, so that prompts and steps are those of a run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,11 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions, captions_of
+from lmms_eval_captions.lmms_eval_tasks.anchors import (
+    LEAST_CAPTIONS,
+    captions_of,
+    choose_questions,
+)
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CaptionedDocument,
@@ -86,9 +90,9 @@ def _captioned(
     counts: TaskEstimate,
 ) -> Iterator[CaptionedDocument]:
     """Each document with the caption that a run would judge."""
-    anchors = AnchorQuestions()
     typical = (_WORD * (task.caption_chars // len(_WORD) + 1))[: task.caption_chars]
-    for doc in benchmark.read(settings, task):
+    documents = benchmark.read(settings, task)
+    for doc in documents:
         caption: str | None = typical
         names = benchmark.video_names(doc)
         if table is not None:
@@ -102,18 +106,17 @@ def _captioned(
             counts.caption_chars += len(caption)
             questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
             yield CaptionedDocument(f"{names[0]} {task.aspect}", caption, questions, benchmark.ask)
-            yield from _anchors(benchmark, task, questions, anchors)
+    if counts.n_captions >= LEAST_CAPTIONS:
+        yield from _anchors(benchmark, documents)
 
 
 def _anchors(
-    benchmark: Benchmark[Any, Any],
-    task: Task,
-    questions: Sequence[object],
-    anchors: AnchorQuestions,
+    benchmark: Benchmark[Any, Any], documents: Sequence[Mapping[str, object]]
 ) -> Iterator[CaptionedDocument]:
-    """What the judge is also asked, with captions of our own, once there are captions enough."""
+    """What the judge is also asked, with captions of our own."""
     check = benchmark.judge_check
     if check is not None:
-        for question in anchors.due(task.name, check, questions):
-            for caption in captions_of(check, question):
-                yield CaptionedDocument(caption, caption, [question], benchmark.ask, is_anchor=True)
+        for question in choose_questions(check, map(benchmark.questions, documents)):
+            unseen = benchmark.unseen(question)
+            for text in captions_of(check, question):
+                yield CaptionedDocument(text, text, [unseen], benchmark.ask, is_anchor=True)
