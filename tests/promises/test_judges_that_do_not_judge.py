@@ -208,6 +208,21 @@ def test_small_runs_ask_nothing_more(
 
 
 @ALL
+def test_a_rerun_in_another_order_asks_nothing(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """lmms-eval hands captions in from several threads, in whatever order they come to it."""
+    server = _play(serve, honest)
+    _judge(task, GOOD, bench, tmp_path, server)
+    n_requests = server.counts.n_requests
+    JUDGE_RUN.close()
+    pairs = list(zip(task.documents(), GOOD, strict=True))
+    items = [task.hooks.process_results(doc, [text])["breakdown"] for doc, text in pairs[::-1]]
+    assert sum("anchors" in str(item.wait().get("evidence")) for item in items) == 1
+    assert server.counts.n_requests == n_requests
+
+
+@ALL
 def test_the_estimate_counts_anchors(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
 ) -> None:
