@@ -19,6 +19,11 @@ Kind = Literal[
 
 NOT_ASKED: Final = "not asked: "
 """How the reason starts where no score is possible whatever the judge says."""
+_STARTS: Final[Mapping[str, Kind]] = {
+    NO_CAPTION: "missing",
+    NOTHING_TO_JUDGE: "empty",
+    NOT_ASKED: "not asked",
+}
 _SHOWN: Final = 3
 _MOST: Final = 90
 """Characters of a reason where it stands in one sentence with what helps."""
@@ -68,12 +73,9 @@ def kind_of(reason: str) -> Kind:
     """
     if UNREADABLE in reason:
         return "unreadable"
-    if reason.startswith(NO_CAPTION):
-        return "missing"
-    if reason == NOTHING_TO_JUDGE:
-        return "empty"
-    if reason.startswith(NOT_ASKED):
-        return "not asked"
+    for start, kind in _STARTS.items():
+        if reason.startswith(start):
+            return kind
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
     if _NEVER in ours:

@@ -64,7 +64,7 @@ def test_the_three_scores_and_the_breakdown(
     assert hooks.aggregate_capr(items["capr"]) == pytest.approx(50.0)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     assert hooks.aggregate_signature(items["signature"]).startswith(
-        "capquiz|judge:judge|runs:1|protocol:1|prompt:standard|unscored:0/8|lmms-eval-captions:"
+        "capquiz|judge:judge|runs:1|protocol:1|prompt:standard|unscored:0/8|questions:"
     )
     assert server.counts.n_requests == 8
     breakdown = kept_breakdown("capquiz")

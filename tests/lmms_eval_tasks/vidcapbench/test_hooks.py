@@ -96,7 +96,7 @@ def test_submitting_does_not_wait_and_aggregating_does(
     assert numbers["con"] == pytest.approx(100 * numbers["acc"] / 2)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     assert hooks.aggregate_signature(items["signature"]).startswith(
-        "vidcapbench_ae|judge:judge|runs:3|protocol:1|format:free|unscored:0/24|lmms-eval-captions:"
+        "vidcapbench_ae|judge:judge|runs:3|protocol:1|format:free|unscored:0/24|questions:"
     )
     # Two captions, four questions, three runs, two steps.
     assert server.counts.n_requests == 48
