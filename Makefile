@@ -7,7 +7,7 @@ SOURCES := judges metrics lmms_eval_tasks model_wrappers
 TYPED := $(addprefix .typing/lmms_eval_captions/,$(SOURCES))
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup demo check test test-full test-real clean
+.PHONY: setup demo check test test-full test-real docs clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
@@ -46,5 +46,10 @@ test-full: setup
 test-real: setup
 	$(BIN)/python -m pytest -q -s -m real
 
+# The pages as a site, in site/: every link and every file that is shown must be there.
+docs: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf $(VENV) demo-results build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-results site build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.settings import (
 from lmms_eval_captions.judges.variables import variables_of
 
 
-def test_defaults_are_those_of_the_readme() -> None:
+def test_defaults_are_those_of_the_page_of_settings() -> None:
     """An empty environment gives the documented defaults."""
     settings, data = read_judge_settings({}), read_data_settings({})
     endpoint = settings.endpoint
@@ -257,10 +257,10 @@ def test_a_bad_variable_fails_its_own_settings_alone() -> None:
         read_data_settings(data)
 
 
-def test_the_readme_has_every_variable_and_its_default() -> None:
+def test_the_page_of_settings_has_every_variable_and_its_default() -> None:
     """Its table and the records name the same variables, with the same text where none is set."""
     rows = {row.name: row for row in variables_of(Settings).values()}
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^\| (`[A-Z0-9_`, ]+`) \| (.*) \|$", text, re.MULTILINE))
     meanings = {name: line for names, line in lines.items() for name in re.findall(r"\w+", names)}
     launchers, addresses = {"RANK", "WORLD_SIZE"}, {name for name in rows if name.endswith("_URL")}
