@@ -1,7 +1,7 @@
 """The end of a run, as lmms-eval saves its results: ours are written beside them.
 
-lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (see :mod:`plugin`). Nothing
-here may raise: lmms-eval's own results are worth more than ours.
+lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (see :mod:`plugin`).
+Nothing here may raise: lmms-eval's own results are worth more than ours.
 """
 
 from __future__ import annotations

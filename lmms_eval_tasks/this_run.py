@@ -1,4 +1,4 @@
-"""What this process's run has finished so far: its end writes it beside the results, and says it."""
+"""What this process's run has finished so far: its end writes it beside the results and says it."""
 
 from __future__ import annotations
 
