@@ -18,6 +18,7 @@ from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.judges.settings import data_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import LEAST_CAPTIONS, choose_questions
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
@@ -239,7 +240,7 @@ def test_the_estimate_counts_anchors(
     captions = {video.video_id: text for video, text in zip(VIDEOS, GOOD, strict=True)}
     file = tmp_path / "captions.json"
     file.write_text(json.dumps(captions))
-    (counted,) = estimate(read_settings(), [task.name], captions=file).tasks
+    (counted,) = estimate(read_settings(), [task.name], captions=CaptionArguments(str(file))).tasks
     assert counted.n_questions == len(VIDEOS)
     _judge(task, GOOD, bench, tmp_path, server)
     assert counted.n_calls == server.counts.n_requests
