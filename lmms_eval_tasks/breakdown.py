@@ -66,7 +66,7 @@ def report(finished: FinishedTask) -> str:
     THIS_RUN.breakdowns.pop(task, None)
     if not has_score(records):
         return "none: there is no score"
-    signature = signature_of(records)
+    signature = signature_of(records, finished.args)
     n_dropped = sum(record.n_dropped for record in records)
     breakdown = break_down(benchmark, records, records)
     head = {

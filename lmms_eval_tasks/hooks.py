@@ -14,8 +14,10 @@ from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, KnownTask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
@@ -73,7 +75,12 @@ class Hooks(Generic[Q, J]):
             logger.log(task.note_level, task.note)
         RUN_GUARD.require_judge(self.benchmark)
         RUN_CAPTIONS.expect(task.name, lambda doc: (self.benchmark.video_id(doc), task.aspect))
-        return Dataset.from_list(self.benchmark.read(data_settings(), task))
+        documents = self.benchmark.read(data_settings(), task)
+        check = self.benchmark.judge_check
+        if check is not None:
+            questions = choose_questions(check, map(self.benchmark.questions, documents))
+            JUDGE_RUN.anchors.prepare(task.name, questions)
+        return Dataset.from_list(documents)
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
         """Path of the document's video, looked up when a captioner asks for it."""
@@ -159,9 +166,16 @@ class Hooks(Generic[Q, J]):
         """Questions without a verdict, over all captions and judge runs."""
         return total_unscored([CaptionRecord.read(item) for item in resolve(items)])
 
-    def aggregate_signature(self, items: Sequence[Item]) -> str:
-        """What moved the score, in one line."""
-        return signature_of([CaptionRecord.read(item) for item in resolve(items)])
+    def aggregate_signature(
+        self, items: Sequence[Item], args: argparse.Namespace | None = None
+    ) -> str:
+        """What moved the score, in one line.
+
+        Args:
+            items: The captions' items of ``signature``.
+            args: lmms-eval's command line, see :meth:`aggregate_breakdown`.
+        """
+        return signature_of([CaptionRecord.read(item) for item in resolve(items)], args)
 
     def aggregate_breakdown(
         self, items: Sequence[Item], args: argparse.Namespace | None = None
@@ -178,6 +192,7 @@ class Hooks(Generic[Q, J]):
         records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
         if not records:
             return "none: no captions were judged"
+        JUDGE_RUN.anchors.forget(records[0].task)
         note = self.benchmark.tasks[records[0].task].note
         return report(FinishedTask(self.benchmark, records, args, note))
 

@@ -1,10 +1,186 @@
-"""Whether a judge judges at all."""
+"""What speaks against a judge: it repeats the prompt, says one thing, or does not read captions.
+
+Of each caption's judgements its record keeps counts, the *evidence*; over all captions of a task
+they tell a judge that does not judge from one that has bad captions before it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Final, Literal, cast
+
+from lmms_eval_captions.judges.protocols.prompt_examples import is_example
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
+Doubt = Literal["echo", "constant", "blind"]
+"""Replies are the prompt's example; nearly all questions get one verdict; captions are not read."""
 
-def doubts_of(_finished: FinishedTask) -> list[str]:
-    """Nothing is doubted yet."""
-    return []
+_LEAST_REPLIES: Final = 20
+_MOST_ECHOES: Final = 0.9
+"""Share of replies that are the prompt's example, from which on it is a doubt. Some honest judges
+spell each of their "yes" like the example, so that good captions come near."""
+_MOST_ECHOES_OF_THE_BLIND: Final = 0.5
+"""The same where anchors show that captions are not read."""
+_LEAST_SAID: Final = 50
+_CONSTANT: Final = 0.98
+"""Share of replies that say the same."""
+_NEARLY_RIGHT: Final = 0.9
+"""Mean credit above which one and the same word may be that of a judge of perfect captions."""
+_LEAST_PAIRS: Final = 4
+_LEAST_DIFFERENCE: Final = 0.3
+"""Between the mean credit of captions that give the answer and of one that says nothing."""
+_MOST_FOR_NOTHING: Final = 0.5
+"""Mean credit of a caption that says nothing; yes-no questions may be guessed right."""
+_HELP: Final = "Do not use this number; name another judge (LMMS_CAPTIONS_JUDGE)."
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Counts over captions."""
+
+    n_replies: int = 0
+    """Replies that were read."""
+    n_echoes: int = 0
+    """Those that are the prompt's example."""
+    said: Counter[str] = field(default_factory=Counter)
+    """What the judge said, to how often."""
+    n_silent: int = 0
+    """How often it said what bad captions earn."""
+    credit: float = 0.0
+    """Sum over what was said of what it gave the caption, in [0, 1] each."""
+    pairs: dict[str, Pair] = field(default_factory=dict)
+    """What anchors were given."""
+
+    def to_item(self) -> Item:
+        """As a caption's items hold it."""
+        return {
+            "n_replies": self.n_replies,
+            "n_echoes": self.n_echoes,
+            "said": dict(self.said),
+            "n_silent": self.n_silent,
+            "credit": self.credit,
+            **(
+                {"anchors": {name: list(pair) for name, pair in self.pairs.items()}}
+                if self.pairs
+                else {}
+            ),
+        }
+
+    @classmethod
+    def over(cls, records: Iterable[CaptionRecord]) -> Evidence:
+        """That of all captions together."""
+        total = cls()
+        for record in records:
+            item = cast("Mapping[str, Any]", record.evidence)
+            if item:
+                total.n_replies += item["n_replies"]
+                total.n_echoes += item["n_echoes"]
+                total.said.update(item["said"])
+                total.n_silent += item["n_silent"]
+                total.credit += item["credit"]
+                total.pairs |= {name: tuple(pair) for name, pair in item.get("anchors", {}).items()}
+        return total
+
+
+def evidence_of(
+    check: JudgeCheck[Any, Any] | None,
+    judged: Iterable[tuple[object, Judgement | None]],
+    *,
+    examples: Sequence[str],
+    pairs: Mapping[str, Pair],
+) -> Evidence:
+    """What one caption's judgements say of the judge.
+
+    Args:
+        check: The benchmark's, ``None`` where it has none.
+        judged: Questions with their judgements.
+        examples: Those of the judge's prompts.
+        pairs: What the anchors that were asked with this caption were given.
+    """
+    evidence = Evidence(pairs=dict(pairs))
+    for question, judgement in judged:
+        if judgement is None or judgement.reason is not None or not judgement.reply:
+            continue
+        evidence.n_replies += 1
+        evidence.n_echoes += is_example(judgement.reply, examples)
+        said = None if check is None else check.said(question, judgement)
+        if check is not None and said is not None:
+            evidence.said[said] += 1
+            evidence.n_silent += said in check.silent
+            evidence.credit += check.credit(judgement) or 0.0
+    return evidence
+
+
+def doubt_names(records: Sequence[CaptionRecord]) -> tuple[Doubt, ...]:
+    """What speaks against the judge of these captions, for the signature."""
+    return tuple(name for name, _ in _doubts(Evidence.over(records)))
+
+
+def doubts_of(finished: FinishedTask) -> list[str]:
+    """What speaks against the judge of a task, a sentence or two of at most 300 characters each."""
+    return [sentence for _, sentence in _doubts(Evidence.over(finished.records))]
+
+
+def _doubts(evidence: Evidence) -> Iterator[tuple[Doubt, str]]:
+    told, nothing = _credits(list(evidence.pairs.values()))
+    reads = None if told is None or nothing is None else _tells_apart(told, nothing)
+    echoes = evidence.n_echoes / max(1, evidence.n_replies)
+    most = _MOST_ECHOES if reads is None else _MOST_ECHOES_OF_THE_BLIND
+    if evidence.n_replies >= _LEAST_REPLIES and echoes >= most and not reads:
+        yield (
+            "echo",
+            f"{echoes:.0%} of {evidence.n_replies:,} replies are the example in the prompt: the "
+            f"judge repeats it and does not judge. {_HELP}",
+        )
+    word, share = _usual(evidence.said)
+    if share >= _CONSTANT and not reads and (reads is False or _is_suspect(evidence, word)):
+        yield (
+            "constant",
+            f"the judge says {word!r:.60} of {share:.1%} of {evidence.said.total():,} questions, "
+            f"and nothing shows that it reads captions. {_HELP}",
+        )
+    if reads is False:
+        yield (
+            "blind",
+            f"the judge's answers hardly depend on the caption: of {len(evidence.pairs)} questions "
+            f"it credits {told:.0%} where the caption gives the answer, {nothing:.0%} where it "
+            f"says nothing. {_HELP}",
+        )
+
+
+def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
+    """Mean credit of both kinds of caption, over the pairs that have both."""
+    read = [(told, nothing) for told, nothing in pairs if told is not None and nothing is not None]
+    if len(read) < max(_LEAST_PAIRS, len(pairs) / 2):
+        return None, None
+    return fmean(told for told, _ in read), fmean(nothing for _, nothing in read)
+
+
+def _tells_apart(told: float, nothing: float) -> bool:
+    return told - nothing >= _LEAST_DIFFERENCE and nothing < _MOST_FOR_NOTHING
+
+
+def _usual(said: Counter[str]) -> tuple[str, float]:
+    """What was said most often, and its share; of too few replies none."""
+    n_said = said.total()
+    if n_said < _LEAST_SAID:
+        return "", 0.0
+    ((word, n_times),) = said.most_common(1)
+    return word, n_times / n_said
+
+
+def _is_suspect(evidence: Evidence, word: str) -> bool:
+    """Whether saying one word speaks against the judge without anchors.
+
+    Neither what bad captions earn does, nor what perfect ones do.
+    """
+    n_said = evidence.said.total()
+    is_silent = evidence.n_silent >= evidence.said[word]
+    return not is_silent and evidence.credit < _NEARLY_RIGHT * n_said

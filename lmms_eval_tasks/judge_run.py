@@ -38,6 +38,7 @@ from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
@@ -95,6 +96,8 @@ class JudgeRun:
         """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
         RUN_CAPTIONS.forget()
+        self.anchors = AnchorQuestions()
+        """What the judge is also asked, to see whether it judges."""
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -159,6 +162,7 @@ class JudgeRun:
         with self._lock:
             engine, self._engine = self._engine, None
             self._settings = None
+            self.anchors = AnchorQuestions()
         RUN_CAPTIONS.forget()
         if engine is not None:
             engine.close()
@@ -253,6 +257,29 @@ def judge_caption(
         if config.asks_endpoint:
             settings.require_named_judge(config.model)
             settings.require_judge_access()
+        future = JUDGE_RUN.engine().submit(chains(config))
+    except CaptionsError as error:
+        message = str(error)
+        return lambda: Judged((), config, message)
+    return _waiter(future, config, settings)
+
+
+def judge_anchors(
+    defaults: Mapping[str, object],
+    chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
+) -> Callable[[], Judged[J]]:
+    """Submit questions about captions of our own, as :func:`judge_caption` does with one's.
+
+    Nothing is asked where no endpoint is; the reason says so.
+    """
+    config: JudgeConfig | None = None
+    try:
+        settings = JUDGE_RUN.settings()
+        config = JudgeConfig.build(defaults, settings)
+        if not config.asks_endpoint:
+            return lambda: Judged((), config, "no endpoint is asked")
+        settings.require_named_judge(config.model)
+        settings.require_judge_access()
         future = JUDGE_RUN.engine().submit(chains(config))
     except CaptionsError as error:
         message = str(error)

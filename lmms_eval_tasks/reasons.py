@@ -19,6 +19,11 @@ Kind = Literal[
 
 NOT_ASKED: Final = "not asked: "
 """How the reason starts where no score is possible whatever the judge says."""
+_STARTS: Final[Mapping[str, Kind]] = {
+    NO_CAPTION: "missing",
+    NOTHING_TO_JUDGE: "empty",
+    NOT_ASKED: "not asked",
+}
 _SHOWN: Final = 3
 _MOST: Final = 90
 """Characters of a reason where it stands in one sentence with what helps."""
@@ -68,9 +73,9 @@ def kind_of(reason: str) -> Kind:
     """
     if UNREADABLE in reason:
         return "unreadable"
-    unasked = _kind_of_unasked(reason)
-    if unasked is not None:
-        return unasked
+    for start, kind in _STARTS.items():
+        if reason.startswith(start):
+            return kind
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
     if _NEVER in ours:
@@ -80,15 +85,6 @@ def kind_of(reason: str) -> Kind:
     is_refused = answered is not None and _is_refusal(int(answered[1]), reason)
     is_refused = is_refused or _REFUSED in ours
     return "refused" if is_refused and _BLIND not in ours else "stopped"
-
-
-def _kind_of_unasked(reason: str) -> Kind | None:
-    """Of a question that was kept from the judge because of its caption."""
-    if reason == NOTHING_TO_JUDGE:
-        return "empty"
-    if reason.startswith(NO_CAPTION):
-        return "missing"
-    return "not asked" if reason.startswith(NOT_ASKED) else None
 
 
 def _is_refusal(status: int, reason: str) -> bool:

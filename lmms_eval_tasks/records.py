@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
-    "n_empty", "n_dropped", "reasons", "no_caption",
+    "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence",
 )  # fmt: skip
 
 
@@ -52,6 +52,12 @@ class CaptionRecord:
     """Why questions are unscored, to the number of them."""
     no_caption: str | None = None
     """Why there is no caption, ``None`` where there is one."""
+    questions: str = ""
+    """What stands for the questions that were asked, see :func:`questions_digest`; empty where
+    there are none."""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    """What the judgements say of the judge, see :class:`judge_doubts.Evidence`; empty where none
+    was asked."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
@@ -74,6 +80,8 @@ class CaptionRecord:
             **({"n_dropped": self.n_dropped} if self.n_dropped else {}),
             **({} if self.no_caption is None else {"no_caption": self.no_caption}),
             "reasons": dict(self.reasons),
+            **({"questions": self.questions} if self.questions else {}),
+            **({"evidence": dict(self.evidence)} if self.evidence else {}),
         }
 
     @classmethod
@@ -101,6 +109,8 @@ class CaptionRecord:
             n_dropped=_get(item, "n_dropped", int) if "n_dropped" in item else 0,
             reasons=_get(item, "reasons", dict),
             no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
+            questions=_get(item, "questions", str) if "questions" in item else "",
+            evidence=_get(item, "evidence", dict) if "evidence" in item else {},
             values={
                 **cast("dict[str, Values]", stored),
                 **{metric: _get(item, name, list) for metric, name in values.items()},

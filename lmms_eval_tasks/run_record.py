@@ -40,6 +40,6 @@ def _append(line: Mapping[str, object]) -> None:
         return
     try:
         with Path(record).open("a", encoding="utf-8") as file:
-            file.write(f"{json.dumps(line)}\n")
+            file.write(f"{json.dumps(line, default=str)}\n")
     except OSError as error:
         logger.error("the run cannot be added to {}: {}", record, error)

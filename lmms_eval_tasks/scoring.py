@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isnan, nan
@@ -12,10 +13,20 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature, join_values
+from lmms_eval_captions.lmms_eval_tasks.signature import (
+    CAPTIONS,
+    DOUBTS,
+    QUESTIONS,
+    Share,
+    Signature,
+    digest_of_all,
+    join_values,
+    selection_of,
+)
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 _SHOWN: Final = 5
@@ -162,10 +173,25 @@ def max_unscored() -> float:
         return 0.0  # every record says why nothing was judged
 
 
-def signature_of(records: Sequence[CaptionRecord]) -> str:
-    """The signature of a task from the records of its captions, as :class:`Signature` prints it."""
+def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | None = None) -> str:
+    """The signature of a task from the records of its captions, as :class:`Signature` prints it.
+
+    Args:
+        records: Those of the task's captions.
+        args: lmms-eval's command line, where it is known.
+    """
     if not records:
         return "no captions were judged"
+    extras = _extras(records)
+    captions = extras.pop(CAPTIONS, None)
+    questions = [record.questions for record in records if record.questions]
+    doubts = doubt_names(records)
+    scope = {
+        **({} if captions is None else {CAPTIONS: captions}),
+        **({QUESTIONS: digest_of_all(questions)} if questions else {}),
+        **selection_of(args),
+        **({DOUBTS: "+".join(sorted(doubts))} if doubts else {}),
+    }
     first, (n_questions, n_unscored) = records[0], _counts(records)
     return str(
         Signature.of_task(
@@ -173,10 +199,11 @@ def signature_of(records: Sequence[CaptionRecord]) -> str:
             " + ".join(sorted({record.judge for record in records})),
             first.runs,
             first.protocol,
-            extras=_extras(records),
+            extras=extras,
             unscored=Share(n_unscored, n_questions),
             empty=Share(sum(record.n_empty for record in records), len(records)),
             dropped=Share(sum(record.n_dropped for record in records), len(records)),
+            scope=scope,
         )
     )
 

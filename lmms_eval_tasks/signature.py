@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
 DISTRIBUTION = "lmms-eval-captions"
 SERVED: Final = "served"
 """Field: the names, separated by commas, under which the judge answered."""
+CAPTIONS: Final = "captions"
+"""Field of benchmarks that ask for several captions of a video: ``aspect`` where each was written
+for its aspect, ``general`` where one caption stands for all of them."""
+QUESTIONS: Final = "questions"
+"""Field: eight digits that stand for the questions that were scored, whatever their order."""
+DOUBTS: Final = "doubts"
+"""Field: what speaks against the judge, see :mod:`judge_doubts`."""
+_SETS: Final = (CAPTIONS, DOUBTS)
+"""Fields whose values are names joined by a plus sign."""
 _UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
 _MOST_NAMES: Final = 5
@@ -60,7 +72,7 @@ class Signature:
     """Name to value, in the order in which they are printed."""
 
     @classmethod
-    def of_task(
+    def of_task(  # noqa: PLR0913 - the fields of a signature
         cls,
         task: str,
         judge: str,
@@ -71,6 +83,7 @@ class Signature:
         unscored: Share,
         empty: Share | None = None,
         dropped: Share | None = None,
+        scope: Mapping[str, str] | None = None,
     ) -> Signature:
         """The signature of a task that this version of the package scored.
 
@@ -85,6 +98,7 @@ class Signature:
                 shown where there are any.
             dropped: Captions that are not there and were left out, of all of them; shown where
                 there are any.
+            scope: Which captions and questions these are, and what speaks against the judge.
         """
         fields = {
             "judge": judge,
@@ -94,6 +108,7 @@ class Signature:
             **({"dropped": str(dropped)} if dropped is not None and dropped.n else {}),
             **({"empty": str(empty)} if empty is not None and empty.n else {}),
             "unscored": str(unscored),
+            **(scope or {}),
             DISTRIBUTION: package_version(),
         }
         return cls(task, fields)
@@ -165,13 +180,63 @@ def join_values(name: str, values: Iterable[str]) -> str:
 
     >>> join_values("runs", ["1", "3"]), join_values("served", ["b,a", "a"])
     ('1+3', 'a,b')
+    >>> join_values("captions", ["general", "aspect+general"])
+    'aspect+general'
     """
+    if name in _SETS:
+        return "+".join(sorted({part for value in values for part in value.split("+")}))
+    if name == QUESTIONS:
+        return _joint_digest(values)
     if name != SERVED:
         return "+".join(values)
     names = {served for value in values for served in value.split(",")}
     shown = sorted(names - {_MORE})
     is_cut = _MORE in names or len(shown) > _MOST_NAMES
     return ",".join([*shown[:_MOST_NAMES], *([_MORE] if is_cut else [])])
+
+
+def questions_digest(video_id: str, questions: Sequence[object]) -> str:
+    """What stands for all that is asked of one video: its id, and each question with its answer.
+
+    Args:
+        video_id: The video.
+        questions: As a protocol takes them; what cannot be written down, such as what makes a
+            picture, does not count.
+    """
+    text = json.dumps([video_id, *map(_plain, questions)], default=str)
+    return blake2b(text.encode("ascii"), digest_size=8).hexdigest()
+
+
+def digest_of_all(digests: Iterable[str]) -> str:
+    """Eight digits for the questions of many videos, whatever the order of the videos."""
+    return blake2b(",".join(sorted(digests)).encode("ascii"), digest_size=4).hexdigest()
+
+
+def selection_of(args: argparse.Namespace | None) -> dict[str, str]:
+    """The fields ``limit`` and ``offset`` where lmms-eval's command line sets them.
+
+    >>> selection_of(argparse.Namespace(limit=5.0, offset=0)), selection_of(None)
+    ({'limit': '5'}, {})
+    """
+    limit, offset = getattr(args, "limit", None), getattr(args, "offset", None)
+    chosen: dict[str, str] = {}
+    if limit and limit != -1:  # lmms-eval's word for all of them
+        chosen["limit"] = f"{limit:g}"
+    if offset:
+        chosen["offset"] = f"{offset:g}"
+    return chosen
+
+
+def _joint_digest(values: Iterable[str]) -> str:
+    different = set(values)
+    return different.pop() if len(different) == 1 else digest_of_all(different)
+
+
+def _plain(value: object) -> object:
+    """A question as JSON has it."""
+    if is_dataclass(value):
+        return [_plain(getattr(value, each.name)) for each in fields(value)]
+    return None if callable(value) else value
 
 
 @cache

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
-from itertools import product
+from itertools import chain, product
 from math import isnan, nan
 from operator import add
 from statistics import fmean
 from typing import Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
 from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements, captions_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
-from lmms_eval_captions.lmms_eval_tasks.judge_run import Judged, judge_caption
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
+from lmms_eval_captions.lmms_eval_tasks.judge_run import (
+    JUDGE_RUN,
+    Judged,
+    judge_anchors,
+    judge_caption,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
+from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
+from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
+from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
@@ -98,13 +109,18 @@ def submit(
         why_not=why_not,
     )
 
+    wait_for_anchors = (
+        _ask_anchors(benchmark, task, caption) if why_not is None else AnchorJudgements
+    )
+
     @cache
     def judged_caption() -> JudgedCaption[J]:
-        judged = wait()
+        judged, anchors = wait(), wait_for_anchors()
         if judged.config is not None:
-            usage = reduce(add, (judgement.usage for judgement in judged.judgements), Usage())
+            spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
+            usage = reduce(add, (judgement.usage for judgement in spent), Usage())
             report_usage(task.name, judged.config.model, usage)
-        record = _record(benchmark, task, doc, caption, questions, judged)
+        record = _record(benchmark, task, doc, caption, questions, judged, anchors)
         return JudgedCaption(record, judged.judgements)
 
     return judged_caption
@@ -119,6 +135,49 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     return fmean(scored) if scored else nan
 
 
+def _ask_anchors(
+    benchmark: Benchmark[Q, J], task: Task, caption: str
+) -> Callable[[], AnchorJudgements[Q, J]]:
+    """Submit the task's anchors with the caption that makes its captions enough.
+
+    Returns:
+        A function that waits for their judgements; mostly there are none.
+    """
+    check = benchmark.judge_check
+    due = [] if says_nothing(caption) else JUDGE_RUN.anchors.due(task.name)
+    if check is None or not due:
+        return AnchorJudgements
+    wait = judge_anchors(
+        benchmark.judge_defaults,
+        lambda config: [
+            benchmark.ask(question, text, config=config, run=0)
+            for question in due
+            for text in captions_of(check, question)
+        ],
+    )
+    return lambda: AnchorJudgements(due, wait().chains)
+
+
+def _evidence(
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    runs: Sequence[Sequence[tuple[Q, J | None]]],
+    config: JudgeConfig | None,
+    anchors: AnchorJudgements[Q, J],
+) -> Mapping[str, object]:
+    """What a caption's judgements say of the judge, nothing where none was asked."""
+    if config is None or not config.asks_endpoint:
+        return {}
+    check = benchmark.judge_check
+    evidence = evidence_of(
+        check,
+        chain.from_iterable(runs),
+        examples=examples_of(config.prompts, task.judge_prompts),
+        pairs={} if check is None else anchors.pairs(check.credit),
+    )
+    return evidence.to_item() if evidence.n_replies or evidence.pairs else {}
+
+
 def _record(
     benchmark: Benchmark[Q, J],
     task: Task,
@@ -126,6 +185,7 @@ def _record(
     caption: str,
     questions: Sequence[Q],
     judged: Judged[J],
+    anchors: AnchorJudgements[Q, J],
 ) -> CaptionRecord:
     config = judged.config
     is_dropped = judged.caption == "dropped"
@@ -148,6 +208,7 @@ def _record(
             **{name: value.format_map(doc) for name, value in task.extras.items()},
             **_judging_extras(judged, task.prompts(doc)),
             **benchmark.extras(judgements, fields),
+            **({} if task.aspect is None or is_missing else {CAPTIONS: _kind_of(caption)}),
         },
         n_questions=n_questions,
         n_unscored=n_unscored,
@@ -155,10 +216,17 @@ def _record(
         n_dropped=int(is_dropped),
         reasons=reasons,
         no_caption=judged.reason if is_missing else None,
+        evidence=_evidence(benchmark, task, runs, config, anchors),
+        questions=questions_digest(benchmark.video_id(doc), questions) if n_questions else "",
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),
         fields=fields,
     )
+
+
+def _kind_of(caption: str) -> str:
+    """What the captions of a task with an aspect were written for."""
+    return "general" if isinstance(caption, GeneralCaption) else "aspect"
 
 
 def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J | None]]]:

@@ -12,6 +12,7 @@ from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 from lmms_eval_captions.model_wrappers.model_args import refuse_unknown
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
@@ -94,7 +95,7 @@ class CaptionFile(CaptionModel):
         none = (DroppedCaption if self._missing == "drop" else NoCaption)(
             "the caption file has none"
         )
-        return [no_result(none) if text is None else whole(text) for text in captions]
+        return [no_result(none) if text is None else text for text in captions]
 
     def _find(self, request: CaptionRequest) -> str | None:
         table = self._captions_of(request.task)
@@ -103,7 +104,10 @@ class CaptionFile(CaptionModel):
             table.find(video, aspect if isinstance(aspect, str) else None)
             for video in self._videos(request)
         )
-        return next((text for text in texts if text is not None), None)
+        text = next((text for text in texts if text is not None), None)
+        if text is None:
+            return None
+        return GeneralCaption(whole(text)) if isinstance(text, GeneralCaption) else whole(text)
 
     @staticmethod
     def _videos(request: CaptionRequest) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
+from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.run_name import RunName, run_name
 
@@ -76,6 +77,8 @@ class CaptionLog:
             row |= {"caption": None, "reason": caption.reason}
         if aspect is not None:
             row["aspect"] = aspect
+            if isinstance(caption, GeneralCaption):
+                row["captions"] = KIND
         line = json.dumps(row).encode("ascii") + b"\n"
         with self._lock:
             while self._places:

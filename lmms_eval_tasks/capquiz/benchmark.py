@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.capquiz import Question, judge_question, silent_judgement
+from lmms_eval_captions.judges.protocols.capquiz import (
+    N_OPTIONS,
+    UNKNOWN,
+    Question,
+    judge_question,
+    silent_judgement,
+)
+from lmms_eval_captions.judges.protocols.letters import LETTERS
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import QuizJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
@@ -27,6 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     SUPER_OF,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
@@ -55,6 +63,13 @@ def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
 
 def _questions(doc: Doc) -> list[Question]:
     return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
+
+
+def _letter(question: Question, judgement: QuizJudgement) -> str | None:
+    """The letter of the option that the judge chose."""
+    if judgement.choice is None:
+        return None
+    return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]
 
 
 def _groups(doc: Doc, question: Question, _judgement: QuizJudgement | None) -> dict[str, str]:
@@ -96,6 +111,14 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     questions=_questions,
     ask=asking(judge_question),
     silent=silence(silent_judgement),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: (
+            None if judgement.verdict is None else float(judgement.verdict == "true_positive")
+        ),
+        said=_letter,
+        silent=frozenset({LETTERS[N_OPTIONS]}),
+    ),
     metrics={
         "capf1": Metric(score=over_questions(capf1), ratios=_F1),
         "capp": Metric(score=over_questions(capp), ratios=_P),

@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import FILE, SOURCE, read_items
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
@@ -152,6 +153,18 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     questions=partial(_questions, sampling="first_middle_last"),
     ask=asking(judge_question),
     unseen=_unseen,
+    judge_check=JudgeCheck(
+        tell=lambda question: next(iter(question.references), ""),
+        # A caption that says nothing may be accurate, concise and relevant.
+        credit=lambda judgement: (
+            judgement.numbers["completeness"] / 100 if judgement.numbers else None
+        ),
+        said=lambda _question, judgement: (
+            "/".join(f"{number:g}" for number in judgement.numbers.values()) or None
+        ),
+        silent=frozenset({"/".join("0" for _ in ACCR)}),
+        n_anchors=6,
+    ),
     metrics={**{name: _metric(name) for name in ACCR}, "avg": _metric(*ACCR)},
     headline="avg",
     headline_means="mean of the judge's four ratings of the caption, 0 to 100",

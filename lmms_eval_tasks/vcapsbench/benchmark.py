@@ -23,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
@@ -93,6 +94,14 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     questions=lambda doc: [Question(**question) for question in doc["questions"]],
     ask=asking(judge_question),
     silent=silence(silent_judgement),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: (
+            None if judgement.verdict is None else float(judgement.verdict == "positive")
+        ),
+        said=lambda _question, judgement: judgement.predicted_answer,
+        silent=frozenset({"unanswerable"}),
+    ),
     metrics={
         "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR),
         "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),

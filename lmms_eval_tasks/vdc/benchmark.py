@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     SOURCE,
@@ -91,6 +92,14 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
     ask=asking(judge_question),
     silent=silence(silent_judgement),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: (
+            None if judgement.verdict is None else float(judgement.verdict == "yes")
+        ),
+        said=lambda _question, judgement: judgement.verdict,
+        silent=frozenset({"no"}),
+    ),
     metrics={
         "vdc_acc": Metric(
             score=over_videos(vdc_acc), ratios=of_means(lambda verdict: float(verdict == "yes"))
@@ -120,6 +129,12 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     tasks=_tasks("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
     ask=asking(partial(judge_question, matcher=rouge_l)),
     silent=silence(partial(silent_judgement, matcher=rouge_l)),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: judgement.score,
+        # An answer in free words: there is no verdict to be the same.
+        said=lambda _question, _judgement: None,
+    ),
     metrics={
         "vdc_rouge": Metric(
             score=over_videos(_rouge), ratios=of_means(), values=_score_of, field="scores"

@@ -27,6 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
@@ -47,6 +48,8 @@ from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
 from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
 from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
 from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+
+_CREDIT: Final = {"correct": 1.0, "partial": 0.5, "neutral": 0.0, "wrong": 0.0}
 
 
 def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Task:
@@ -207,6 +210,12 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     questions=_questions,
     ask=asking(judge_question),
     silent=silence(silent_judgement),
+    judge_check=JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: None if judgement.verdict is None else _CREDIT[judgement.verdict],
+        said=lambda _question, judgement: judgement.verdict,
+        silent=frozenset({"neutral", "wrong"}),
+    ),
     metrics={
         "acc": Metric(score=over_questions(vidcapbench_acc), ratios=_ACC),
         "pre": Metric(score=over_questions(vidcapbench_pre), ratios=_PRE),

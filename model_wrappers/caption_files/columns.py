@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def video_of(fields: Mapping[str, object]) -> str | None:
 def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, str]:
     """The captions in a row, by aspect, ``ANY`` for a general one; null counts as not there.
 
+    Those of a row that says that its caption serves all aspects, or has the same text for each, are
+    a :class:`GeneralCaption`.
+
     Args:
         row: The row.
         path: Its file, for messages.
@@ -93,7 +97,42 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
                 f"{path}, {row.place}: expected a caption as text, got {value!r:.80}; write "
                 "captions as strings, or null where there is none"
             )
-    return {role: value for role, value in captions.items() if isinstance(value, str)}
+    texts = {role: value for role, value in captions.items() if isinstance(value, str)}
+    if _is_marked_general(fields) or (len(texts) > 1 and len(set(texts.values())) == 1):
+        return {role: GeneralCaption(text) for role, text in texts.items()}
+    return texts
+
+
+def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> str | None:
+    """The aspect that a row's caption of no named one was written for, ``None`` where unknown.
+
+    A column may be one of an aspect, and a log is that of a task, which its items name, or else the
+    name of the file.
+    """
+    tasks: list[object] = []
+    if column is not None:
+        tasks.append(column.removesuffix("_caption"))
+    elif _is_log(fields):
+        items = (value for value in fields.values() if isinstance(value, dict))
+        tasks += [item["task"] for item in items if "task" in item]
+        tasks.append(path.name.removesuffix(".gz").removesuffix(".jsonl"))
+    endings = (
+        aspect
+        for task in tasks[:1]
+        for aspect in ASPECTS
+        if isinstance(task, str) and (task == aspect or task.endswith(f"_{aspect}"))
+    )
+    return next(endings, None)
+
+
+def _is_marked_general(fields: Mapping[str, object]) -> bool:
+    """Whether a row of our caption logs, or of a log with verdicts, says so of its caption."""
+    if fields.get("captions") == KIND:
+        return True
+    extras = (value.get("extras") for value in fields.values() if isinstance(value, dict))
+    return _is_log(fields) and any(
+        isinstance(extra, dict) and extra.get("captions") == KIND for extra in extras
+    )
 
 
 def _caption_of(fields: Mapping[str, object], column: str | None) -> object:

@@ -13,6 +13,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     ANY,
     ASPECTS,
     CAPTION_KEYS,
+    aspect_of,
     base_name,
     captions_of,
     listed,
@@ -24,6 +25,7 @@ from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, rea
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import has_logs, newest_logs
 from lmms_eval_captions.model_wrappers.caption_files.several import read_files
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,6 +56,8 @@ class CaptionTable:
         """
         self.path = path
         self._captions: dict[str, dict[str, str]] = {}
+        self._aspects: dict[str, str | None] = {}
+        """Video to the aspect that its caption of no named one was written for."""
         self._by_base: dict[str, dict[str, None]] = {}
         self._by_stem: dict[str, dict[str, None]] = {}
         self._fill(list(rows), column, may_be_empty=may_be_empty)
@@ -78,6 +82,10 @@ class CaptionTable:
             aspect: One of ``ASPECTS``: its own column wins over a general caption. ``None``: a
                 general caption, else the detailed one.
 
+        Returns:
+            A :class:`GeneralCaption` where an aspect is asked for and the caption was not written
+            for it.
+
         Raises:
             CaptionError: If several videos of the file go by that name and their captions differ.
         """
@@ -96,10 +104,14 @@ class CaptionTable:
 
     def _pick(self, name: str, aspect: str | None) -> str | None:
         captions = self._captions[name]
-        for role in (ANY, "detailed") if aspect is None else (aspect, ANY):
-            if role in captions:
-                return captions[role]
-        return None
+        if aspect is None:
+            text = next((captions[role] for role in (ANY, "detailed") if role in captions), None)
+            return None if text is None else str(text)
+        if aspect in captions:
+            return captions[aspect]
+        if ANY in captions and self._aspects[name] != aspect:
+            return GeneralCaption(captions[ANY])
+        return captions.get(ANY)
 
     def _fill(self, rows: Sequence[CaptionRow], column: str | None, *, may_be_empty: bool) -> None:
         columns = list(dict.fromkeys(key for row in rows for key in row.fields))
@@ -116,6 +128,8 @@ class CaptionTable:
                 n_nameless += 1
             elif captions:
                 self._add(video, captions)
+                if ANY in captions:
+                    self._aspects[video] = aspect_of(row.fields, self.path, column)
                 keys = {(str(row.fields.get("task")), video, role) for role in captions}
                 n_repeated += not seen.isdisjoint(keys)
                 seen |= keys

@@ -82,6 +82,7 @@ FACTS: Final[Benchmark[str, Fact]] = replace(
     questions=lambda doc: doc["questions"],
     ask=_ask,
     silent=None,
+    judge_check=None,
     metrics={"precision": Metric(score=over_questions(_precision))},
     headline="precision",
     groups=lambda _doc, _question, judgement: {"kinds": judgement.kind} if judgement else {},

@@ -68,8 +68,12 @@ def test_any_text_is_parsed(text: str) -> None:
 
 def test_what_a_task_prints_is_what_it_printed_before() -> None:
     """Fields stand in the order of the results files that are there already."""
-    share = {"unscored": Share(3, 1200), "empty": Share(1, 60)}
-    signature = Signature.of_task("capquiz", "gpt-4o", 2, 1, extras={"prompt": "own"}, **share)
+    signature = Signature.of_task(
+        *("capquiz", "gpt-4o", 2, 1),
+        extras={"prompt": "own"},
+        unscored=Share(3, 1200),
+        empty=Share(1, 60),
+    )
     assert str(signature) == (
         "capquiz|judge:gpt-4o|runs:2|protocol:1|prompt:own|empty:1/60|unscored:3/1200|"
         f"{DISTRIBUTION}:{package_version()}"

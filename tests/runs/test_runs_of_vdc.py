@@ -132,7 +132,9 @@ def test_real_questions_at_full_size(
     assert first.scores() == pytest.approx(_recomputed(first))
     assert len(first.scores()) == 12
     n_sent = judge.counts.n_requests
-    assert len(judge.counts.answered) == n_sent <= 2 * n_questions
+    # 16 questions of each aspect are also asked with two captions of our own.
+    n_anchors = 2 * 16 * len(ASPECTS)
+    assert len(judge.counts.answered) == n_sent <= 2 * (n_questions + n_anchors)
     usage = first.document["usage"]["by_source"]["judge"]
     assert usage["output_tokens"] > 0
     assert judge.counts.most_in_flight <= 256
@@ -269,6 +271,9 @@ def test_captions_can_be_written_now_and_judged_later(tmp_path: Path, judge: Jud
         before, after = (run.samples(f"vdc_{aspect}") for run in (written, judged))
         assert [s["target"] for s in after] == [f"sample_{i:02}" for i in range(4, 9)]
         assert [s["filtered_resps"] for s in after] == [s["filtered_resps"] for s in before]
+        signature = judged.document["lmms_eval_captions"]["tasks"][f"vdc_{aspect}"]["signature"]
+        assert "|captions:aspect|questions:" in signature
+        assert "|limit:5|offset:3|" in signature
 
 
 def test_a_missing_caption_or_file_is_one_clear_error(tmp_path: Path, captions: str) -> None:

@@ -41,6 +41,8 @@ class CaptionedDocument:
     caption: str
     questions: Sequence[object]
     ask: AskQuestion[Any, Judgement]
+    is_anchor: bool = False
+    """Whether it is a caption of our own: no part of the score, and asked in one judge run."""
 
 
 @dataclass(slots=True)
@@ -130,11 +132,12 @@ class RequestCounter:
         stored = self._stored if is_real else None
         for document in documents:
             name = document.name.encode("utf-8", "surrogatepass")
-            for run in range(config.runs):
+            for run in range(1 if document.is_anchor else config.runs):
                 for question in document.questions:
                     ask = _CountingAsk(self, counts, stored, name, is_real=is_real)
                     chain = document.ask(question, document.caption, config=config, run=run)
-                    counts.n_questions += len(await chain(ask))
+                    n_judgements = len(await chain(ask))
+                    counts.n_questions += 0 if document.is_anchor else n_judgements
 
     def is_new(self, key: bytes) -> bool:
         """Whether a request is asked for the first time."""

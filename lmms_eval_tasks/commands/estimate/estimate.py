@@ -7,7 +7,7 @@ them, so that prompts and steps are those of a run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,11 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import (
+    LEAST_CAPTIONS,
+    captions_of,
+    choose_questions,
+)
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import (
     CaptionArguments,
@@ -115,6 +120,8 @@ def _captioned(
             counts.caption_chars += len(caption)
             questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
             yield CaptionedDocument(f"{names[0]} {task.aspect}", caption, questions, benchmark.ask)
+    if counts.n_captions >= LEAST_CAPTIONS:
+        yield from _anchors(benchmark, docs)
 
 
 def _stops(captions: CaptionArguments) -> bool:
@@ -131,3 +138,15 @@ def _why_nan(
     """Why a run asks the judge nothing, empty where it does ask."""
     known = known_share(benchmark, docs, dict(enumerate(captions)), rank=0, world_size=1)
     return known.words(max_unscored) if known and known.is_nan(max_unscored) else ""
+
+
+def _anchors(
+    benchmark: Benchmark[Any, Any], documents: Sequence[Mapping[str, object]]
+) -> Iterator[CaptionedDocument]:
+    """What the judge is also asked, with captions of our own."""
+    check = benchmark.judge_check
+    if check is not None:
+        for question in choose_questions(check, map(benchmark.questions, documents)):
+            unseen = benchmark.unseen(question)
+            for text in captions_of(check, question):
+                yield CaptionedDocument(text, text, [unseen], benchmark.ask, is_anchor=True)

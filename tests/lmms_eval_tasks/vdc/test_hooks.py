@@ -51,7 +51,7 @@ def test_submitting_does_not_wait_and_aggregating_does(
     assert 0.0 <= hooks.aggregate_score(items["vdc_score"]) <= 5.0
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     assert hooks.aggregate_signature(items["signature"]).startswith(
-        "vdc_camera|judge:judge|runs:1|protocol:1|unscored:0/12|lmms-eval-captions:"
+        "vdc_camera|judge:judge|runs:1|protocol:1|unscored:0/12|captions:aspect|questions:"
     )
     assert server.counts.most_in_flight == 12
     assert server.counts.n_requests == 24

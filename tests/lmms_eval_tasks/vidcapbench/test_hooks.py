@@ -96,7 +96,7 @@ def test_submitting_does_not_wait_and_aggregating_does(
     assert numbers["con"] == pytest.approx(100 * numbers["acc"] / 2)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     assert hooks.aggregate_signature(items["signature"]).startswith(
-        "vidcapbench_ae|judge:judge|runs:3|protocol:1|format:free|unscored:0/24|lmms-eval-captions:"
+        "vidcapbench_ae|judge:judge|runs:3|protocol:1|format:free|unscored:0/24|questions:"
     )
     # Two captions, four questions, three runs, two steps.
     assert server.counts.n_requests == 48
@@ -390,13 +390,14 @@ def test_both_subsets_at_full_size(
     ):
         bench.setenv(name, value)
     first = _judge_everything()
-    assert server.counts.n_answered == 2 * sum(N_PAIRS.values())
+    # 16 questions of each subset are also asked with two captions of our own.
+    assert server.counts.n_answered == 2 * (sum(N_PAIRS.values()) + 2 * 16 * 2)
     # The scripted judge gives each of the four grades a quarter of the time.
     assert first["AE"] == pytest.approx((25.0, 200 / 3, 75.0), abs=3)
     assert first["HE"] == pytest.approx((25.0, 200 / 3, 75.0), abs=6)
     JUDGE_RUN.close()
     assert _judge_everything() == first
-    assert server.counts.n_answered == 2 * sum(N_PAIRS.values())
+    assert server.counts.n_answered == 2 * (sum(N_PAIRS.values()) + 2 * 16 * 2)
 
 
 def _judge_everything() -> dict[str, tuple[float, ...]]:

@@ -150,9 +150,9 @@ def _chain(text: str, n_times: int = 1) -> Chain[Asked[str]]:
     )
 
     async def run(ask: Ask) -> Asked[str]:
-        for _ in range(n_times):
-            asked = await ask(request, lambda reply: reply.text)
-        return asked
+        for _ in range(n_times - 1):
+            await ask(request, lambda reply: reply.text)
+        return await ask(request, lambda reply: reply.text)
 
     return run
 

@@ -1,0 +1,351 @@
+"""Judges that do not judge are called out in every benchmark, and those that do are not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from conftest import ServerFactory
+from five_tasks import TASKS, Task, Texts, write_data
+from judge_server import JudgeServer, Say, last_text
+from lmms_eval_captions.judges.settings import data_settings, read_settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import LEAST_CAPTIONS, choose_questions
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
+from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck, tell_answer
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+COLOURS: Final = ("red", "pink", "grey", "brown", "orange")
+VIDEOS: Final = [Texts(f"clip{n}", f"Which is number {n}?", COLOURS[n % 5]) for n in range(52)]
+GOOD: Final = [f"{video.gold}, as in {tell_answer(video.question, video.gold)}" for video in VIDEOS]
+BAD: Final = ["Somebody does something."] * len(VIDEOS)
+ALL: Final = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+WITH_EXAMPLE: Final = pytest.mark.parametrize(
+    "task", [task for task in TASKS if task.hooks.benchmark.name in ("vdc", "vcapsbench")],
+    ids=lambda task: task.name,
+)  # fmt: skip
+ANCHORS_OF: Final = {"vdc": 64, "vidcapbench": 64, "vcapsbench": 96, "capquiz": 32, "msvd_eval": 12}
+"""Requests that a task's anchors take at most: 16 questions, of MSVD-Eval 6, with two captions."""
+
+_TOLD: Final = re.compile(r'To the question "(.*?)" the answer is: ([^\n]*)')
+
+Reply = Callable[[str], str]
+"""A judge: from the last message of a request to its reply."""
+
+
+def _answer_in(prompt: str) -> str | None:
+    """What the caption in a prompt says to the question that is asked."""
+    told = _TOLD.search(prompt)
+    return told[2].strip() if told else None
+
+
+def honest(prompt: str) -> str:
+    """Reads the caption, and goes by it alone."""
+    if "\n\nPredicted Answer: " in prompt or "\nYour Result:" in prompt:
+        gold = re.search(r"Correct Answer: (.*)", prompt)
+        predicted = re.search(r"Predicted Answer: (.*)", prompt)
+        assert gold is not None
+        assert predicted is not None
+        return _graded(prompt, is_right=gold[1].strip() == predicted[1].strip())
+    answer = _answer_in(prompt)
+    if "Answer@@@Analysis" in prompt:
+        return f"{'Yes' if answer else 'Unanswerable'}@@@It says so."
+    if "F. Cannot be determined" in prompt:
+        letter = re.search(rf"^([A-E])\. {answer}$", prompt, re.MULTILINE)
+        return letter[1] if answer and letter else "F"
+    if "{{accuracy_score}}" in prompt:
+        caption = prompt.partition("Generated captions: ")[2].partition("\n")[0]
+        return _scored(90 if caption.startswith(COLOURS) else 8)
+    return answer or "It is not said."
+
+
+def _graded(prompt: str, *, is_right: bool) -> str:
+    if "\nYour Result:" in prompt:
+        return json.dumps({"score": 2 if is_right else 0, "analysis": "As it is."})
+    return str({"pred": "yes" if is_right else "no", "score": 5 if is_right else 0})
+
+
+def _scored(score: int) -> str:
+    names = zip(("Accuracy", "Completeness", "Conciseness", "Relevance"), "αβψδ", strict=True)
+    return " ".join(f"The {name} score is {mark}{score}{mark}." for name, mark in names)
+
+
+def always(*, is_right: bool) -> Reply:
+    """Gives each caption full credit, or none, whatever it says."""
+
+    def reply(prompt: str) -> str:
+        if "Predicted Answer: " in prompt:
+            return _graded(prompt, is_right=is_right)
+        if "Answer@@@Analysis" in prompt:
+            return f"{'Yes' if is_right else 'Unanswerable'}@@@It says so."
+        if "F. Cannot be determined" in prompt:
+            return "A" if is_right else "F"
+        return _scored(80 if is_right else 0) if "{{accuracy_score}}" in prompt else "It is red."
+
+    return reply
+
+
+def at_random(prompt: str) -> str:
+    """Says anything, always the same of the same prompt."""
+    dice = random.Random(hashlib.sha256(prompt.encode()).hexdigest())
+    if "Predicted Answer: " in prompt:
+        return _graded(prompt, is_right=dice.random() < 0.5)
+    if "Answer@@@Analysis" in prompt:
+        return f"{dice.choice(('Yes', 'No', 'Unanswerable'))}@@@It says so."
+    if "F. Cannot be determined" in prompt:
+        return dice.choice("ABCDEF")
+    return _scored(dice.randint(0, 100)) if "{{accuracy_score}}" in prompt else "It is red."
+
+
+def echo(prompt: str) -> str:
+    """Repeats the example of the prompt, as a very small model does."""
+    example = re.search(r"For example[^:]*: (.*)", prompt)
+    return f"```\n{example[1]}\n```" if example else "It is red."
+
+
+def _judge(
+    task: Task, captions: list[str], bench: pytest.MonkeyPatch, folder: Path, server: JudgeServer
+) -> dict[str, str]:
+    """Judge a task, and give the fields of its signature; sentences are those of its doubts."""
+    root = write_data(folder / "data", VIDEOS[: len(captions)])
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "1")
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    data_settings.cache_clear()
+    (sample, *_) = task.samples(captions, folder)
+    fields = Signature.parse(sample["signature of the task"]).fields
+    sentences = doubts_of(THIS_RUN.tasks[task.name])
+    assert len(sentences) == len(list(filter(None, fields.get("doubts", "").split("+"))))
+    assert all(len(sentence) <= 300 for sentence in sentences)
+    assert all("LMMS_CAPTIONS_JUDGE" in sentence for sentence in sentences)
+    return dict(fields)
+
+
+def _play(serve: ServerFactory, reply: Reply) -> JudgeServer:
+    server = serve()
+
+    def script(payload: dict[str, Any]) -> Say:
+        return Say(reply(last_text(payload)))
+
+    server.script = script
+    return server
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("judge", "captions", "doubts"),
+    [
+        pytest.param(honest, GOOD, "", id="honest, good captions"),
+        pytest.param(honest, BAD, "", id="honest, bad captions"),
+        pytest.param(always(is_right=True), BAD, "blind+constant", id="always yes"),
+        pytest.param(always(is_right=False), GOOD, "blind+constant", id="always no"),
+        pytest.param(at_random, GOOD, "blind", id="at random"),
+    ],
+)
+def test_a_judge_that_does_not_judge_is_called_out_and_no_other(
+    task: Task,
+    judge: Reply,
+    captions: list[str],
+    doubts: str,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    tmp_path: Path,
+) -> None:
+    """A bad captioner is no bad judge, a perfect one neither; whoever does not read captions is."""
+    fields = _judge(task, captions, bench, tmp_path, _play(serve, judge))
+    assert fields.get("doubts", "") == doubts
+
+
+@WITH_EXAMPLE
+@pytest.mark.parametrize(
+    ("n_captions", "doubts"), [(52, "blind+constant+echo"), (LEAST_CAPTIONS, "blind+echo")]
+)
+def test_a_judge_that_repeats_the_prompt_s_example_is_called_out(
+    task: Task,
+    n_captions: int,
+    doubts: str,
+    bench: pytest.MonkeyPatch,
+    serve: ServerFactory,
+    tmp_path: Path,
+) -> None:
+    """Its replies can be read, and its score is that of the example."""
+    fields = _judge(task, BAD[:n_captions], bench, tmp_path, _play(serve, echo))
+    assert fields["doubts"] == doubts
+    assert fields["unscored"] == f"0/{n_captions}"
+
+
+@ALL
+def test_small_runs_ask_nothing_more(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """From twenty captions on there are anchors, once; a rerun asks none of them again."""
+    server = _play(serve, honest)
+    few = LEAST_CAPTIONS - 1
+    fields = _judge(task, GOOD[:few], bench, tmp_path / "few", server)
+    assert "doubts" not in fields
+    n_each, rest = divmod(server.counts.n_requests, few)
+    assert rest == 0
+    JUDGE_RUN.close()
+    _judge(task, GOOD, bench, tmp_path / "many", server)
+    n_anchors = server.counts.n_requests - n_each * len(GOOD)
+    assert 0 < n_anchors <= ANCHORS_OF[task.hooks.benchmark.name]
+    n_requests = server.counts.n_requests
+    JUDGE_RUN.close()
+    _judge(task, GOOD, bench, tmp_path / "again", server)
+    assert server.counts.n_requests == n_requests
+
+
+@ALL
+def test_a_rerun_in_another_order_asks_nothing(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """lmms-eval hands captions in from several threads, in whatever order they come to it."""
+    server = _play(serve, honest)
+    _judge(task, GOOD, bench, tmp_path, server)
+    n_requests = server.counts.n_requests
+    JUDGE_RUN.close()
+    pairs = list(zip(task.documents(), GOOD, strict=True))
+    items = [task.hooks.process_results(doc, [text])["breakdown"] for doc, text in pairs[::-1]]
+    assert sum("anchors" in str(item.wait().get("evidence")) for item in items) == 1
+    assert server.counts.n_requests == n_requests
+
+
+@ALL
+def test_the_estimate_counts_anchors(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """What is said before a run is what the run sends, where no two answers are the same."""
+
+    def wordy(prompt: str) -> str:
+        reply = honest(prompt)
+        is_free = reply.startswith((*COLOURS, "It is not said."))
+        return f"{reply} {hashlib.sha256(prompt.encode()).hexdigest()}" if is_free else reply
+
+    server = _play(serve, wordy)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "before", VIDEOS)))
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "1")
+    captions = {video.video_id: text for video, text in zip(VIDEOS, GOOD, strict=True)}
+    file = tmp_path / "captions.json"
+    file.write_text(json.dumps(captions))
+    (counted,) = estimate(read_settings(), [task.name], captions=CaptionArguments(str(file))).tasks
+    assert counted.n_questions == len(VIDEOS)
+    _judge(task, GOOD, bench, tmp_path, server)
+    assert counted.n_calls == server.counts.n_requests
+
+
+@ALL
+def test_without_anchors_only_what_cannot_be_honest_is_called_out(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Where anchors cannot be read, a judge that says "no" to all may have seen bad captions."""
+
+    def mute(prompt: str) -> str:
+        is_anchor = SAYS_NOTHING in prompt or _answer_in(prompt) is not None
+        return "" if is_anchor else always(is_right=False)(prompt)
+
+    fields = _judge(task, BAD, bench, tmp_path, _play(serve, mute))
+    assert "doubts" not in fields
+
+
+@ALL
+def test_the_stand_in_is_not_doubted(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """It is said to be none already, and is asked nothing more."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    server = serve()
+    assert "doubts" not in _judge(task, BAD, bench, tmp_path, server)
+    assert server.counts.n_requests == 0
+
+
+def _named(evidence: Evidence) -> tuple[str, ...]:
+    record = CaptionRecord(
+        task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
+        n_unscored=0, evidence=evidence.to_item(),
+    )  # fmt: skip
+    return doubt_names([record])
+
+
+@pytest.mark.parametrize(
+    ("credit", "least", "most"),
+    [
+        pytest.param((0.5, 0.5), 0.92, 1.0, id="half of all, at random"),
+        pytest.param((1.0, 1.0), 1.0, 1.0, id="all"),
+        pytest.param((0.9, 0.1), 0.0, 0.005, id="honest"),
+        pytest.param((0.8, 0.2), 0.0, 0.04, id="honest and often wrong"),
+    ],
+)
+def test_chance_seldom_hides_or_makes_a_doubt(
+    credit: tuple[float, float], least: float, most: float
+) -> None:
+    """The share of judges that are called blind, of 2,000 that credit captions so often."""
+    dice = random.Random(0)
+    n_blind = 0
+    for _ in range(2000):
+        pairs = {
+            str(n): (float(dice.random() < credit[0]), float(dice.random() < credit[1]))
+            for n in range(16)
+        }
+        n_blind += "blind" in _named(Evidence(pairs={**pairs}))
+    assert least <= n_blind / 2000 <= most
+
+
+@pytest.mark.parametrize(
+    ("evidence", "doubts"),
+    [
+        pytest.param({"said": {"A": 60}, "credit": 12.0}, ("constant",), id="one letter"),
+        pytest.param({"said": {"yes": 60}, "credit": 60.0}, (), id="perfect captions"),
+        pytest.param({"said": {"no": 60}, "n_silent": 60}, (), id="bad captions"),
+        pytest.param({"said": {"A": 40}, "credit": 8.0}, (), id="too few"),
+        pytest.param({"said": {"A": 57, "B": 3}, "credit": 12.0}, (), id="not nearly all"),
+        pytest.param({"n_replies": 40, "n_echoes": 37}, ("echo",), id="the example"),
+        pytest.param({"n_replies": 40, "n_echoes": 24}, (), id="yes spelt like the example"),
+        pytest.param({"n_replies": 10, "n_echoes": 10}, (), id="too few replies"),
+    ],
+)
+def test_small_runs_are_doubted_where_there_is_evidence(
+    evidence: dict[str, Any], doubts: tuple[str, ...]
+) -> None:
+    """Without anchors, honest judges of perfect and of bad captions are let alone."""
+    said = Counter(evidence.pop("said", {}))
+    assert _named(Evidence(said=said, **evidence)) == doubts
+
+
+def test_anchors_of_several_ranks_count_once() -> None:
+    """Each rank asks the same questions; one that gave no verdict is no anchor."""
+    pairs: dict[str, tuple[float | None, float | None]] = {
+        **{f"q{n}": (1.0, 1.0) for n in range(7)},
+        "unread": (1.0, None),
+    }
+    record = CaptionRecord(
+        task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
+        n_unscored=0, evidence=Evidence(pairs=pairs).to_item(),
+    )  # fmt: skip
+    assert Evidence.over([record, record]).pairs == pairs
+    assert doubt_names([record, record]) == ("blind",)
+
+
+def test_anchors_are_the_first_questions_that_differ() -> None:
+    """One of each document, none twice, none without an answer, and no document read in vain."""
+    check: JudgeCheck[str, object] = JudgeCheck(
+        tell=str.strip, credit=lambda _: None, said=lambda _question, _judgement: None, n_anchors=3
+    )
+
+    def documents() -> Iterator[list[str]]:
+        yield from (["a", "b"], ["a", " "], ["a", "e"], [], ["c", "d"])
+        raise AssertionError("read on")
+
+    assert choose_questions(check, documents()) == ["a", "e", "c"]
