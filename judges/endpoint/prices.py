@@ -105,7 +105,8 @@ def _read(path: Path) -> Mapping[str, object]:
         loaded = read_yaml_file(path)
     except (OSError, ValueError) as error:
         raise SettingsError(
-            f"LMMS_CAPTIONS_PRICES: {path} cannot be read ({error}); give the path of a YAML or JSON file of prices"
+            f"LMMS_CAPTIONS_PRICES: {path} cannot be read ({error}); give the path of a YAML or "
+            "JSON file of prices"
         ) from error
     values = _mapping(loaded, f"LMMS_CAPTIONS_PRICES: {path}")
     unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
