@@ -6,10 +6,9 @@ number, and prints one comparison, that of the samples' ``score``, beside every 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 from loguru import logger
@@ -17,7 +16,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files.bounded_files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, task_groups
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_logs
@@ -28,56 +27,20 @@ _JUDGING: Final = ("judge", "runs", "protocol")
 """What two judged captions must have in common for a difference to be the captions' own."""
 
 
-def wrap_loader(baselines: ModuleType) -> None:
-    """Have baselines of our tasks checked before lmms-eval reads them.
+@contextmanager
+def compared(results: Mapping[str, Any]) -> Iterator[None]:
+    """Have lmms-eval's results name the metric that was compared, and the table no other.
 
     Args:
-        baselines: ``lmms_eval.baselines``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such reader.
+        results: lmms-eval's of the run; changed in place: once they are saved, what is not compared
+            is text, of which the table shows no difference.
     """
-    load = baselines.load_baseline
-
-    @functools.wraps(load)
-    def load_baseline(baseline_arg: str, task_name: str) -> Any:  # noqa: ANN401 - lmms-eval's own
-        path = Path(baseline_arg)
-        if task_name in task_groups():
-            return {}, None  # it has no samples to compare
-        if task_name in our_benchmarks() and path.exists():
-            return load(str(baseline_log(path, task_name)), task_name)
-        return load(baseline_arg, task_name)
-
-    vars(baselines).update(load_baseline=load_baseline)
-
-
-def wrap_tracker(trackers: ModuleType) -> None:
-    """Have the table say which metric was compared, once the results are saved.
-
-    Args:
-        trackers: ``lmms_eval.loggers.evaluation_tracker``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such tracker.
-    """
-    tracker = trackers.EvaluationTracker
-    save_aggregated = tracker.save_results_aggregated
-
-    @functools.wraps(save_aggregated)
-    def save_results_aggregated(
-        self: Any,  # noqa: ANN401 - lmms-eval's own
-        results: dict[str, Any],
-        samples: dict[str, Any],
-        datetime_str: str,
-    ) -> None:
-        compared = _compared(results)
-        for task, metrics in compared.items():
-            metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
-        save_aggregated(self, results=results, samples=samples, datetime_str=datetime_str)
-        for task, metrics in compared.items():
-            _hide_differences(metrics, of_all_but=our_benchmarks()[task].headline)
-
-    tracker.save_results_aggregated = save_results_aggregated
+    tables = _compared(results)
+    for task, metrics in tables.items():
+        metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
+    yield
+    for task, metrics in tables.items():
+        _hide_differences(metrics, of_all_but=our_benchmarks()[task].headline)
 
 
 def baseline_log(path: Path, task: str) -> Path:

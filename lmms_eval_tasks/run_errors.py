@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 if TYPE_CHECKING:
     from loguru import Message
@@ -47,6 +45,9 @@ class ErrorNotes:
         self._sink = logger.add(self._note, level="ERROR", format="{message}")
 
     def _note(self, message: Message) -> None:
+        from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
+        from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
         text = message.record["message"]
         if text.startswith(_ENDED):
             # It logs within its `except`.

@@ -1,16 +1,17 @@
 """Around a whole run of lmms-eval: what cannot be judged ends it early, and in one sentence.
 
 lmms-eval shows an error as a traceback, and Ctrl-C as another; it judges last, and asks nobody
-before whether that will work. Its :func:`simple_evaluate` is wrapped where its task index is made,
-which is before it is called and after it is there.
+before whether that will work. Its :func:`simple_evaluate` is wrapped (:mod:`adaptations`) where its
+task index is made, which is before it is called and after it is there.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
@@ -27,8 +28,6 @@ from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-
-EVALUATOR: Final = "lmms_eval.evaluator"
 
 
 @dataclass(slots=True)
@@ -91,38 +90,25 @@ def words_of_interruption() -> str:
     )
 
 
-def guard_evaluator() -> None:
-    """Wrap lmms-eval's evaluator, once, where it is loaded."""
-    evaluator = sys.modules.get(EVALUATOR)
-    if evaluator is not None and not hasattr(evaluator.simple_evaluate, "is_guarded"):
-        _wrap(evaluator)
-
-
-def _wrap(evaluator: ModuleType) -> None:
-    original = evaluator.simple_evaluate
-
-    @functools.wraps(original)
-    def simple_evaluate(*args: object, **kwargs: object) -> object:
-        RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
-        RUN_GUARD.is_ours = False
-        try:
-            return original(*args, **kwargs)
-        except KeyboardInterrupt:
-            RUN_GUARD.interrupted()
+def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) -> object:
+    """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback."""
+    RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
+    RUN_GUARD.is_ours = False
+    try:
+        return evaluate(*args, **kwargs)
+    except KeyboardInterrupt:
+        RUN_GUARD.interrupted()
+        raise
+    except Exception as error:
+        ours = cause_of(error)
+        if ours is None:
             raise
-        except Exception as error:
-            ours = cause_of(error)
-            if ours is None:
-                raise
-            THIS_RUN.errors.append(sentence(str(ours)))
-            if kwargs.get("verbosity") == "DEBUG":
-                raise
-            raise ours.with_traceback(None) from None
-        finally:
-            RUN_GUARD.will_judge = False
-
-    vars(simple_evaluate)["is_guarded"] = True
-    vars(evaluator)["simple_evaluate"] = simple_evaluate
+        THIS_RUN.errors.append(sentence(str(ours)))
+        if kwargs.get("verbosity") == "DEBUG":
+            raise
+        raise ours.with_traceback(None) from None
+    finally:
+        RUN_GUARD.will_judge = False
 
 
 def cause_of(error: BaseException) -> CaptionsError | None:

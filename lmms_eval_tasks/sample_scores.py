@@ -8,42 +8,17 @@ contributes to the headline. A caption that does not count has neither.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, MutableMapping, Sequence
-from types import ModuleType
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 SCORE: Final = "score"
 _PERCENT: Final = 100.0
 _DIGITS: Final = 12
 """Leaves out the noise of rounding, which is a difference to who compares equal captions."""
-
-
-def wrap_task_output(evaluator_utils: ModuleType) -> None:
-    """Have the samples of our tasks scored once their task is aggregated.
-
-    Args:
-        evaluator_utils: ``lmms_eval.evaluator_utils``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such step.
-    """
-    output = evaluator_utils.TaskOutput
-    calculate = output.calculate_clt_aggregate_metric
-
-    @functools.wraps(calculate)
-    def calculate_clt_aggregate_metric(self: Any) -> None:  # noqa: ANN401 - lmms-eval's own
-        calculate(self)
-        benchmark = our_benchmarks().get(self.task_name)
-        if benchmark is not None:
-            score_samples(benchmark, self.logged_samples)
-
-    output.calculate_clt_aggregate_metric = calculate_clt_aggregate_metric
 
 
 def score_items(

@@ -15,8 +15,9 @@ from chains import chain
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
+from lmms_eval_captions.lmms_eval_tasks.adaptations import EVALUATOR, guard_evaluator
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD, guard_evaluator
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 Evaluate = Callable[..., object]
@@ -32,9 +33,9 @@ def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _guarded(monkeypatch: pytest.MonkeyPatch, evaluate: Evaluate) -> Evaluate:
     """An evaluator as lmms-eval has it, wrapped as a task index does."""
-    module = ModuleType(run_guard.EVALUATOR)
+    module = ModuleType(EVALUATOR)
     vars(module)["simple_evaluate"] = evaluate
-    monkeypatch.setitem(sys.modules, run_guard.EVALUATOR, module)
+    monkeypatch.setitem(sys.modules, EVALUATOR, module)
     guard_evaluator()
     wrapped = vars(module)["simple_evaluate"]
     guard_evaluator()
