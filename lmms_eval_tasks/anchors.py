@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final, Generic, TypeVar
@@ -21,8 +21,6 @@ LEAST_CAPTIONS: Final = 20
 Pair = tuple[float | None, float | None]
 """What the judge gave the caption that answers a question and the one that says nothing, in [0, 1];
 ``None`` is unscored."""
-Pairs = Mapping[str, Pair]
-"""What stands for a question to its pair; ranks ask the same questions."""
 
 
 class AnchorQuestions:
@@ -64,7 +62,7 @@ class AnchorJudgements(Generic[Q, J]):
     """Two for each question; none where nothing was judged."""
 
     def pairs(self, credit: Callable[[J], float | None]) -> dict[str, Pair]:
-        """What each question's two captions were given."""
+        """What stands for each question, the same in all ranks, to what its two captions got."""
         if not self.chains:
             return {}
         given = [_mean(credit, judgements) for judgements in self.chains]

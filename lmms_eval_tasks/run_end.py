@@ -25,7 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     name_judge,
     take_out_words,
 )
-from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 
@@ -117,11 +117,10 @@ def _head(results: Mapping[str, Any], captions: str | None) -> Document:
 
 def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -> Document:
     """The document of a run with ``--predict_only``: where the captions of our tasks are."""
-    tasks = {task for benchmark in all_benchmarks().values() for task in benchmark.tasks}
     logs = {
         task: {"samples": None if folder is None else f"{folder / stamp}_samples_{task}.jsonl"}
         for task in results["results"]
-        if task in tasks
+        if task in our_benchmarks()
     }
     return {"predict_only": True, **_head(results, None), "tasks": logs}
 
