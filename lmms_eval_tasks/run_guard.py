@@ -23,6 +23,7 @@ from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
@@ -100,25 +101,15 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
         RUN_GUARD.interrupted()
         raise
     except Exception as error:
-        ours = cause_of(error)
-        if ours is None:
+        cause = cause_of(error)
+        if not isinstance(cause, CaptionsError):
             raise
-        THIS_RUN.errors.append(sentence(str(ours)))
+        THIS_RUN.errors.append(sentence(str(cause)))
         if kwargs.get("verbosity") == "DEBUG":
             raise
-        raise ours.with_traceback(None) from None
+        raise cause.with_traceback(None) from None
     finally:
         RUN_GUARD.will_judge = False
-
-
-def cause_of(error: BaseException) -> CaptionsError | None:
-    """The error of ours that ended a run, also where lmms-eval tried again and raised another."""
-    from tenacity import RetryError
-
-    if isinstance(error, RetryError):
-        last = error.last_attempt.exception()
-        return None if last is None else cause_of(last)
-    return error if isinstance(error, CaptionsError) else None
 
 
 def _show(
