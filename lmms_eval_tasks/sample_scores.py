@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 SCORE: Final = "score"
 _PERCENT: Final = 100.0
@@ -42,6 +43,7 @@ def wrap_task_output(evaluator_utils: ModuleType) -> None:
         benchmark = our_benchmarks().get(self.task_name)
         if benchmark is not None:
             score_samples(benchmark, self.logged_samples)
+            note_documents(self.task_name, benchmark, self.logged_samples)
 
     output.calculate_clt_aggregate_metric = calculate_clt_aggregate_metric
 
@@ -99,3 +101,18 @@ def score_samples(
             sample["target"] = ""
         else:
             sample[SCORE] = round(value / _PERCENT, _DIGITS)
+
+
+def note_documents(
+    task: str, benchmark: Benchmark[Any, Any], samples: Sequence[Mapping[str, Any]]
+) -> None:
+    """Keep how each scored caption of a task was judged, for who compares it with another run's.
+
+    Args:
+        task: One of the benchmark's.
+        benchmark: Which one.
+        samples: All that lmms-eval logs of the task.
+    """
+    THIS_RUN.documents[task] = {
+        sample["doc_id"]: sample[benchmark.headline] for sample in samples if SCORE in sample
+    }

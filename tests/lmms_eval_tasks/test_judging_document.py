@@ -33,7 +33,8 @@ def _record(task: str, video: str, n_right: int) -> CaptionRecord:
         n_questions=4,
         n_unscored=0,
         reasons={"busy": 1} if video == "a" else {},
-        no_caption="gone" if video == "d" else None,
+        n_dropped=int(video == "c"),
+        no_caption="gone" if video in "cd" else None,
         values={name: [verdicts] for name in VIDCAPBENCH.metrics},
         fields={"n_tokens": 5},
     )
