@@ -144,13 +144,14 @@ def score_samples(evaluator_utils: ModuleType) -> None:
 
     @functools.wraps(original)
     def calculate_clt_aggregate_metric(self: Any) -> None:  # noqa: ANN401 - lmms-eval's own
-        from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
+        from lmms_eval_captions.lmms_eval_tasks.sample_scores import note_documents, score_samples
         from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
         original(self)
         benchmark = our_benchmarks().get(self.task_name)
         if benchmark is not None:
             score_samples(benchmark, self.logged_samples)
+            note_documents(self.task_name, benchmark, self.logged_samples)
 
     output.calculate_clt_aggregate_metric = calculate_clt_aggregate_metric
 

@@ -6,7 +6,7 @@ number, and prints one comparison, that of the samples' ``score``, beside every 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files.bounded_files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
+from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_values
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
@@ -24,7 +25,12 @@ from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_l
 _NAME: Final = "paired_baseline"
 """Where lmms-eval's results have the baseline's name; without one, nothing was compared."""
 _JUDGING: Final = ("judge", "runs", "protocol")
-"""What two judged captions must have in common for a difference to be the captions' own."""
+"""What two judged captions must have in common for a difference to be the captions' own, beside
+the further fields of their signatures."""
+_READ: Final = (*_JUDGING, "extras", "questions", "video_id")
+
+Documents = Mapping[object, Mapping[str, object]]
+"""lmms-eval's number of a document to what is known of how its caption was judged."""
 
 
 @contextmanager
@@ -51,7 +57,7 @@ def baseline_log(path: Path, task: str) -> Path:
         task: One of ours.
 
     Raises:
-        CaptionError: If there is none, or it is of another task, or has no scores.
+        CaptionError: If there is none, or it is of another task or data, or has no scores.
     """
     if path.is_dir():
         logs = newest_logs(path)
@@ -61,16 +67,20 @@ def baseline_log(path: Path, task: str) -> Path:
                 f"{listed(logs)}; give a folder of a run of {task} with --log_samples"
             )
         path = logs[task]
-    judged = _first_scored(path, task)
-    now = THIS_RUN.tasks.get(task)
-    if now is not None:
-        _warn_of_other_judging(path, judged, now.records[0].head())
+    then, now = _scored(path, task), THIS_RUN.documents.get(task, {})
+    _require_the_same_videos(path, then, now)
+    _warn_of_other_judging(task, then, now)
     return path
 
 
-def _first_scored(path: Path, task: str) -> Mapping[str, object]:
-    """What the first scored line of a sample log says of its caption's judging."""
+def _scored(path: Path, task: str) -> Documents:
+    """What the scored lines of a sample log say of their captions' judging.
+
+    Raises:
+        CaptionError: If there is none, or they are of another task.
+    """
     headline = our_benchmarks()[task].headline
+    scored: dict[object, Mapping[str, object]] = {}
     for _, sample in json_lines(path):
         if not isinstance(sample, dict):
             continue
@@ -81,10 +91,11 @@ def _first_scored(path: Path, task: str) -> Mapping[str, object]:
                 f"{path}: expected a sample log of {task} to compare with, got one of {logged!r}; "
                 "give the run's folder, or one task and its log"
             )
-        score = sample.get(SCORE)
-        if isinstance(score, int | float) and isinstance(sample.get(headline), dict):
-            judged: Mapping[str, object] = sample[headline]
-            return judged
+        score, judged = sample.get(SCORE), sample.get(headline)
+        if isinstance(score, int | float) and isinstance(judged, dict):
+            scored[sample.get("doc_id")] = {name: judged.get(name) for name in _READ}
+    if scored:
+        return scored
     raise CaptionError(
         f"{path}: expected a sample log with a score for each caption, found none: it is of an "
         "earlier version, of --predict_only, or had no score. Judge its captions again with "
@@ -92,17 +103,50 @@ def _first_scored(path: Path, task: str) -> Mapping[str, object]:
     )
 
 
-def _warn_of_other_judging(
-    path: Path, judged: Mapping[str, object], now: Mapping[str, object]
-) -> None:
-    other = [name for name in _JUDGING if judged.get(name) != now[name]]
+def _require_the_same_videos(path: Path, then: Documents, now: Documents) -> None:
+    """Raise where documents of one number, which lmms-eval takes for one, are different videos."""
+    for number, judged in now.items():
+        videos = judged["video_id"], then.get(number, judged)["video_id"]
+        if videos[0] != videos[1]:
+            raise CaptionError(
+                f"{path}: expected a run over the same data to compare with, but document {number} "
+                f"is video {videos[1]!r:.60} there and {videos[0]!r:.60} here; judge both with one "
+                "LMMS_CAPTIONS_DATA"
+            )
+
+
+def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
+    common = [number for number in now if number in then]
+    was, is_now = (_judging([of[number] for number in common]) for of in (then, now))
+    other = [
+        f"{name} {was.get(name, 'none')!r:.60}, now {is_now.get(name, 'none')!r:.60}"
+        for name in dict.fromkeys((*is_now, *was))
+        if was.get(name) != is_now.get(name)
+    ]
+    n_other = sum(
+        now[number].get("questions") != then[number].get("questions") for number in common
+    )
+    if n_other:
+        other.append(f"other questions about {n_other:,} of {len(common):,} videos")
     if other:
-        logger.warning(
-            "--baseline {} was judged otherwise than this run ({}): the difference is not the "
-            "captions' alone. Judge both with one judge",
-            path,
-            ", ".join(f"{name} {judged.get(name)!r}, now {now[name]!r}" for name in other),
+        words = (
+            f"{task}: the --baseline was judged otherwise than this run ({', '.join(other)}): the "
+            "difference is not the captions' alone. Judge both in one way"
         )
+        logger.warning("{}", words)
+        THIS_RUN.warn(words)
+
+
+def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """All that moves a score beside the captions' words, in every one of them."""
+    values: dict[str, set[str]] = {}
+    for judged in captions:
+        extras = judged.get("extras")
+        named = {name: judged.get(name) for name in _JUDGING}
+        for name, value in {**named, **(extras if isinstance(extras, dict) else {})}.items():
+            if value != UNAVAILABLE:  # of a metric that is not compared
+                values.setdefault(name, set()).add(str(value))
+    return {name: join_values(name, sorted(different)) for name, different in values.items()}
 
 
 def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]:

@@ -14,6 +14,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 _PADDING: Final = "__padding_only__"
@@ -40,7 +41,7 @@ class KnownShare:
         Args:
             max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
         """
-        return self.n_unscored > max_unscored * self.n_questions
+        return Share(self.n_unscored, self.n_questions).exceeds(max_unscored)
 
     def words(self, max_unscored: float) -> str:
         """Why no score is possible, in half a sentence."""
@@ -146,12 +147,13 @@ def _is_missing(caption: str) -> bool:
 def _others(captions: Iterable[int], n_docs: int, *, rank: int, world_size: int) -> list[int]:
     """Positions of the documents that other processes may have: the most that there can be.
 
-    Rank r of w has every w-th document, from the one at ``offset + r`` on.
+    Rank r of w has every w-th document, from the one at ``offset + r`` on. There is none where this
+    one's next would be; before that, processes before this one may have one more than it has.
     """
     if world_size == 1:
         return []
     own = set(captions)
-    start, end = min(own) - rank, max(own) + world_size - rank
+    start, end = min(own) - rank, max(own) + world_size
     return [at for at in range(max(0, start), min(n_docs, end)) if at not in own]
 
 

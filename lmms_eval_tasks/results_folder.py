@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
 
@@ -83,9 +83,16 @@ class TaskResults:
 
     @property
     def doubts(self) -> list[str]:
-        """Why the judge may not have judged, a sentence each."""
+        """Why the judge may not have judged, a sentence each.
+
+        A group has but its tasks' names for it, and so has a results file by itself: those that
+        stand in the signature.
+        """
         doubts = self.judging.get("doubts")
-        return list(map(str, doubts)) if isinstance(doubts, list) else []
+        if isinstance(doubts, list) and doubts:
+            return list(map(str, doubts))
+        named = self.signature.fields.get(DOUBTS) if self.signature else None
+        return [f"there is doubt about the judge ({named}): do not use this number"] * bool(named)
 
     @property
     def is_prediction(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 SCORE: Final = "score"
 _PERCENT: Final = 100.0
@@ -74,3 +75,18 @@ def score_samples(
             sample["target"] = ""
         else:
             sample[SCORE] = round(value / _PERCENT, _DIGITS)
+
+
+def note_documents(
+    task: str, benchmark: Benchmark[Any, Any], samples: Sequence[Mapping[str, Any]]
+) -> None:
+    """Keep how each scored caption of a task was judged, for who compares it with another run's.
+
+    Args:
+        task: One of the benchmark's.
+        benchmark: Which one.
+        samples: All that lmms-eval logs of the task.
+    """
+    THIS_RUN.documents[task] = {
+        sample["doc_id"]: sample[benchmark.headline] for sample in samples if SCORE in sample
+    }

@@ -24,7 +24,7 @@ DOUBTS: Final = "doubts"
 """Field: what speaks against the judge, see :mod:`judge_doubts`."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
-_UNAVAILABLE: Final = "unavailable"
+UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
 _MOST_NAMES: Final = 5
 """Names of a judge that are shown."""
@@ -47,6 +47,15 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.n}/{self.of}"
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether it is more than a limit, in [0, 1]; the same for 29 of 100 and 87 of 300.
+
+        >>> Share(29, 100).exceeds(0.29), Share(30, 100).exceeds(0.29), Share(0, 0).exceeds(0.0)
+        (False, True, False)
+        """
+        # A product would be rounded: 0.29 * 100 is less than 29.
+        return self.of > 0 and self.n / self.of > limit
 
     @classmethod
     def parse(cls, text: str) -> Share | None:
@@ -172,7 +181,7 @@ class Signature:
     @property
     def unavailable(self) -> frozenset[str]:
         """Metrics that could not be computed where the task was scored, and are ``nan``."""
-        return frozenset(name for name, value in self.fields.items() if value == _UNAVAILABLE)
+        return frozenset(name for name, value in self.fields.items() if value == UNAVAILABLE)
 
 
 def join_values(name: str, values: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ def run_name(environ: Mapping[str, str] | None = None) -> RunName:
         environ: The launcher's variables, by default the process's own.
     """
     env = os.environ if environ is None else environ
-    rank, world_size = _number(env, "RANK", 0), _number(env, "WORLD_SIZE", 1)
+    rank, world_size = launcher_number(env, "RANK", 0), launcher_number(env, "WORLD_SIZE", 1)
     own = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     if world_size == 1:
         return RunName(own)
@@ -47,7 +47,7 @@ def run_name(environ: Mapping[str, str] | None = None) -> RunName:
     return RunName(name or own, rank, world_size, is_shared=name is not None)
 
 
-def _number(env: Mapping[str, str], name: str, default: int) -> int:
+def launcher_number(env: Mapping[str, str], name: str, default: int) -> int:
     """A launcher's number; captions are saved also where it is none, which others complain of."""
     text = env.get(name, "")
     return int(text) if text.isdecimal() else default

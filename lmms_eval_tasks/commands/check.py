@@ -162,8 +162,8 @@ def _problems(task: TaskResults, limits: Limits) -> Iterator[str]:
     unscored = signature.unscored if signature else None
     unavailable = signature.unavailable if signature else frozenset[str]()
     too_many = ""
-    if unscored and unscored.n > limits.max_unscored * unscored.of:
-        share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
+    if unscored and unscored.exceeds(limits.max_unscored):
+        share = f" ({unscored.n / unscored.of:.2%})"
         helps = help_against(task.unscored_reasons)
         too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {helps}"
     # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.

@@ -34,7 +34,7 @@ def _record(task: str, video: str, n_right: int) -> CaptionRecord:
         n_unscored=0,
         n_dropped=int(video == "c"),
         reasons={"busy": 1} if video == "a" else {},
-        no_caption="gone" if video == "d" else None,
+        no_caption="gone" if video in "cd" else None,
         values={name: [verdicts] for name in VIDCAPBENCH.metrics},
         fields={"n_tokens": 5},
     )

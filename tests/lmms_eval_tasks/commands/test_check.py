@@ -52,6 +52,17 @@ def test_exit_status_and_words(
     assert (words or "ok ") in capsys.readouterr().out
 
 
+def test_a_doubted_judge_is_a_problem_by_the_signature_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A group, and a results file that was copied by itself, have no more than that."""
+    signature = f"{_signature(0, 9)}|doubts:blind+echo"
+    _write(tmp_path, vdc_acc=94.67, signature=signature)
+    assert main(["check", str(tmp_path)]) == 1
+    assert "doubt about the judge (blind+echo)" in capsys.readouterr().out
+    assert main(["check", "--accept-doubts", str(tmp_path)]) == 0
+
+
 def test_the_newest_results_of_each_model_count(tmp_path: Path) -> None:
     """An early failure that was made good is no problem any more."""
     _write(tmp_path / "a", "20260101_000000", vdc_acc=nan, signature=_signature(9, 9))
