@@ -30,10 +30,10 @@ check: setup
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
 	$(BIN)/python .ci/audit.py
 
-# Whole runs of lmms-eval spend their time importing: two at a time. The others measure waits: alone.
+# Two processes, as most tests wait more than they work; a file's tests stay together.
 test: setup
-	$(BIN)/python -m pytest -q -m "not cli"
-	$(BIN)/python -m pytest -q -m cli -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m cli
 
 # The same with all 96,825 questions of VDC in one run, which takes some minutes more.
 test-full: setup

@@ -45,8 +45,8 @@ _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
     "(LMMS_CAPTIONS_JUDGE)",
-    "missing": "captions are not there: mend the clips or add the rows, or score the others alone "
-    "(--model caption_file with missing=drop), or what there is with a higher "
+    "missing": "of captions that are not there: mend the clips or add the rows, or score the "
+    "others alone (--model caption_file with missing=drop), or what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
     "empty": "of empty captions: caption those clips anew, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
@@ -118,12 +118,11 @@ def _common(reasons: Sequence[str]) -> str:
     return "".join(chain.from_iterable(zip_longest(parts, shown, fillvalue="")))
 
 
-def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
+def why_unscored(reasons: Mapping[str, int]) -> str:
     """Reasons of unscored questions, and what helps against each sort of them, with their counts.
 
     Args:
         reasons: Reason to the number of questions.
-        n_missing: Captions that are not there.
 
     >>> why_unscored({"no reply within 120 s": 2})  # doctest: +NORMALIZE_WHITESPACE
     'Why: 2 x no reply within 120 s. 2 not answered: run the same command again to go on; verdicts
@@ -139,9 +138,7 @@ def why_unscored(reasons: Mapping[str, int], *, n_missing: int = 0) -> str:
     n_others = counts.total() - sum(n for _, n in shown)
     if n_others:
         texts.append(f"{n_others} x others")
-    helps = [
-        f"{n_missing if kind == 'missing' else n} {_HELP[kind]}." for kind, n in kinds.most_common()
-    ]
+    helps = [f"{n} {_HELP[kind]}." for kind, n in kinds.most_common()]
     return f"Why: {'; '.join(texts)}. {' '.join(helps)}"
 
 

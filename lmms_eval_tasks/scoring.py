@@ -243,5 +243,4 @@ def _why(records: Sequence[CaptionRecord]) -> str:
     reasons: Counter[str] = Counter()
     for record in records:
         reasons.update(record.reasons)
-    n_missing = sum(record.no_caption is not None and not record.n_dropped for record in records)
-    return why_unscored(reasons, n_missing=n_missing)
+    return why_unscored(reasons)

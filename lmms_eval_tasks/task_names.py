@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,11 +57,14 @@ def tasks_of(names: str) -> list[str]:
     chosen: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names.split(","))):
         if name not in known:
-            ours = ", ".join(known)
-            raise SettingsError(f"--tasks: {name!r} is none of ours; expected any of {ours}")
+            close = get_close_matches(name, known, n=1)
+            meant = f"was {close[0]} meant?" if close else f"expected any of {', '.join(groups)},"
+            raise SettingsError(
+                f"--tasks: {name!r:.80} is none of ours; {meant} `lmms-eval --tasks list` shows all"
+            )
         chosen.update(dict.fromkeys(groups.get(name, (name,))))
     if not chosen:
-        raise SettingsError("--tasks: expected at least one task, got none")
+        raise SettingsError("--tasks: expected at least one task, such as vdc_score, got none")
     return list(chosen)
 
 

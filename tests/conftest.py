@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
@@ -36,9 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_were_read() -> None:
+def _no_settings_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings of the data are read once per process: each test starts a new one, and says anew."""
     data_settings.cache_clear()
+    # Other tests make documents of their own for the same tasks.
+    monkeypatch.setattr(RUN_CAPTIONS, "_identities", {})
     THIS_RUN.clear()
 
 

@@ -104,7 +104,10 @@ def _read(path: Path) -> Mapping[str, object]:
     try:
         loaded = read_yaml_file(path)
     except (OSError, ValueError) as error:
-        raise SettingsError(f"LMMS_CAPTIONS_PRICES: {path} cannot be read: {error}") from error
+        raise SettingsError(
+            f"LMMS_CAPTIONS_PRICES: {path} cannot be read ({error}); give the path of a YAML or "
+            "JSON file of prices"
+        ) from error
     values = _mapping(loaded, f"LMMS_CAPTIONS_PRICES: {path}")
     unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
     if unknown:

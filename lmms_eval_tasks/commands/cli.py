@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except CaptionsError as error:
         sys.stdout.flush()
-        print(f"lmms-eval-captions: {sentence(str(error))}", file=sys.stderr)
+        print(sentence(f"lmms-eval-captions: {error}"), file=sys.stderr)
         return 2
 
 

@@ -16,10 +16,16 @@ from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
-from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.errors import (
+    CaptionsError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+    SettingsError,
+)
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _PACKAGES = (
@@ -85,7 +91,11 @@ def _cache(settings: Settings) -> list[Finding]:
         settings.cache.mkdir(parents=True, exist_ok=True)
         free_gib = shutil.disk_usage(settings.cache).free / 2**30
     except OSError as error:
-        return [Finding("cache", ok=False, text=f"{settings.cache} cannot be used: {error}")]
+        text = (
+            f"{settings.cache} cannot be used ({error.strerror}); make it writable, or set "
+            "LMMS_CAPTIONS_CACHE to a folder that is"
+        )
+        return [Finding("cache", ok=False, text=text)]
     text = f"{settings.cache}, {free_gib:.1f} GiB free"
     return [Finding("cache", ok=free_gib > 0.5, text=text)]
 
@@ -105,9 +115,8 @@ async def _judge(settings: Settings) -> list[Finding]:
         models = [await _models(url, settings, names) for url in urls]
         settings.require_named_judge(next(iter(judges)))
     except CaptionsError as error:
-        where = ", ".join(map(redact_url, urls))
-        text = f"{', '.join(judges.values())} at {where}, {key}: {error}"
-        return [Finding("judge", ok=False, text=text), *models]
+        # It names the judge or the URL that it is about.
+        return [Finding("judge", ok=False, text=str(error)), *models]
     answers = [
         await _answer(settings, url, model, f"{name} at {redact_url(url)}, {key}")
         for url in urls
@@ -132,8 +141,19 @@ async def _answer(settings: Settings, url: str, model: str, shown: str) -> Findi
     try:
         words = await _say_hello(settings, url, model)
     except CaptionsError as error:
-        return Finding("judge", ok=False, text=f"{shown}: {error}")
+        return Finding(
+            "judge", ok=False, text=f"{shown}: {sentence(str(error), 180)}{_help(error)}"
+        )
     return Finding("judge", ok=True, text=f"{shown}, answers{words}")
+
+
+def _help(error: CaptionsError) -> str:
+    """What helps against an error that does not say so itself."""
+    if isinstance(error, JudgeUnavailableError):
+        return "; start that server, or correct LMMS_CAPTIONS_JUDGE_URL"
+    if isinstance(error, JudgeStoppedError):
+        return "; correct the key, LMMS_CAPTIONS_JUDGE or LMMS_CAPTIONS_JUDGE_URL"
+    return ""
 
 
 async def _say_hello(settings: Settings, url: str, model: str) -> str:

@@ -77,9 +77,15 @@ def run(arguments: Sequence[str]) -> int:
     Raises:
         SettingsError: If a setting or the command cannot be used; nothing was started.
     """
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE, end="")
-        return 0 if arguments else 2
+        return 0
+    if not arguments:
+        print(USAGE)
+        raise SettingsError(
+            "run: expected lmms-eval's arguments, such as --model caption_file --model_args "
+            "path=FILE --tasks vdc_score, got none"
+        )
     _require_config(arguments)
     if "--predict_only" not in arguments and "--config" not in arguments:
         read_settings()

@@ -99,12 +99,10 @@ def _judging(document: Mapping[str, Any]) -> Iterator[str]:
 def _unscored(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Why questions are unscored, and what helps."""
     reasons: Counter[str] = Counter()
-    n_missing = 0
     for task in tasks.values():
         if not task["tasks"]:
             reasons.update(task["unscored"]["reasons"])
-            n_missing += task["missing"]["n"]
-    return wrapped("unscored", why_unscored(reasons, n_missing=n_missing)) if reasons else []
+    return wrapped("unscored", why_unscored(reasons)) if reasons else []
 
 
 def _warnings(document: Mapping[str, Any]) -> Iterator[str]:

@@ -27,10 +27,10 @@ _ROOMS: Final = ("judges/protocols", "metrics")
 KNOWN: Final = {
     "lmms_eval_tasks/registry.py": "names them all",
     "lmms_eval_tasks/commands/cli.py": "shows a command line as an example",
-    "lmms_eval_tasks/commands/check.py": "shows a command line as an example",
     "lmms_eval_tasks/commands/run.py": "shows a command line as an example",
-    "lmms_eval_tasks/run_errors.py": "shows a command line as an example",
-    "lmms_eval_tasks/commands/settings_in_force.py": "says what stands for a benchmark's variable",
+    "lmms_eval_tasks/run_errors.py": "shows an option as an example",
+    "lmms_eval_tasks/commands/settings_in_force.py": "shows a variable that one benchmark has",
+    "lmms_eval_tasks/commands/check.py": "shows an option as an example",
     "lmms_eval_tasks/commands/meta_eval/cli.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/meta_eval.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/report.py": "is MSVD-Eval's own command",

@@ -218,7 +218,8 @@ def test_a_caption_that_is_not_there_is_unscored(
     assert not [line for line in logged if "captions are empty" in line]
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
     [*_, error] = [line for line in logged if "is nan" in line]
-    assert "1 captions are not there: mend the clips or add the rows" in error
+    n_questions = N_QUESTIONS * case.n_runs
+    assert f"{n_questions} of captions that are not there: mend the clips or add the rows" in error
     assert "Run the same command again" not in error
 
 

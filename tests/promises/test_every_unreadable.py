@@ -234,6 +234,6 @@ def test_a_caption_that_is_not_there_is_told_apart_from_what_a_rerun_mends(
     [told] = [line for line in logged if "questions are unscored. Why: " in line]
     n_missing = n_units // N_VIDEOS
     assert f"{n_missing} x no caption: the clip is broken" in told
-    assert "1 captions are not there: mend the clips or add the rows, or score what" in told
+    assert f"{n_missing} of captions that are not there: mend the clips or add the rows" in told
     assert ADVICE["unreadable"].format(n=n_units - n_missing) in told
     assert "run the same command" not in told

@@ -48,6 +48,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
+    from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
     from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 
     settings = read_settings()
@@ -62,18 +63,24 @@ def _estimate(arguments: argparse.Namespace) -> int:
     lines = table_of(result, load_prices(settings.prices))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stderr.write("".join(f"problem: {problem}\n" for problem in result.problems))
+    if result.problems:
+        others = f" ({len(result.problems) - 1} more above)" if len(result.problems) > 1 else ""
+        last = f"lmms-eval-captions estimate: problem{others}: {result.problems[0]}"
+        sys.stderr.write(f"{sentence(last)}\n")
     return 1 if result.problems else 0
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r:.80}")
+    return int(text)
 
 
 def _positive_number(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r:.80}")
     return value

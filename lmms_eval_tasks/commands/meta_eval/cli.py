@@ -67,6 +67,11 @@ def _meta_eval(arguments: argparse.Namespace) -> int:
     settings = arguments.gveval
     if settings is None:
         settings = _SETTINGS if JUDGE_RUN.settings().judge else ()
+    if arguments.no_classic and not settings and not arguments.scores:
+        raise SettingsError(
+            "meta-eval: nothing is left to compare with the ratings; give --scores FILE, settings "
+            "behind --gveval, or leave --no-classic out"
+        )
     try:
         report = meta_eval_msvd(
             classic=not arguments.no_classic,
@@ -87,4 +92,11 @@ def _meta_eval(arguments: argparse.Namespace) -> int:
             arguments.output.write_text(raw, encoding="utf-8")
         except OSError as error:
             raise DataError(f"{arguments.output} cannot be written: {error}") from error
-    return 1 if any(isnan(row.tau_b) for row in report.rows) else 0
+    n_missing = sum(isnan(row.tau_b) for row in report.rows)
+    if n_missing:
+        sys.stderr.write(
+            f"lmms-eval-captions meta-eval: problem: {n_missing} of {len(report.rows)} "
+            "correlations have no value, as too few candidates have a score; the lines above say "
+            "why. Mend that, and run the same command again: verdicts are kept\n"
+        )
+    return 1 if n_missing else 0

@@ -87,7 +87,9 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
         repeated: list[str] = []
         value = parse_json(read_whole(path), repeated) if ending == ".json" else None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        raise DataError(
+            f"{path} cannot be read: {error}; give a .json, .jsonl or .csv file of scores"
+        ) from error
     if repeated:
         raise DataError(f"{path}: expected every key once, {repeated[0]!r:.80} is there twice")
     if isinstance(value, dict):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import pytest
 from loguru import logger
@@ -222,6 +223,9 @@ def _draw(
 ) -> Bar:
     """Have a bar drawn so often, a second after the other."""
     monkeypatch.setattr(sys, "stderr", terminal.stream)
+    if bar is None:
+        # Bars that other tests have left standing would stand above this one.
+        monkeypatch.setattr(tqdm, "_instances", WeakSet())
     now_s = time.monotonic() + (1000.0 if bar else 0.0)
     monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: now_s))
     bar = bar or Bar(visible=True)
