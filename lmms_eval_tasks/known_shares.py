@@ -121,8 +121,9 @@ def known_share(
     ]
     if not missing and not empty:
         return None
-    rank = int(os.environ.get("RANK", "0")) if rank is None else rank
-    world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
+    # An empty variable is one that is not set, as for the settings.
+    rank = int(os.environ.get("RANK") or 0) if rank is None else rank
+    world_size = int(os.environ.get("WORLD_SIZE") or 1) if world_size is None else world_size
     others = _others(captions, len(docs), rank=rank, world_size=world_size)
     dropped = {at for at, text in captions.items() if isinstance(text, DroppedCaption)}
     counted = [at for at in (*captions, *others) if at not in dropped]

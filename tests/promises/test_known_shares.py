@@ -248,3 +248,12 @@ def test_shares_are_counted_by_questions() -> None:
     known = known_share(counted, docs, {1: MISSING, 3: "A cat."}, rank=0, world_size=2)
     assert known is not None
     assert (known.n_unscored, known.n_questions) == (9, 19)
+
+
+@EACH
+def test_an_empty_rank_is_none(task: Task, bench: pytest.MonkeyPatch) -> None:
+    """Job files set variables to nothing: that is one process, and ends no run."""
+    bench.setenv("RANK", "")
+    bench.setenv("WORLD_SIZE", "")
+    items = run(task, [*THERE[:-1], MISSING])
+    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"] > 0
