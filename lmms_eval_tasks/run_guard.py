@@ -22,10 +22,12 @@ from lmms_eval_captions.judges.endpoint.store.writable import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -81,8 +83,15 @@ def words_of_interruption() -> str:
     """One line: how many replies are kept, and how to go on."""
     totals = JUDGE_RUN.totals()
     if not (totals.calls or totals.n_from_store):
+        captions = RUN_CAPTIONS.saved
+        if captions is None:
+            return (
+                "Stopped by Ctrl-C before the judge had answered anything; start the same command "
+                "again"
+            )
         return (
-            "Stopped by Ctrl-C before the judge had answered anything; start the same command again"
+            "Stopped by Ctrl-C before the judge had answered anything; the captions so far are in "
+            f"{captions}: --model caption_file --model_args path={captions} has them judged"
         )
     folder = cache_folder() / "replies"
     return (
@@ -95,6 +104,10 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
     """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback."""
     RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
     RUN_GUARD.is_ours = False
+    # A run before this one in the same process may have ended early.
+    THIS_RUN.clear()
+    RUN_CAPTIONS.begin()
+    JUDGE_RUN.anchors = AnchorQuestions()
     try:
         return evaluate(*args, **kwargs)
     except KeyboardInterrupt:

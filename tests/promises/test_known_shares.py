@@ -274,3 +274,12 @@ def drawn_record(is_missing: bool, values: list[Any], n_runs: int) -> Any:
     """A caption with one question."""
     made = record("clip", "vdc_acc", values, {})
     return replace(made, n_unscored=n_runs * is_missing)
+
+
+@EACH
+def test_an_empty_rank_is_none(task: Task, bench: pytest.MonkeyPatch) -> None:
+    """Job files set variables to nothing: that is one process, and ends no run."""
+    bench.setenv("RANK", "")
+    bench.setenv("WORLD_SIZE", "")
+    items = run(task, [*THERE[:-1], MISSING])
+    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"] > 0
