@@ -138,16 +138,16 @@ class RunCaptions:
         self._n_runs = 0
         self.forget()
 
+    def forget(self) -> None:
+        """Start another file at the next caption, as in a forked child."""
+        self._lock = threading.Lock()
+        self._log: CaptionLog | None = None
+
     def begin(self) -> None:
         """Start another file at the next caption: a process may have runs of several models."""
         with self._lock:
             self._n_runs += 1
             self._log = None
-
-    def forget(self) -> None:
-        """Start another file at the next caption, as in a forked child."""
-        self._lock = threading.Lock()
-        self._log: CaptionLog | None = None
 
     def log(self) -> CaptionLog:
         """Where this process saves its captions, whatever the settings of the judge."""

@@ -228,7 +228,9 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
 
     parts: Sequence[str] = ()
 
-    def display(self, msg: str | None = None, pos: int | None = None) -> bool | None:
+    def display(  # type: ignore[override] # its stubs
+        self, msg: str | None = None, pos: int | None = None
+    ) -> bool | None:
         """As tqdm's, which draws nothing on a terminal that was not told its height."""
         if self.nrows is not None and self.nrows < 0:
             self.nrows = None
