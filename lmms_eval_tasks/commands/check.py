@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isnan
@@ -17,9 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.results_folder import (
     read_all_results,
 )
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+from lmms_eval_captions.lmms_eval_tasks.summary.text import with_interval
 
-_Z: Final = 1.96
-"""Standard errors in half of a 95% interval, as in the summary of a run."""
 _WIDTH: Final = 9
 """Columns of the word that a line begins with."""
 
@@ -136,7 +135,12 @@ def check_run(
             _check_predictions(report, run, name)
         else:
             check_task(report, name, task, limits)
-    warnings = run.judging.get("warnings")
+    tell_warnings(report, run.judging)
+
+
+def tell_warnings(report: Report, judging: Mapping[str, object]) -> None:
+    """Add what a judging document warns of."""
+    warnings = judging.get("warnings")
     for warning in warnings if isinstance(warnings, list) else ():
         report.warning(str(warning))
 
@@ -203,7 +207,7 @@ def _shown_scores(task: TaskResults) -> str:
     headline, errors = task.judging.get("headline"), task.standard_errors
     scores = sorted(task.scores.items(), key=lambda score: score[0] != headline)
     return ", ".join(
-        f"{metric} {value:.2f}" + (f" +- {_Z * errors[metric]:.2f}" if metric in errors else "")
+        f"{metric} {with_interval(value, errors.get(metric))}"
         for metric, value in scores
         if metric != "unscored" and not isnan(value)
     )
