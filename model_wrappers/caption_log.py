@@ -136,7 +136,8 @@ class RunCaptions:
     def __init__(self) -> None:
         self._identities: dict[str, Callable[[Mapping[str, Any]], Identity]] = {}
         self._n_runs = 0
-        self.forget()
+        self._lock = threading.Lock()
+        self._log: CaptionLog | None = None
 
     def begin(self) -> None:
         """Start another file at the next caption: a process may have runs of several models."""
@@ -147,7 +148,7 @@ class RunCaptions:
     def forget(self) -> None:
         """Start another file at the next caption, as in a forked child."""
         self._lock = threading.Lock()
-        self._log: CaptionLog | None = None
+        self._log = None
 
     def log(self) -> CaptionLog:
         """Where this process saves its captions, whatever the settings of the judge."""
