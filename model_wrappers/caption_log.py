@@ -136,10 +136,6 @@ class RunCaptions:
     def __init__(self) -> None:
         self._identities: dict[str, Callable[[Mapping[str, Any]], Identity]] = {}
         self._n_runs = 0
-        self.forget()
-
-    def forget(self) -> None:
-        """Start another file at the next caption, as in a forked child."""
         self._lock = threading.Lock()
         self._log: CaptionLog | None = None
 
@@ -148,6 +144,11 @@ class RunCaptions:
         with self._lock:
             self._n_runs += 1
             self._log = None
+
+    def forget(self) -> None:
+        """Start another file at the next caption, as in a forked child."""
+        self._lock = threading.Lock()
+        self._log = None
 
     def log(self) -> CaptionLog:
         """Where this process saves its captions, whatever the settings of the judge."""

@@ -228,13 +228,14 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
 
     parts: Sequence[str] = ()
 
-    def display(  # type: ignore[override] # its stubs
+    def display(  # type: ignore[override] # its stubs know no value, and it has one
         self, msg: str | None = None, pos: int | None = None
     ) -> bool | None:
         """As tqdm's, which draws nothing on a terminal that was not told its height."""
         if self.nrows is not None and self.nrows < 0:
             self.nrows = None
-        return super().display(msg, pos)  # type: ignore[no-any-return,unused-ignore]
+        drawn: bool | None = super().display(msg, pos)  # type: ignore[func-returns-value]
+        return drawn
 
     def __str__(self) -> str:
         columns = self.format_dict["ncols"]
