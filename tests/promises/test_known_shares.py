@@ -20,8 +20,12 @@ from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.known_shares import KnownShare, known_share
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import has_score, signatures_of_tasks
-from lmms_eval_captions.lmms_eval_tasks.signature import Share
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    has_score,
+    signature_of,
+    signatures_of_tasks,
+)
+from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import group_acc, group_breakdown
@@ -232,6 +236,10 @@ def test_a_pooled_group_is_scored_without_dropped_captions(
         breakdown = THIS_RUN.breakdowns["vidcapbench"]
         assert breakdown.get("n_dropped", 0) == 4 * number
         assert ("|dropped:4/8|" in str(breakdown["signature"])) == bool(number)
+        own = [signature_of(THIS_RUN.tasks[name].records) for name in VIDCAPBENCH.tasks]
+        joined = Signature.parse(signatures_of_tasks(own, [len(at)] * 2, False)).fields
+        pooled_fields = Signature.parse(str(breakdown["signature"])).fields
+        assert {**joined, "unscored": pooled_fields["unscored"]} == pooled_fields
     assert pooled[0] == pooled[1]
 
 
