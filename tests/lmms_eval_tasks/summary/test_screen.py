@@ -199,7 +199,7 @@ def test_the_command_that_judges_again_finds_the_captions_of_this_run_alone(
     signature: str, shares: dict[str, int], words: str
 ) -> None:
     """Others were not written, and would be an error."""
-    counts = {share: {"n": n, "of": 1027} for share, n in shares.items()}
+    counts: dict[str, Any] = {share: {"n": n, "of": 1027} for share, n in shares.items()}
     task_signature = f"t|judge:gpt-4o-2024-08-06|runs:1{signature}"
     screen = screen_of(_run(signature=task_signature, **counts))
     assert words in " ".join(screen.replace("\\\n", " ").split())
