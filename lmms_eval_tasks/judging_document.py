@@ -143,6 +143,7 @@ def _counts(finished: Sequence[FinishedTask]) -> Document:
     n_captions = len(records)
     n_unscored = sum(record.n_unscored for record in records)
     n_questions = sum(record.n_questions for record in records)
+    # Those that were left out are told as dropped.
     n_missing = sum(record.no_caption is not None and not record.n_dropped for record in records)
     return {
         "captions": n_captions,

@@ -19,6 +19,8 @@ OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
 _RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
+_PAIRED: Final = "paired_"
+"""How the names begin of what lmms-eval's ``--baseline`` found, which is no metric."""
 _PREDICTED: Final = "bypass"
 """The one metric that lmms-eval gives a task whose captions were written and not judged."""
 
@@ -60,7 +62,18 @@ class TaskResults:
         return {
             name.partition(",")[0]: float(value)
             for name, value in self.metrics.items()
-            if isinstance(value, int | float) and "_stderr" not in name
+            if isinstance(value, int | float)
+            and "_stderr" not in name
+            and not name.startswith(_PAIRED)
+        }
+
+    @property
+    def paired(self) -> dict[str, object]:
+        """What ``--baseline`` found, by lmms-eval's names without their beginning."""
+        return {
+            name.removeprefix(_PAIRED): value
+            for name, value in self.metrics.items()
+            if name.startswith(_PAIRED)
         }
 
     @property

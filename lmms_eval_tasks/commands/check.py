@@ -158,6 +158,9 @@ def check_task(report: Report, name: str, task: TaskResults, limits: Limits) -> 
     if limits.accept_doubts:
         for doubt in task.doubts:
             report.warning(f"{name}: {doubt}")
+    difference = _shown_difference(task)
+    if difference:
+        report.detail(difference)
     report.detail(str(signature))
 
 
@@ -210,6 +213,20 @@ def _shown_scores(task: TaskResults) -> str:
         f"{metric} {with_interval(value, errors.get(metric))}"
         for metric, value in scores
         if metric != "unscored" and not isnan(value)
+    )
+
+
+def _shown_difference(task: TaskResults) -> str:
+    """What ``--baseline`` found; empty where nothing was compared."""
+    found, headline = task.paired, str(task.judging.get("headline"))
+    numbers = [found.get(name) for name in ("baseline_score", "ci_lower", "ci_upper", "pvalue")]
+    value = task.scores.get(headline)
+    if value is None or not all(isinstance(number, int | float) for number in numbers):
+        return ""
+    before, low, high, p_value = (float(str(number)) for number in numbers)
+    return (
+        f"difference to {found.get('baseline')}: {value - before:+.2f} [{low:+.2f}, {high:+.2f}], "
+        f"P {p_value:.4f}"
     )
 
 

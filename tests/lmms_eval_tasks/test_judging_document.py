@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -96,3 +97,17 @@ def test_a_group_counts_what_its_tasks_count(is_pooled: bool) -> None:
         "standard_error": None,
     }
     assert document["seconds"] == 2
+
+
+def test_a_caption_that_was_left_out_is_not_missing_as_well() -> None:
+    """Two captions that are not there are not four."""
+    records = [_record("vidcapbench_ae", "a", 3), _record("vidcapbench_ae", "d", 0)]
+    left_out = replace(records[1], n_dropped=1, n_questions=0)
+    run = ThisRun()
+    run.tasks = {"vidcapbench_ae": FinishedTask(VIDCAPBENCH, [records[0], left_out], None)}
+    results = {"results": {"vidcapbench_ae": {"acc,none": 60.0}}}
+    ours = {"vidcapbench_ae": {"signature": "vidcapbench_ae|judge:j|dropped:1/2"}}
+    entry = judging_document(results, run, ours=ours, finished_s=run.started_s + 2)["tasks"][
+        "vidcapbench_ae"
+    ]
+    assert (entry["missing"], entry["dropped"]) == ({"n": 0, "of": 2}, {"n": 1, "of": 2})
