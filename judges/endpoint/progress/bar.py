@@ -234,7 +234,7 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
         """As tqdm's, which draws nothing on a terminal that was not told its height."""
         if self.nrows is not None and self.nrows < 0:
             self.nrows = None
-        drawn: bool | None = super().display(msg, pos)  # type: ignore[func-returns-value]
+        drawn: bool | None = super().display(msg, pos)
         return drawn
 
     def __str__(self) -> str:
