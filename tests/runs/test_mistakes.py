@@ -134,7 +134,7 @@ OURS: Final = {
         ("estimate", "--tasks", "vdc_scor"), "'vdc_scor' is none of ours", "was vdc_score meant?"
     ),
     "estimate-no-task": Mistake(
-        ("estimate", "--tasks", ","), "expected at least one task", "such as vdc_score"
+        ("estimate", "--tasks", ","), "expected at least one task", "--tasks list` shows all"
     ),
     "estimate-captions": Mistake(
         (*ESTIMATE, "--captions", "{root}/nowhere.jsonl"), "does not exist", "check"
@@ -224,7 +224,7 @@ OURS: Final = {
     "wrong-key": Mistake(
         ("doctor",),
         "401",
-        "correct the key",
+        "check OPENAI_API_KEY",
         exit_code=1,
         env={**_data(JUDGE_URL="{url}"), "OPENAI_API_KEY": "sk-2"},
         server={"key": "sk-1"},
