@@ -26,7 +26,7 @@ _STARTS: Final[Mapping[str, Kind]] = {
     NOT_ASKED: "not asked",
 }
 _SHOWN: Final = 3
-_MOST: Final = 90
+_MOST: Final = 115
 """Characters of a reason where it stands in one sentence with what helps."""
 _ANSWERED: Final = re.compile(r"answered (?:200 with an error )?(\d{3}): ")
 """Behind it stand the endpoint's own words, which may say anything."""
@@ -161,7 +161,11 @@ def help_against(reasons: Mapping[str, int]) -> str:
     if not reasons:
         return "the log of the run says why and what helps; then run the same command again"
     reason = max(reasons, key=lambda each: reasons[each])
-    return f"{sentence(_shortened(reason), _MOST)}; {_HELP[kind_of(reason)]}"
+    kind = kind_of(reason)
+    # Whose answer it was is known; what the endpoint said is not.
+    answered = _ANSWERED.search(reason)
+    shown = reason[answered.start() :] if answered else _shortened(reason)
+    return f"{sentence(shown, _MOST)}; {_HELP[kind].partition(';')[0]}"
 
 
 def _shortened(reason: str) -> str:

@@ -39,10 +39,14 @@ class ErrorNotes:
 
         lmms-eval removes all listeners when it begins.
         """
+        self.stop()
+        self._sink = logger.add(self._note, level="ERROR", format="{message}")
+
+    def stop(self) -> None:
+        """Listen no more."""
         if self._sink is not None:
             with suppress(ValueError):
                 logger.remove(self._sink)
-        self._sink = logger.add(self._note, level="ERROR", format="{message}")
 
     def _note(self, message: Message) -> None:
         from lmms_eval_captions.lmms_eval_tasks.run_record import append_error

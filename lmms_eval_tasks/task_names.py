@@ -64,7 +64,9 @@ def tasks_of(names: str) -> list[str]:
             )
         chosen.update(dict.fromkeys(groups.get(name, (name,))))
     if not chosen:
-        raise SettingsError("--tasks: expected at least one task, such as vdc_score, got none")
+        raise SettingsError(
+            "--tasks: expected at least one task, got none; `lmms-eval --tasks list` shows all"
+        )
     return list(chosen)
 
 

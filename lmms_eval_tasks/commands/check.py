@@ -71,18 +71,17 @@ class Report:
         """Add to the line before."""
         self._add("", text)
 
-    @property
-    def last_line(self) -> str:
-        """All of it in one sentence."""
+    def last_line(self, command: str) -> str:
+        """All of it in one sentence behind the command's name."""
         if not self.problems:
             checked = _counted(len(self.fine), "task or group", "tasks and groups")
             where = f" in {self.paths[-1]}" if self.paths else ""
             others = len(self.paths) - 1
             behind = f" and {_counted(others, 'other file', 'other files')}" if others > 0 else ""
-            return f"ok: {checked} checked{where}{behind}"
+            return f"{command}: ok: {checked} checked{where}{behind}"
         more = len(self.problems) - 1
         behind = f" ({_counted(more, 'more problem', 'more problems')} above)" if more else ""
-        return sentence(f"problem{behind}: {self.problems[0]}")
+        return sentence(f"{command}: problem{behind}: {self.problems[0]}")
 
     def _add(self, kind: str, text: str) -> None:
         line = f"  {kind:<{_WIDTH}}{text}"

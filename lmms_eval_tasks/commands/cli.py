@@ -119,7 +119,7 @@ def _check(arguments: argparse.Namespace) -> int:
     report = check_folder(arguments.folder.expanduser(), limits, since_s=arguments.since)
     for line in report.lines:
         print(line)
-    print(f"lmms-eval-captions check: {report.last_line}")
+    print(report.last_line("lmms-eval-captions check"))
     return 1 if report.problems else 0
 
 

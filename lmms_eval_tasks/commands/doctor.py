@@ -18,14 +18,12 @@ from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import (
     CaptionsError,
-    JudgeStoppedError,
     JudgeUnavailableError,
     SettingsError,
 )
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _PACKAGES = (
@@ -143,9 +141,7 @@ async def _answer(settings: Settings, url: str, model: str, shown: str) -> Findi
     try:
         words = await _say_hello(settings, url, model)
     except CaptionsError as error:
-        return Finding(
-            "judge", ok=False, text=f"{shown}: {sentence(str(error), 180)}{_help(error)}"
-        )
+        return Finding("judge", ok=False, text=f"{shown}: {error}{_help(error)}")
     return Finding("judge", ok=True, text=f"{shown}, answers{words}")
 
 
@@ -153,8 +149,6 @@ def _help(error: CaptionsError) -> str:
     """What helps against an error that does not say so itself."""
     if isinstance(error, JudgeUnavailableError):
         return "; start that server, or correct LMMS_CAPTIONS_JUDGE_URL"
-    if isinstance(error, JudgeStoppedError):
-        return "; correct the key, LMMS_CAPTIONS_JUDGE or LMMS_CAPTIONS_JUDGE_URL"
     return ""
 
 

@@ -137,7 +137,7 @@ def conclude(returncode: int, record: Path, arguments: Sequence[str]) -> Ending:
     if returncode:
         exit_code = 128 - returncode if returncode < 0 else returncode
     # The screen of the run, right above, shows the rest.
-    return Ending([*report.told, f"lmms-eval-captions run: {report.last_line}"], exit_code)
+    return Ending([*report.told, report.last_line("lmms-eval-captions run")], exit_code)
 
 
 def _check_finished(report: Report, line: Mapping[str, object], *, must_be_saved: bool) -> None:

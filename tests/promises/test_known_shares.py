@@ -290,4 +290,4 @@ def test_an_empty_rank_is_none(task: Task, bench: pytest.MonkeyPatch) -> None:
     bench.setenv("RANK", "")
     bench.setenv("WORLD_SIZE", "")
     items = run(task, [*THERE[:-1], MISSING])
-    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"] > 0
+    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"]

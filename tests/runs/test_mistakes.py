@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,7 +134,7 @@ OURS: Final = {
         ("estimate", "--tasks", "vdc_scor"), "'vdc_scor' is none of ours", "was vdc_score meant?"
     ),
     "estimate-no-task": Mistake(
-        ("estimate", "--tasks", ","), "expected at least one task", "such as vdc_score"
+        ("estimate", "--tasks", ","), "expected at least one task", "--tasks list` shows all"
     ),
     "estimate-captions": Mistake(
         (*ESTIMATE, "--captions", "{root}/nowhere.jsonl"), "does not exist", "check"
@@ -222,7 +224,7 @@ OURS: Final = {
     "wrong-key": Mistake(
         ("doctor",),
         "401",
-        "correct the key",
+        "check OPENAI_API_KEY",
         exit_code=1,
         env={**_data(JUDGE_URL="{url}"), "OPENAI_API_KEY": "sk-2"},
         server={"key": "sk-1"},
@@ -340,8 +342,10 @@ THROUGH_LMMS_EVAL: Final = {
     "captions-format": _captions("c.xlsx", "expected a name ending in", "convert it", b"PK\3\4"),
     "captions-missing": _captions("c.jsonl", "11 of 12 captions are missing", "Add them", CAPTION),
     # Judges.
-    "judge-key": _judge("401", "change", {"key": "sk-1"}, OPENAI_API_KEY="sk-2"),
-    "judge-no-model": _judge("404", "change", {"status": 404, "message": "no such model"}),
+    "judge-key": _judge("401", "check OPENAI_API_KEY", {"key": "sk-1"}, OPENAI_API_KEY="sk-2"),
+    "judge-no-model": _judge(
+        "404", "LMMS_CAPTIONS_JUDGE_URL", {"status": 404, "message": "no such model"}
+    ),
     "judge-cache": Mistake(
         (*FILE, "path={captions}", *CAMERA),
         "replies cannot be kept",
@@ -440,3 +444,33 @@ def test_a_mistake_in_a_run_ends_in_one_line_that_helps(
     ending = conclude(run.returncode, root / "record", typed)
     assert ending.exit_code == mistake.exit_code, run.log
     _require_helpful(ending.lines[-1], mistake)
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    ("number", "exit_code", "wrong"),
+    [
+        pytest.param(signal.SIGINT, 130, "stopped by Ctrl-C", id="ctrl-c"),
+        pytest.param(signal.SIGTERM, 143, "ended by SIGTERM", id="job-manager"),
+        pytest.param(signal.SIGKILL, 137, "was killed", id="memory"),
+    ],
+)
+def test_a_run_that_was_interrupted_says_what_is_kept(
+    number: signal.Signals, exit_code: int, wrong: str, tmp_path: Path, serve: ServerFactory
+) -> None:
+    """While it judges: the exit code is the shell's, and the line says how to go on."""
+    server = serve(latency_s=60.0)
+    url = {"LMMS_CAPTIONS_JUDGE_URL": server.url, RUN_RECORD: str(tmp_path / "record")}
+    env = environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="judge", **url)
+    captions = next(Path(env["LMMS_CAPTIONS_CACHE"]).glob("sample-*/vdc/captions.jsonl"))
+    typed = [*FILE, f"path={captions}", *CAMERA]
+    run = WarmProcess(typed, env=env, cwd=tmp_path)
+    deadline = time.monotonic() + 60.0
+    while not server.counts.n_requests:
+        assert time.monotonic() < deadline, run.log()
+        time.sleep(0.05)
+    os.kill(run.pid, number)
+    ending = conclude(run.wait(60.0).returncode, tmp_path / "record", typed)
+    assert ending.exit_code == exit_code
+    advice = "the same command goes on from there"
+    _require_helpful(ending.lines[-1], Mistake((), wrong, advice))

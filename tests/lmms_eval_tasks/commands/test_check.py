@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,77 @@ def test_what_a_baseline_showed_is_a_line_of_its_own(
     task |= dict.fromkeys(("paired_ci_lower", "paired_ci_upper", "paired_pvalue"), nan)
     path.write_text(json.dumps(document))
     assert main(["check", str(tmp_path)]) == 0
+
+
+def test_the_newest_results_of_each_task_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later file of other tasks hides no ``nan``; a later file of the same task replaces it."""
+    _write(tmp_path, "20260101_000000", vdc_acc=nan, signature=_signature(9, 9))
+    later = _write(tmp_path, "20260102_000000", vdc_acc=40.0, signature=_signature(0, 9))
+    other = later.read_text().replace("vdc_camera", "vdc_short")
+    later.write_text(other)
+    assert main(["check", str(tmp_path)]) == 1
+    assert "problem: vdc_camera: vdc_acc is nan" in capsys.readouterr().out
+    _write(tmp_path, "20260103_000000", vdc_acc=40.0, signature=_signature(0, 9))
+    assert main(["check", str(tmp_path)]) == 0
+    assert "20260101" not in capsys.readouterr().out
+
+
+def test_runs_of_before_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By when they ended, not by the date in the name; that none ended since is no success."""
+    old = _write(tmp_path, "20990101_000000", vdc_acc=nan, signature=_signature(9, 9))
+    os.utime(old, (1e9, 1e9))
+    assert main(["check", str(tmp_path), "--since", "2h"]) == 2
+    assert "no run here ended since" in capsys.readouterr().err
+    assert main(["check", str(tmp_path), "--since", "2001-01-01"]) == 1
+    _write(tmp_path / "b", "20260101_000000", vdc_acc=40.0, signature=_signature(0, 9))
+    assert main(["check", str(tmp_path), "--since", "2h"]) == 0
+    for since in ("yesterday", "2999-01-01", "-3h"):
+        with pytest.raises(SystemExit):
+            main(["check", str(tmp_path), f"--since={since}"])
+
+
+def test_scores_come_with_their_interval_and_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the metric's unit, the headline first; what is doubted is a problem unless accepted."""
+    path = _write(tmp_path, "1", vdc_score=2.5, vdc_acc=57.3, signature=_signature(0, 9))
+    entry: dict[str, object] = {
+        "headline": "vdc_acc",
+        "metrics": {"vdc_acc": {"value": 57.3, "standard_error": 1.2}},
+    }
+    judging = tmp_path / "1_judging.json"
+    judging.write_text(json.dumps({"tasks": {"vdc_camera": entry}}))
+    assert main(["check", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"{path}\n" in said
+    assert "ok       vdc_camera: vdc_acc 57.30 +- 2.35, vdc_score 2.50\n" in said
+    doubted = {**entry, "doubts": ["The judge echoes."]}
+    judging.write_text(json.dumps({"tasks": {"vdc_camera": doubted}}))
+    assert main(["check", str(tmp_path)]) == 1
+    assert "problem: vdc_camera: The judge echoes." in capsys.readouterr().out
+    assert main(["check", str(tmp_path), "--accept-doubts"]) == 0
+    assert "warning  vdc_camera: The judge echoes." in capsys.readouterr().out
+
+
+def _predict(folder: Path, caption: str, name: str = "20260201_000000") -> None:
+    """What lmms-eval writes with ``--predict_only``."""
+    metrics = {"alias": "vdc_camera", "bypass,none": 999, "bypass_stderr,none": "N/A"}
+    path = folder / f"{name}_results.json"
+    path.write_text(json.dumps({"results": {"vdc_camera": metrics}}))
+    log = folder / f"{name}_samples_vdc_camera.jsonl"
+    log.write_text(json.dumps({"doc_id": 0, "filtered_resps": caption}) + "\n")
+
+
+def test_predictions_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Captions were written and nothing was judged; they stand in for no score."""
+    _predict(tmp_path, "A cat.")
+    assert main(["check", str(tmp_path)]) == 0
+    assert "1 caption written, nothing was judged (--predict_only)" in capsys.readouterr().out
+    _predict(tmp_path, "")
+    assert main(["check", str(tmp_path)]) == 1
+    assert "no caption was written" in capsys.readouterr().out
+    _write(tmp_path, "20260101_000000", vdc_acc=nan, signature=_signature(9, 9))
+    assert main(["check", str(tmp_path)]) == 1
+    assert "vdc_acc is nan" in capsys.readouterr().out

@@ -176,11 +176,12 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
     settings = _settings(tmp_path, OPENAI_API_KEY="sk-1", LMMS_CAPTIONS_JUDGE_URL=url)
     findings = [finding for finding in examine(settings) if finding.topic in ("judge", "models")]
     assert len(own) > 1
+    advice = "; start that server, or correct LMMS_CAPTIONS_JUDGE_URL"
     assert [(finding.text, finding.ok) for finding in findings] == [
         *(
             (
                 f"{model} ({' and '.join(names)}'s own) at {url}, key set"
-                + (": it is not there" if model == silent else ", answers: 'ready'"),
+                + (f": it is not there{advice}" if model == silent else ", answers: 'ready'"),
                 model != silent,
             )
             for model, names in own.items()
