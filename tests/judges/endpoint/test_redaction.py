@@ -24,6 +24,7 @@ import lmms_eval_captions.judges
 from conftest import EngineFactory, ServerFactory
 from echo_server import CODES, KEY, traces
 from judge_server import Say
+from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.endpoint import Key
@@ -181,7 +182,8 @@ def test_a_traceback_of_ours_shows_no_values(
         future.set_exception(error)
     engine = SimpleNamespace(submit=lambda _chains: future, close=lambda: None)
     bench.setattr(JUDGE_RUN, "engine", lambda: engine)
-    judged = judging._submit([], config, JUDGE_RUN.settings())()
+    chains: list[Chain[Sequence[Judgement]]] = []
+    judged = judging._submit(chains, config, JUDGE_RUN.settings())()
     logger.remove(sink)
     text = "".join(lines)
     assert "in _raise_with_key" in text
