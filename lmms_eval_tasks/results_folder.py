@@ -19,6 +19,8 @@ OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
 _RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
+_COMPARED: Final = "paired_"
+"""Begins what lmms-eval adds of a comparison with a baseline."""
 _PREDICTED: Final = "bypass"
 """The one metric that lmms-eval gives a task whose captions were written and not judged."""
 
@@ -56,11 +58,13 @@ class TaskResults:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Value of each metric that is a number, standard errors left out."""
+        """Value of each metric that is a number, without standard errors and ``--baseline``'s."""
         return {
             name.partition(",")[0]: float(value)
             for name, value in self.metrics.items()
-            if isinstance(value, int | float) and "_stderr" not in name
+            if isinstance(value, int | float)
+            and "_stderr" not in name
+            and not name.startswith(_COMPARED)
         }
 
     @property
