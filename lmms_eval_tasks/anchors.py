@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final, Generic, TypeVar
@@ -11,18 +12,17 @@ from typing import Any, Final, Generic, TypeVar
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
+from lmms_eval_captions.model_wrappers.run_name import launcher_number
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 
 LEAST_CAPTIONS: Final = 20
-"""Captions of a task, in one process, from which on it has anchors: a trial run has none."""
+"""Captions of a task, of all processes, from which on it has anchors: a trial run has none."""
 
 Pair = tuple[float | None, float | None]
 """What the judge gave the caption that answers a question and the one that says nothing, in [0, 1];
 ``None`` is unscored."""
-Pairs = Mapping[str, Pair]
-"""What stands for a question to its pair; ranks ask the same questions."""
 
 
 class AnchorQuestions:
@@ -49,10 +49,18 @@ class AnchorQuestions:
             self._n_captions.pop(task, None)
 
     def due(self, task: str) -> list[Any]:
-        """Count one more caption; the questions that are to be asked now, mostly none."""
+        """Count one more caption; the questions that are to be asked now, mostly none.
+
+        Of several processes each has every so-manyth caption: where one has its n-th, the others
+        have theirs before it.
+        """
+        rank = launcher_number(os.environ, "RANK", 0)
+        world_size = launcher_number(os.environ, "WORLD_SIZE", 1)
         with self._lock:
             n_captions = self._n_captions[task] = self._n_captions.get(task, 0) + 1
-            return self._questions.get(task, []) if n_captions == LEAST_CAPTIONS else []
+            n_of_all = (n_captions - 1) * world_size + rank + 1
+            is_due = n_of_all - world_size < LEAST_CAPTIONS <= n_of_all
+            return self._questions.get(task, []) if is_due else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class AnchorJudgements(Generic[Q, J]):
     """Two for each question; none where nothing was judged."""
 
     def pairs(self, credit: Callable[[J], float | None]) -> dict[str, Pair]:
-        """What each question's two captions were given."""
+        """What stands for each question, the same in all ranks, to what its two captions got."""
         if not self.chains:
             return {}
         given = [_mean(credit, judgements) for judgements in self.chains]

@@ -6,10 +6,9 @@ number, and prints one comparison, that of the samples' ``score``, beside every 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 from loguru import logger
@@ -17,7 +16,8 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files.bounded_files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, task_groups
+from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_values
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_logs
@@ -25,59 +25,28 @@ from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_l
 _NAME: Final = "paired_baseline"
 """Where lmms-eval's results have the baseline's name; without one, nothing was compared."""
 _JUDGING: Final = ("judge", "runs", "protocol")
-"""What two judged captions must have in common for a difference to be the captions' own."""
+"""What two judged captions must have in common for a difference to be the captions' own, beside
+the further fields of their signatures."""
+_READ: Final = (*_JUDGING, "extras", "questions", "video_id")
+
+Documents = Mapping[object, Mapping[str, object]]
+"""lmms-eval's number of a document to what is known of how its caption was judged."""
 
 
-def wrap_loader(baselines: ModuleType) -> None:
-    """Have baselines of our tasks checked before lmms-eval reads them.
-
-    Args:
-        baselines: ``lmms_eval.baselines``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such reader.
-    """
-    load = baselines.load_baseline
-
-    @functools.wraps(load)
-    def load_baseline(baseline_arg: str, task_name: str) -> Any:  # noqa: ANN401 - lmms-eval's own
-        path = Path(baseline_arg)
-        if task_name in task_groups():
-            return {}, None  # it has no samples to compare
-        if task_name in our_benchmarks() and path.exists():
-            return load(str(baseline_log(path, task_name)), task_name)
-        return load(baseline_arg, task_name)
-
-    vars(baselines).update(load_baseline=load_baseline)
-
-
-def wrap_tracker(trackers: ModuleType) -> None:
-    """Have the table say which metric was compared, once the results are saved.
+@contextmanager
+def compared(results: Mapping[str, Any]) -> Iterator[None]:
+    """Have lmms-eval's results name the metric that was compared, and the table no other.
 
     Args:
-        trackers: ``lmms_eval.loggers.evaluation_tracker``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such tracker.
+        results: lmms-eval's of the run; changed in place: once they are saved, what is not compared
+            is text, of which the table shows no difference.
     """
-    tracker = trackers.EvaluationTracker
-    save_aggregated = tracker.save_results_aggregated
-
-    @functools.wraps(save_aggregated)
-    def save_results_aggregated(
-        self: Any,  # noqa: ANN401 - lmms-eval's own
-        results: dict[str, Any],
-        samples: dict[str, Any],
-        datetime_str: str,
-    ) -> None:
-        compared = _compared(results)
-        for task, metrics in compared.items():
-            metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
-        save_aggregated(self, results=results, samples=samples, datetime_str=datetime_str)
-        for task, metrics in compared.items():
-            _hide_differences(metrics, of_all_but=our_benchmarks()[task].headline)
-
-    tracker.save_results_aggregated = save_results_aggregated
+    tables = _compared(results)
+    for task, metrics in tables.items():
+        metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
+    yield
+    for task, metrics in tables.items():
+        _hide_differences(metrics, of_all_but=our_benchmarks()[task].headline)
 
 
 def baseline_log(path: Path, task: str) -> Path:
@@ -88,7 +57,7 @@ def baseline_log(path: Path, task: str) -> Path:
         task: One of ours.
 
     Raises:
-        CaptionError: If there is none, or it is of another task, or has no scores.
+        CaptionError: If there is none, or it is of another task or data, or has no scores.
     """
     if path.is_dir():
         logs = newest_logs(path)
@@ -98,16 +67,20 @@ def baseline_log(path: Path, task: str) -> Path:
                 f"{listed(logs)}; give a folder of a run of {task} with --log_samples"
             )
         path = logs[task]
-    judged = _first_scored(path, task)
-    now = THIS_RUN.tasks.get(task)
-    if now is not None:
-        _warn_of_other_judging(path, judged, now.records[0].head())
+    then, now = _scored(path, task), THIS_RUN.documents.get(task, {})
+    _require_the_same_videos(path, then, now)
+    _warn_of_other_judging(task, then, now)
     return path
 
 
-def _first_scored(path: Path, task: str) -> Mapping[str, object]:
-    """What the first scored line of a sample log says of its caption's judging."""
+def _scored(path: Path, task: str) -> Documents:
+    """What the scored lines of a sample log say of their captions' judging.
+
+    Raises:
+        CaptionError: If there is none, or they are of another task.
+    """
     headline = our_benchmarks()[task].headline
+    scored: dict[object, Mapping[str, object]] = {}
     for _, sample in json_lines(path):
         if not isinstance(sample, dict):
             continue
@@ -118,10 +91,11 @@ def _first_scored(path: Path, task: str) -> Mapping[str, object]:
                 f"{path}: expected a sample log of {task} to compare with, got one of {logged!r}; "
                 "give the run's folder, or one task and its log"
             )
-        score = sample.get(SCORE)
-        if isinstance(score, int | float) and isinstance(sample.get(headline), dict):
-            judged: Mapping[str, object] = sample[headline]
-            return judged
+        score, judged = sample.get(SCORE), sample.get(headline)
+        if isinstance(score, int | float) and isinstance(judged, dict):
+            scored[sample.get("doc_id")] = {name: judged.get(name) for name in _READ}
+    if scored:
+        return scored
     raise CaptionError(
         f"{path}: expected a sample log with a score for each caption, found none: it is of an "
         "earlier version, of --predict_only, or had no score. Judge its captions again with "
@@ -129,17 +103,50 @@ def _first_scored(path: Path, task: str) -> Mapping[str, object]:
     )
 
 
-def _warn_of_other_judging(
-    path: Path, judged: Mapping[str, object], now: Mapping[str, object]
-) -> None:
-    other = [name for name in _JUDGING if judged.get(name) != now[name]]
+def _require_the_same_videos(path: Path, then: Documents, now: Documents) -> None:
+    """Raise where documents of one number, which lmms-eval takes for one, are different videos."""
+    for number, judged in now.items():
+        videos = judged["video_id"], then.get(number, judged)["video_id"]
+        if videos[0] != videos[1]:
+            raise CaptionError(
+                f"{path}: expected a run over the same data to compare with, but document {number} "
+                f"is video {videos[1]!r:.60} there and {videos[0]!r:.60} here; judge both with one "
+                "LMMS_CAPTIONS_DATA"
+            )
+
+
+def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
+    common = [number for number in now if number in then]
+    was, is_now = (_judging([of[number] for number in common]) for of in (then, now))
+    other = [
+        f"{name} {was.get(name, 'none')!r:.60}, now {is_now.get(name, 'none')!r:.60}"
+        for name in dict.fromkeys((*is_now, *was))
+        if was.get(name) != is_now.get(name)
+    ]
+    n_other = sum(
+        now[number].get("questions") != then[number].get("questions") for number in common
+    )
+    if n_other:
+        other.append(f"other questions about {n_other:,} of {len(common):,} videos")
     if other:
-        logger.warning(
-            "--baseline {} was judged otherwise than this run ({}): the difference is not the "
-            "captions' alone. Judge both with one judge",
-            path,
-            ", ".join(f"{name} {judged.get(name)!r}, now {now[name]!r}" for name in other),
+        words = (
+            f"{task}: the --baseline was judged otherwise than this run ({', '.join(other)}): the "
+            "difference is not the captions' alone. Judge both in one way"
         )
+        logger.warning("{}", words)
+        THIS_RUN.warn(words)
+
+
+def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """All that moves a score beside the captions' words, in every one of them."""
+    values: dict[str, set[str]] = {}
+    for judged in captions:
+        extras = judged.get("extras")
+        named = {name: judged.get(name) for name in _JUDGING}
+        for name, value in {**named, **(extras if isinstance(extras, dict) else {})}.items():
+            if value != UNAVAILABLE:  # of a metric that is not compared
+                values.setdefault(name, set()).add(str(value))
+    return {name: join_values(name, sorted(different)) for name, different in values.items()}
 
 
 def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]:

@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, KnownTask
+from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
@@ -49,7 +49,7 @@ class Hooks(Generic[Q, J]):
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark
-        self._known: dict[str, KnownTask] = {}
+        self._find_out: dict[str, Callable[[], str | None]] = {}
         self._why_not: dict[str, str | None] = {}
 
     def __repr__(self) -> str:
@@ -73,6 +73,8 @@ class Hooks(Generic[Q, J]):
         task = self.benchmark.task_of(stub[0])
         if task.note:
             logger.log(task.note_level, task.note)
+        # What was known of an earlier run's captions is not of these.
+        self._why_not.pop(task.name, None)
         RUN_GUARD.require_judge(self.benchmark)
         RUN_CAPTIONS.expect(task.name, lambda doc: (self.benchmark.video_id(doc), task.aspect))
         documents = self.benchmark.read(data_settings(), task)
@@ -146,14 +148,14 @@ class Hooks(Generic[Q, J]):
         """
         task = self.benchmark.task_of(docs[0]).name
         self._why_not.pop(task, None)
-        self._known[task] = KnownTask(self.benchmark, docs, captions)
+        self._find_out[task] = partial(why_not_ask, self.benchmark, docs, captions)
 
     def _why_not_ask(self, task: str) -> str | None:
         """Why the judge is not to be asked about a task's captions, said once."""
         with _KNOWING:
-            known = self._known.pop(task, None)
-            if known is not None:
-                why_not = self._why_not[task] = known.why_not()
+            find_out = self._find_out.pop(task, None)
+            if find_out is not None:
+                why_not = self._why_not[task] = find_out()
                 if why_not is not None:
                     logger.error("{}: {}. {}", task, why_not, HELP)
             return self._why_not.get(task)

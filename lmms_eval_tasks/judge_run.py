@@ -254,14 +254,10 @@ def judge_caption(
             return lambda: Judged(silences or (), config, reason, "empty")
         if why_not is not None:
             return lambda: Judged((), config, why_not)
-        if config.asks_endpoint:
-            settings.require_named_judge(config.model)
-            settings.require_judge_access()
-        future = JUDGE_RUN.engine().submit(chains(config))
+        return _submit(chains(config), config, settings)
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
-    return _waiter(future, config, settings)
 
 
 def judge_anchors(
@@ -278,18 +274,24 @@ def judge_anchors(
         config = JudgeConfig.build(defaults, settings)
         if not config.asks_endpoint:
             return lambda: Judged((), config, "no endpoint is asked")
-        settings.require_named_judge(config.model)
-        settings.require_judge_access()
-        future = JUDGE_RUN.engine().submit(chains(config))
+        return _submit(chains(config), config, settings)
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
-    return _waiter(future, config, settings)
 
 
-def _waiter(
-    future: Future[list[Sequence[J]]], config: JudgeConfig, settings: JudgeSettings
+def _submit(
+    chains: Sequence[Chain[Sequence[J]]], config: JudgeConfig, settings: JudgeSettings
 ) -> Callable[[], Judged[J]]:
+    """Submit chains, if their judge may be asked; a function that waits for their judgements.
+
+    Raises:
+        CaptionsError: If it may not, or judging cannot begin.
+    """
+    if config.asks_endpoint:
+        settings.require_named_judge(config.model)
+        settings.require_judge_access()
+    future = JUDGE_RUN.engine().submit(chains)
     pid, settled = os.getpid(), list[Future[list[Sequence[J]]]]()
     future.add_done_callback(settled.append)
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.contributions import standard_error, standard_error_of_mean
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubts_of
-from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
 
 Document = dict[str, Any]
@@ -49,7 +48,6 @@ def judging_document(
             entry = _of_group([finished[task] for task in members], scores)
         tasks[name] = {
             **entry,
-            "dropped": _dropped(words.get("signature", ""), entry["captions"]),
             "signature": words.get("signature"),
             "breakdown": words.get("breakdown"),
         }
@@ -145,12 +143,14 @@ def _counts(finished: Sequence[FinishedTask]) -> Document:
     n_captions = len(records)
     n_unscored = sum(record.n_unscored for record in records)
     n_questions = sum(record.n_questions for record in records)
-    n_missing = sum(record.no_caption is not None for record in records)
+    # Those that were left out are told as dropped.
+    n_missing = sum(record.no_caption is not None and not record.n_dropped for record in records)
     return {
         "captions": n_captions,
         "unscored": {**_share(n_unscored, n_questions), "reasons": _most_frequent(reasons)},
         "empty": _share(sum(record.n_empty for record in records), n_captions),
         "missing": _share(n_missing, n_captions),
+        "dropped": _share(sum(record.n_dropped for record in records), n_captions),
         "judge": " + ".join(sorted({record.judge for record in records})),
     }
 
@@ -173,11 +173,6 @@ def _scores(shown: Mapping[str, object]) -> dict[str, float | None]:
 
 def _share(n: int, of: int) -> Document:
     return {"n": n, "of": of}
-
-
-def _dropped(signature: str, n_captions: int) -> Document:
-    dropped = Share.parse(Signature.parse(signature).fields.get("dropped", ""))
-    return _share(*(dropped or (0, n_captions)))
 
 
 def _most_frequent(reasons: Counter[str]) -> dict[str, int]:

@@ -6,7 +6,6 @@ many are missing that the score will be ``nan`` whatever the judge says, the jud
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +14,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 _PADDING: Final = "__padding_only__"
@@ -41,7 +41,7 @@ class KnownShare:
         Args:
             max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
         """
-        return self.n_unscored > max_unscored * self.n_questions
+        return Share(self.n_unscored, self.n_questions).exceeds(max_unscored)
 
     def words(self, max_unscored: float) -> str:
         """Why no score is possible, in half a sentence."""
@@ -64,32 +64,26 @@ HELP: Final = (
 """What to do where no score is possible."""
 
 
-class KnownTask:
-    """The captions of a task that this process has, and what follows from them.
+def why_not_ask(
+    benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
+) -> str | None:
+    """Why asking the judge about a task would be in vain, ``None`` where it may not be.
 
     Args:
         benchmark: The task's.
         docs: All documents of the task, in lmms-eval's order.
         captions: Position of a document to its caption, those of this process.
     """
-
-    def __init__(
-        self, benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
-    ) -> None:
-        self._benchmark = benchmark
-        self._docs = docs
-        self._captions = captions
-
-    def why_not(self) -> str | None:
-        """Why asking the judge would be in vain, ``None`` where it would not, or may not, be."""
-        try:
-            max_unscored = JUDGE_RUN.settings().max_unscored
-        except SettingsError:
-            return None  # every record says so
-        known = known_share(self._benchmark, self._docs, self._captions)
-        if known is None or not known.is_nan(max_unscored):
-            return None
-        return f"{NOT_ASKED}{known.words(max_unscored)}"
+    try:
+        settings = JUDGE_RUN.settings()
+    except SettingsError:
+        return None  # every record says so
+    known = known_share(
+        benchmark, docs, captions, rank=settings.rank, world_size=settings.world_size
+    )
+    if known is None or not known.is_nan(settings.max_unscored):
+        return None
+    return f"{NOT_ASKED}{known.words(settings.max_unscored)}"
 
 
 def known_share(
@@ -97,8 +91,8 @@ def known_share(
     docs: Sequence[Doc],
     captions: Mapping[int, str],
     *,
-    rank: int | None = None,
-    world_size: int | None = None,
+    rank: int,
+    world_size: int,
 ) -> KnownShare | None:
     """What of a task has no verdict whatever the judge says, ``None`` where nothing is.
 
@@ -108,8 +102,8 @@ def known_share(
         benchmark: The task's.
         docs: All documents of the task, in lmms-eval's order.
         captions: Position of a document to its caption, those of this process.
-        rank: This process's, by default the launcher's.
-        world_size: Number of processes, by default the launcher's.
+        rank: This process's.
+        world_size: Number of processes.
     """
     if not benchmark.counts_ahead:
         return None
@@ -121,8 +115,6 @@ def known_share(
     ]
     if not missing and not empty:
         return None
-    rank = int(os.environ.get("RANK", "0")) if rank is None else rank
-    world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     others = _others(captions, len(docs), rank=rank, world_size=world_size)
     dropped = {at for at, text in captions.items() if isinstance(text, DroppedCaption)}
     counted = [at for at in (*captions, *others) if at not in dropped]
@@ -155,12 +147,13 @@ def _is_missing(caption: str) -> bool:
 def _others(captions: Iterable[int], n_docs: int, *, rank: int, world_size: int) -> list[int]:
     """Positions of the documents that other processes may have: the most that there can be.
 
-    Rank r of w has every w-th document, from the one at ``offset + r`` on.
+    Rank r of w has every w-th document, from the one at ``offset + r`` on. There is none where this
+    one's next would be; before that, processes before this one may have one more than it has.
     """
     if world_size == 1:
         return []
     own = set(captions)
-    start, end = min(own) - rank, max(own) + world_size - rank
+    start, end = min(own) - rank, max(own) + world_size
     return [at for at in range(max(0, start), min(n_docs, end)) if at not in own]
 
 

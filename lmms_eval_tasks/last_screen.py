@@ -23,7 +23,7 @@ def say_at_exit() -> None:
 
 def _say(pid: int) -> None:
     """Show the runs that are over, and why others ended early; nothing in a forked child."""
-    if os.getpid() == pid and _RUN in sys.modules and os.environ.get("RANK", "0") == "0":
+    if os.getpid() == pid and _RUN in sys.modules and (os.environ.get("RANK") or "0") == "0":
         say()
 
 

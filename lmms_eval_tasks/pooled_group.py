@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
+from lmms_eval_captions.lmms_eval_tasks.signature import digest_of_all
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
 
@@ -57,14 +58,25 @@ class PooledGroup:
             return "none: not all tasks of the group were aggregated in this process"
         # Groups' aggregations are not told the command line.
         args = THIS_RUN.tasks[records[0].task].args
-        renamed = [replace(record, task=self._name) for record in records]
-        return report(FinishedTask(self._benchmark, renamed, args, self._note))
+        return report(FinishedTask(self._benchmark, self._as_one(records), args, self._note))
 
     def _aggregate(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
     ) -> float:
-        records = [replace(record, task=self._name) for record in self._records(metric)]
-        return score_of(self._benchmark, metric, records) if records else nan
+        records = self._records(metric)
+        return score_of(self._benchmark, metric, self._as_one(records)) if records else nan
+
+    def _as_one(self, records: Sequence[CaptionRecord]) -> list[CaptionRecord]:
+        """Records of all tasks as those of one, whose signature is the group's."""
+        of_task: dict[str, list[str]] = {}
+        for record in records:
+            if record.questions:
+                of_task.setdefault(record.task, []).append(record.questions)
+        digests = {task: digest_of_all(questions) for task, questions in of_task.items()}
+        return [
+            replace(record, task=self._name, questions=record.questions and digests[record.task])
+            for record in records
+        ]
 
     def _records(self, metric: str) -> list[CaptionRecord]:
         """The records of all tasks, none (and an error logged) where one of them is not at hand."""

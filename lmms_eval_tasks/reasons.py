@@ -9,12 +9,13 @@ from itertools import chain, zip_longest
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
+from lmms_eval_captions.judges.endpoint.budget import LIMIT_REACHED
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 Kind = Literal[
-    "unreadable", "missing", "empty", "not asked", "refused", "passing", "never", "stopped"
+    "unreadable", "missing", "empty", "not asked", "refused", "passing", "never", "limit", "stopped"
 ]
 
 NOT_ASKED: Final = "not asked: "
@@ -36,9 +37,11 @@ _PASSING: Final = re.compile(
 """What passes by itself: of an outage, and of judging that was ended."""
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
-_NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+)")
+_NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+(?:\.\d+)?)")
 """A number or an identifier, but for a status."""
 _NEVER: Final = "(it has given none yet)"
+_NEXT_COST: Final = " and the next request may cost "
+"""Behind it a limit of cost goes on with what differs, and with what helps."""
 _BLIND: Final = "cannot be shown"
 _REFUSED: Final = "the batch has no reply to this request: "
 _HELP: Final[Mapping[Kind, str]] = {
@@ -58,6 +61,8 @@ _HELP: Final[Mapping[Kind, str]] = {
     "never": "not answered, and nothing ever was: see that the judge runs where "
     "LMMS_CAPTIONS_JUDGE_URL says (`lmms-eval-captions doctor` asks it), then run the same command "
     "again",
+    "limit": "not judged: run the same command again with a higher LMMS_CAPTIONS_MAX_COST; "
+    "verdicts are kept, only what is missing is asked",
     "stopped": "not judged: change what the reason names, then run the same command again; "
     "verdicts are kept, only what is missing is asked",
 }
@@ -78,6 +83,8 @@ def kind_of(reason: str) -> Kind:
             return kind
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
+    if LIMIT_REACHED in ours:
+        return "limit"
     if _NEVER in ours:
         return "never"
     if _PASSING.search(ours):
@@ -130,9 +137,11 @@ def why_unscored(reasons: Mapping[str, int]) -> str:
     """
     if not reasons:
         return "Why: see the other metrics."
-    counts, kinds = grouped(reasons), Counter[Kind]()
+    told, kinds = Counter[str](), Counter[Kind]()
     for reason, n in reasons.items():
+        told[_shortened(reason)] += n
         kinds[kind_of(reason)] += n
+    counts = grouped(told)
     shown = counts.most_common(_SHOWN)
     texts = [f"{n} x {reason}" for reason, n in shown]
     n_others = counts.total() - sum(n for _, n in shown)
@@ -152,7 +161,13 @@ def help_against(reasons: Mapping[str, int]) -> str:
     if not reasons:
         return "the log of the run says why and what helps; then run the same command again"
     reason = max(reasons, key=lambda each: reasons[each])
+    kind = kind_of(reason)
     # Whose answer it was is known; what the endpoint said is not.
     answered = _ANSWERED.search(reason)
-    shown = reason[answered.start() :] if answered else reason
-    return f"{sentence(shown, _MOST)}; {_HELP[kind_of(reason)].partition(';')[0]}"
+    shown = reason[answered.start() :] if answered else _shortened(reason)
+    return f"{sentence(shown, _MOST)}; {_HELP[kind].partition(';')[0]}"
+
+
+def _shortened(reason: str) -> str:
+    """A reason without what stands beside it as help."""
+    return reason.partition(_NEXT_COST)[0] if kind_of(reason) == "limit" else reason

@@ -11,7 +11,7 @@ from typing import Final, TypeGuard
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
 
@@ -19,8 +19,8 @@ OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
 _RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
-_COMPARED: Final = "paired_"
-"""Begins what lmms-eval adds of a comparison with a baseline."""
+_PAIRED: Final = "paired_"
+"""How the names begin of what lmms-eval's ``--baseline`` found, which is no metric."""
 _PREDICTED: Final = "bypass"
 """The one metric that lmms-eval gives a task whose captions were written and not judged."""
 
@@ -58,13 +58,22 @@ class TaskResults:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Value of each metric that is a number, without standard errors and ``--baseline``'s."""
+        """Value of each metric that is a number, standard errors left out."""
         return {
             name.partition(",")[0]: float(value)
             for name, value in self.metrics.items()
             if isinstance(value, int | float)
             and "_stderr" not in name
-            and not name.startswith(_COMPARED)
+            and not name.startswith(_PAIRED)
+        }
+
+    @property
+    def paired(self) -> dict[str, object]:
+        """What ``--baseline`` found, by lmms-eval's names without their beginning."""
+        return {
+            name.removeprefix(_PAIRED): value
+            for name, value in self.metrics.items()
+            if name.startswith(_PAIRED)
         }
 
     @property
@@ -87,9 +96,16 @@ class TaskResults:
 
     @property
     def doubts(self) -> list[str]:
-        """Why the judge may not have judged, a sentence each."""
+        """Why the judge may not have judged, a sentence each.
+
+        A group has but its tasks' names for it, and so has a results file by itself: those that
+        stand in the signature.
+        """
         doubts = self.judging.get("doubts")
-        return list(map(str, doubts)) if isinstance(doubts, list) else []
+        if isinstance(doubts, list) and doubts:
+            return list(map(str, doubts))
+        named = self.signature.fields.get(DOUBTS) if self.signature else None
+        return [f"there is doubt about the judge ({named}): do not use this number"] * bool(named)
 
     @property
     def is_prediction(self) -> bool:

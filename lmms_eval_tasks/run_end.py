@@ -1,18 +1,17 @@
 """The end of a run, as lmms-eval saves its results: ours are written beside them.
 
-lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (see :mod:`plugin`).
+lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (:mod:`adaptations`).
 Nothing here may raise: lmms-eval's own results are worth more than ours.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from loguru import logger
 
@@ -26,57 +25,43 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     name_judge,
     take_out_words,
 )
-from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
-_IS_WRAPPED: Final = "is_completed_by_lmms_eval_captions"
-"""Attribute of a tracker that is wrapped: models may be listed twice, results are saved once."""
 
-
-def wrap_tracker(trackers: ModuleType) -> None:
-    """Have what lmms-eval's results tracker saves completed with what is ours.
+@contextmanager
+def completed(
+    tracker: Any,  # noqa: ANN401 - lmms-eval's own
+    results: MutableMapping[str, Any],
+    datetime_str: str,
+) -> Iterator[None]:
+    """Complete lmms-eval's results with what is ours, and note the run once they are saved.
 
     Args:
-        trackers: ``lmms_eval.loggers.evaluation_tracker``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such tracker.
+        tracker: lmms-eval's results tracker, which knows the folder and when the run started.
+        results: See :func:`complete`.
+        datetime_str: When it ended, as lmms-eval writes it.
     """
-    tracker = trackers.EvaluationTracker
-    save_aggregated = tracker.save_results_aggregated
-    if vars(tracker).get(_IS_WRAPPED):
-        return
-
-    @functools.wraps(save_aggregated)
-    def save_results_aggregated(
-        self: Any,  # noqa: ANN401 - lmms-eval's own
-        results: dict[str, Any],
-        samples: dict[str, Any],
-        datetime_str: str,
-    ) -> None:
-        run = None
-        try:
-            folder = None
-            if self.output_path:
-                name = self.general_config_tracker.model_name_sanitized or ""
-                folder = Path(self.output_path) / name
-            run_s = time.perf_counter() - self.general_config_tracker.start_time
-            THIS_RUN.started_s = time.time() - run_s
-            run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
-        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
-            logger.error(
-                "judging.json and breakdowns of this run cannot be made: internal error: {!r}; "
-                "its scores stand, please report this",
-                error,
-            )
-        save_aggregated(self, results=results, samples=samples, datetime_str=datetime_str)
-        if run is not None:
-            THIS_RUN.finished.append(run)
-            append_to_record(run)
-        THIS_RUN.clear()
-
-    tracker.save_results_aggregated = save_results_aggregated
-    setattr(tracker, _IS_WRAPPED, True)
+    run = None
+    try:
+        folder = None
+        if tracker.output_path:
+            name = tracker.general_config_tracker.model_name_sanitized or ""
+            folder = Path(tracker.output_path) / name
+        run_s = time.perf_counter() - tracker.general_config_tracker.start_time
+        THIS_RUN.started_s = time.time() - run_s
+        run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
+    except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+        logger.error(
+            "judging.json and breakdowns of this run cannot be made: internal error: {!r}; "
+            "its scores stand, please report this",
+            error,
+        )
+    yield
+    if run is not None:
+        THIS_RUN.finished.append(run)
+        append_to_record(run)
+    THIS_RUN.clear()
 
 
 def complete(
@@ -132,11 +117,10 @@ def _head(results: Mapping[str, Any], captions: str | None) -> Document:
 
 def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -> Document:
     """The document of a run with ``--predict_only``: where the captions of our tasks are."""
-    tasks = {task for benchmark in all_benchmarks().values() for task in benchmark.tasks}
     logs = {
         task: {"samples": None if folder is None else f"{folder / stamp}_samples_{task}.jsonl"}
         for task in results["results"]
-        if task in tasks
+        if task in our_benchmarks()
     }
     return {"predict_only": True, **_head(results, None), "tasks": logs}
 

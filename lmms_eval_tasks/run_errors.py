@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 if TYPE_CHECKING:
     from loguru import Message
@@ -51,6 +49,9 @@ class ErrorNotes:
                 logger.remove(self._sink)
 
     def _note(self, message: Message) -> None:
+        from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
+        from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
         text = message.record["message"]
         if text.startswith(_ENDED):
             # It logs within its `except`.
@@ -74,14 +75,10 @@ def words_of(error: BaseException | None, logged: str) -> str:
     """An error in one sentence that says what to do.
 
     Args:
-        error: What ended the evaluation; lmms-eval tries some things again, and then raises an
-            error about the trying.
+        error: What ended the evaluation.
         logged: What lmms-eval says of it.
     """
-    from tenacity import RetryError
-
-    while isinstance(error, RetryError) and error.last_attempt.exception() is not None:
-        error = error.last_attempt.exception()
+    error = None if error is None else cause_of(error)
     if isinstance(error, CaptionsError):
         return sentence(str(error))
     text = str(error) if error is not None else logged
@@ -104,6 +101,14 @@ def words_of(error: BaseException | None, logged: str) -> str:
         f"lmms-eval ended with {sentence(kind + text, 180)}; the traceback above shows where. Mend "
         "that, then run the same command again"
     )
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """What went wrong, also where lmms-eval tried again and raised an error about the trying."""
+    from tenacity import RetryError
+
+    last = error.last_attempt.exception() if isinstance(error, RetryError) else None
+    return error if last is None else cause_of(last)
 
 
 def _words_of_tasks(names: str) -> str:

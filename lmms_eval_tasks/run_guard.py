@@ -1,16 +1,17 @@
 """Around a whole run of lmms-eval: what cannot be judged ends it early, and in one sentence.
 
 lmms-eval shows an error as a traceback, and Ctrl-C as another; it judges last, and asks nobody
-before whether that will work. Its :func:`simple_evaluate` is wrapped where its task index is made,
-which is before it is called and after it is there.
+before whether that will work. Its :func:`simple_evaluate` is wrapped (:mod:`adaptations`) where its
+task index is made, which is before it is called and after it is there.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
@@ -21,14 +22,15 @@ from lmms_eval_captions.judges.endpoint.store.writable import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-
-EVALUATOR: Final = "lmms_eval.evaluator"
 
 
 @dataclass(slots=True)
@@ -81,8 +83,15 @@ def words_of_interruption() -> str:
     """One line: how many replies are kept, and how to go on."""
     totals = JUDGE_RUN.totals()
     if not (totals.calls or totals.n_from_store):
+        captions = RUN_CAPTIONS.saved
+        if captions is None:
+            return (
+                "Stopped by Ctrl-C before the judge had answered anything; start the same command "
+                "again"
+            )
         return (
-            "Stopped by Ctrl-C before the judge had answered anything; start the same command again"
+            "Stopped by Ctrl-C before the judge had answered anything; the captions so far are in "
+            f"{captions}: --model caption_file --model_args path={captions} has them judged"
         )
     folder = cache_folder() / "replies"
     return (
@@ -91,48 +100,29 @@ def words_of_interruption() -> str:
     )
 
 
-def guard_evaluator() -> None:
-    """Wrap lmms-eval's evaluator, once, where it is loaded."""
-    evaluator = sys.modules.get(EVALUATOR)
-    if evaluator is not None and not hasattr(evaluator.simple_evaluate, "is_guarded"):
-        _wrap(evaluator)
-
-
-def _wrap(evaluator: ModuleType) -> None:
-    original = evaluator.simple_evaluate
-
-    @functools.wraps(original)
-    def simple_evaluate(*args: object, **kwargs: object) -> object:
-        RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
-        RUN_GUARD.is_ours = False
-        try:
-            return original(*args, **kwargs)
-        except KeyboardInterrupt:
-            RUN_GUARD.interrupted()
+def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) -> object:
+    """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback."""
+    RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
+    RUN_GUARD.is_ours = False
+    # A run before this one in the same process may have ended early.
+    THIS_RUN.clear()
+    RUN_CAPTIONS.begin()
+    JUDGE_RUN.anchors = AnchorQuestions()
+    try:
+        return evaluate(*args, **kwargs)
+    except KeyboardInterrupt:
+        RUN_GUARD.interrupted()
+        raise
+    except Exception as error:
+        cause = cause_of(error)
+        if not isinstance(cause, CaptionsError):
             raise
-        except Exception as error:
-            ours = cause_of(error)
-            if ours is None:
-                raise
-            THIS_RUN.errors.append(sentence(str(ours)))
-            if kwargs.get("verbosity") == "DEBUG":
-                raise
-            raise ours.with_traceback(None) from None
-        finally:
-            RUN_GUARD.will_judge = False
-
-    vars(simple_evaluate)["is_guarded"] = True
-    vars(evaluator)["simple_evaluate"] = simple_evaluate
-
-
-def cause_of(error: BaseException) -> CaptionsError | None:
-    """The error of ours that ended a run, also where lmms-eval tried again and raised another."""
-    from tenacity import RetryError
-
-    if isinstance(error, RetryError):
-        last = error.last_attempt.exception()
-        return None if last is None else cause_of(last)
-    return error if isinstance(error, CaptionsError) else None
+        THIS_RUN.errors.append(sentence(str(cause)))
+        if kwargs.get("verbosity") == "DEBUG":
+            raise
+        raise cause.with_traceback(None) from None
+    finally:
+        RUN_GUARD.will_judge = False
 
 
 def _show(

@@ -8,42 +8,18 @@ contributes to the headline. A caption that does not count has neither.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, MutableMapping, Sequence
-from types import ModuleType
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 SCORE: Final = "score"
 _PERCENT: Final = 100.0
 _DIGITS: Final = 12
 """Leaves out the noise of rounding, which is a difference to who compares equal captions."""
-
-
-def wrap_task_output(evaluator_utils: ModuleType) -> None:
-    """Have the samples of our tasks scored once their task is aggregated.
-
-    Args:
-        evaluator_utils: ``lmms_eval.evaluator_utils``.
-
-    Raises:
-        AttributeError: If this version of lmms-eval has no such step.
-    """
-    output = evaluator_utils.TaskOutput
-    calculate = output.calculate_clt_aggregate_metric
-
-    @functools.wraps(calculate)
-    def calculate_clt_aggregate_metric(self: Any) -> None:  # noqa: ANN401 - lmms-eval's own
-        calculate(self)
-        benchmark = our_benchmarks().get(self.task_name)
-        if benchmark is not None:
-            score_samples(benchmark, self.logged_samples)
-
-    output.calculate_clt_aggregate_metric = calculate_clt_aggregate_metric
 
 
 def score_items(
@@ -99,3 +75,18 @@ def score_samples(
             sample["target"] = ""
         else:
             sample[SCORE] = round(value / _PERCENT, _DIGITS)
+
+
+def note_documents(
+    task: str, benchmark: Benchmark[Any, Any], samples: Sequence[Mapping[str, Any]]
+) -> None:
+    """Keep how each scored caption of a task was judged, for who compares it with another run's.
+
+    Args:
+        task: One of the benchmark's.
+        benchmark: Which one.
+        samples: All that lmms-eval logs of the task.
+    """
+    THIS_RUN.documents[task] = {
+        sample["doc_id"]: sample[benchmark.headline] for sample in samples if SCORE in sample
+    }

@@ -162,7 +162,7 @@ def _no_score(records: Sequence[CaptionRecord]) -> str:
 def has_score(records: Sequence[CaptionRecord]) -> bool:
     """Whether enough questions have a verdict for there to be a score."""
     n_questions, n_unscored = _counts(records)
-    return n_questions > 0 and n_unscored <= max_unscored() * n_questions
+    return n_questions > 0 and not Share(n_unscored, n_questions).exceeds(max_unscored())
 
 
 def max_unscored() -> float:

@@ -24,7 +24,7 @@ DOUBTS: Final = "doubts"
 """Field: what speaks against the judge, see :mod:`judge_doubts`."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
-_UNAVAILABLE: Final = "unavailable"
+UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
 _MOST_NAMES: Final = 5
 """Names of a judge that are shown."""
@@ -32,6 +32,8 @@ _MORE: Final = "..."
 """Stands for names that are not shown."""
 _BAR: Final = "%7C"
 """Stands for a bar in a value: bars separate the fields."""
+_OF_TASK: Final = 8
+"""Digits that stand for a task's questions; those of one video have twice as many."""
 _SHARE: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
@@ -47,6 +49,15 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.n}/{self.of}"
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether it is more than a limit, in [0, 1]; the same for 29 of 100 and 87 of 300.
+
+        >>> Share(29, 100).exceeds(0.29), Share(30, 100).exceeds(0.29), Share(0, 0).exceeds(0.0)
+        (False, True, False)
+        """
+        # A product would be rounded: 0.29 * 100 is less than 29.
+        return self.of > 0 and self.n / self.of > limit
 
     @classmethod
     def parse(cls, text: str) -> Share | None:
@@ -172,7 +183,7 @@ class Signature:
     @property
     def unavailable(self) -> frozenset[str]:
         """Metrics that could not be computed where the task was scored, and are ``nan``."""
-        return frozenset(name for name, value in self.fields.items() if value == _UNAVAILABLE)
+        return frozenset(name for name, value in self.fields.items() if value == UNAVAILABLE)
 
 
 def join_values(name: str, values: Iterable[str]) -> str:
@@ -204,12 +215,19 @@ def questions_digest(video_id: str, questions: Sequence[object]) -> str:
             picture, does not count.
     """
     text = json.dumps([video_id, *map(_plain, questions)], default=str)
-    return blake2b(text.encode("ascii"), digest_size=8).hexdigest()
+    return blake2b(text.encode("ascii"), digest_size=_OF_TASK).hexdigest()
 
 
-def digest_of_all(digests: Iterable[str]) -> str:
-    """Eight digits for the questions of many videos, whatever the order of the videos."""
-    return blake2b(",".join(sorted(digests)).encode("ascii"), digest_size=4).hexdigest()
+def digest_of_all(digests: Sequence[str]) -> str:
+    """Eight digits for the questions of many videos, whatever the order of the videos.
+
+    Args:
+        digests: Of each video; or for each video that of all its task, in the pooled records of
+            several tasks, which gives the digest that a group of the tasks has.
+    """
+    if all(len(digest) == _OF_TASK for digest in digests):
+        return _joint_digest(digests)
+    return _digest_of(digests)
 
 
 def selection_of(args: argparse.Namespace | None) -> dict[str, str]:
@@ -229,7 +247,11 @@ def selection_of(args: argparse.Namespace | None) -> dict[str, str]:
 
 def _joint_digest(values: Iterable[str]) -> str:
     different = set(values)
-    return different.pop() if len(different) == 1 else digest_of_all(different)
+    return different.pop() if len(different) == 1 else _digest_of(different)
+
+
+def _digest_of(digests: Iterable[str]) -> str:
+    return blake2b(",".join(sorted(digests)).encode("ascii"), digest_size=_OF_TASK // 2).hexdigest()
 
 
 def _plain(value: object) -> object:

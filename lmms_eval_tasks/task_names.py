@@ -31,18 +31,17 @@ def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
     Raises:
         SettingsError: If there is no such task; the text lists those that there are.
     """
-    benchmarks = all_benchmarks().values()
-    for benchmark in benchmarks:
-        if name in benchmark.tasks:
-            return benchmark
-    names = ", ".join(task for benchmark in benchmarks for task in benchmark.tasks)
-    raise SettingsError(f"{name!r} is none of our tasks; expected any of {names}")
+    benchmarks = our_benchmarks()
+    if name not in benchmarks:
+        raise SettingsError(
+            f"{name!r} is none of our tasks; expected any of {', '.join(benchmarks)}"
+        )
+    return benchmarks[name]
 
 
 def known_names() -> list[str]:
     """All groups and tasks of ours."""
-    tasks = [task for benchmark in all_benchmarks().values() for task in benchmark.tasks]
-    return [*task_groups(), *tasks]
+    return [*task_groups(), *our_benchmarks()]
 
 
 def tasks_of(names: str) -> list[str]:
@@ -54,12 +53,11 @@ def tasks_of(names: str) -> list[str]:
     >>> tasks_of("vcapsbench, vcapsbench")
     ['vcapsbench']
     """
-    benchmarks, groups = all_benchmarks().values(), task_groups()
-    tasks = [task for benchmark in benchmarks for task in benchmark.tasks]
+    groups, known = task_groups(), known_names()
     chosen: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names.split(","))):
-        if name not in tasks and name not in groups:
-            close = get_close_matches(name, [*groups, *tasks], n=1)
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
             meant = f"was {close[0]} meant?" if close else f"expected any of {', '.join(groups)},"
             raise SettingsError(
                 f"--tasks: {name!r:.80} is none of ours; {meant} `lmms-eval --tasks list` shows all"

@@ -53,6 +53,9 @@ class ThisRun:
     """Seconds since the epoch."""
     tasks: dict[str, FinishedTask] = field(default_factory=dict)
     """In the order in which they were aggregated."""
+    documents: dict[str, dict[object, Mapping[str, object]]] = field(default_factory=dict)
+    """Task to the head of each judged caption's record, by the number that lmms-eval gives its
+    document; filled where samples are logged."""
     breakdowns: dict[str, dict[str, object]] = field(default_factory=dict)
     """Task or group to what its breakdown file holds."""
     warnings: list[str] = field(default_factory=list)
@@ -87,6 +90,7 @@ class ThisRun:
         """Start afresh: lmms-eval may run several configurations in one process."""
         self.started_s = time.time()
         self.tasks.clear()
+        self.documents.clear()
         self.breakdowns.clear()
         self.warnings.clear()
         self._before = totals_by_process()

@@ -135,19 +135,32 @@ class RunCaptions:
 
     def __init__(self) -> None:
         self._identities: dict[str, Callable[[Mapping[str, Any]], Identity]] = {}
-        self.forget()
+        self._n_runs = 0
+        self._lock = threading.Lock()
+        self._log: CaptionLog | None = None
+
+    def begin(self) -> None:
+        """Start another file at the next caption: a process may have runs of several models."""
+        with self._lock:
+            self._n_runs += 1
+            self._log = None
 
     def forget(self) -> None:
         """Start another file at the next caption, as in a forked child."""
         self._lock = threading.Lock()
-        self._log: CaptionLog | None = None
+        self._log = None
 
     def log(self) -> CaptionLog:
         """Where this process saves its captions, whatever the settings of the judge."""
         with self._lock:
             if self._log is None:
-                self._log = CaptionLog(cache_folder())
+                self._log = CaptionLog(cache_folder(), run_name(number=self._n_runs))
             return self._log
+
+    @property
+    def saved(self) -> Path | None:
+        """Where captions of this run were saved, ``None`` where none was so far."""
+        return None if self._log is None else self._log.path
 
     def expect(self, task: str, identity: Callable[[Mapping[str, Any]], Identity]) -> None:
         """Have the captions of a task saved as soon as they are written.

@@ -27,7 +27,7 @@ class RunName:
     """Whether all processes of the run have this name."""
 
 
-def run_name(environ: Mapping[str, str] | None = None) -> RunName:
+def run_name(environ: Mapping[str, str] | None = None, *, number: int = 1) -> RunName:
     """The name of the run that this process belongs to.
 
     Of several processes the first that asks puts the name into the store through which
@@ -37,17 +37,19 @@ def run_name(environ: Mapping[str, str] | None = None) -> RunName:
 
     Args:
         environ: The launcher's variables, by default the process's own.
+        number: Which one of the runs of this process it is; all of its processes count alike.
     """
     env = os.environ if environ is None else environ
-    rank, world_size = _number(env, "RANK", 0), _number(env, "WORLD_SIZE", 1)
+    rank, world_size = launcher_number(env, "RANK", 0), launcher_number(env, "WORLD_SIZE", 1)
     own = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    behind = f"-{number}" if number > 1 else ""
     if world_size == 1:
-        return RunName(own)
+        return RunName(f"{own}{behind}")
     name = _agreed(own) or _launch(env, world_size)
-    return RunName(name or own, rank, world_size, is_shared=name is not None)
+    return RunName(f"{name or own}{behind}", rank, world_size, is_shared=name is not None)
 
 
-def _number(env: Mapping[str, str], name: str, default: int) -> int:
+def launcher_number(env: Mapping[str, str], name: str, default: int) -> int:
     """A launcher's number; captions are saved also where it is none, which others complain of."""
     text = env.get(name, "")
     return int(text) if text.isdecimal() else default
@@ -78,4 +80,7 @@ def _launch(env: Mapping[str, str], world_size: int) -> str | None:
         return None
     # The name in parentheses may hold anything, parentheses, too.
     started = words.rpartition(")")[2].split()[_START_FIELD]
-    return f"{socket.gethostname()}-{launcher}-{started}"
+    # An elastic launcher starts all processes anew after one has failed: that is another run.
+    n_restarts = launcher_number(env, "TORCHELASTIC_RESTART_COUNT", 0)
+    behind = f"-restart{n_restarts}" if n_restarts else ""
+    return f"{socket.gethostname()}-{launcher}-{started}{behind}"

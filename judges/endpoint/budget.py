@@ -17,6 +17,8 @@ from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 SAFE_CHARS_PER_TOKEN: Final = 2.0
 """Characters of a body that count as a token in a worst case. English text has more than 4; what is
 not ASCII is escaped in a body, at 6 or more for one."""
+LIMIT_REACHED: Final = "LMMS_CAPTIONS_MAX_COST: $"
+"""How the words begin of a request that was not sent because of the limit."""
 _TOKENS_AROUND: Final = 50
 """Tokens that a provider may count beside those of the texts."""
 _LOOK_AGAIN_S: Final = 1.0
@@ -133,7 +135,7 @@ class Budget:
 
     def _words(self, cost_usd: float) -> str:
         return (
-            f"LMMS_CAPTIONS_MAX_COST: ${self.spent_usd:.4f} of this process's "
+            f"{LIMIT_REACHED}{self.spent_usd:.4f} of this process's "
             f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
             "judging stopped. Everything answered is kept. Run the same command again with a "
             "higher limit to go on: only what is missing is asked"

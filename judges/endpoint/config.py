@@ -10,7 +10,7 @@ from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name
+from lmms_eval_captions.judges.endpoint.urls import endpoint_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class EngineConfig:
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Names of the endpoint's addresses, as stored replies have them."""
-        return tuple(dict.fromkeys(map(endpoint_name, self.urls)))
+        return endpoint_names(self.urls)
 
     @property
     def serving_endpoints(self) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
 from lmms_eval_captions.judges.endpoint.urls import (
-    endpoint_name,
+    endpoint_names,
     is_http,
     is_loopback,
     proxy_of,
@@ -87,7 +87,7 @@ class Endpoint:
     @property
     def names(self) -> tuple[str, ...]:
         """What its replies in the store are told from other endpoints' by, one for each address."""
-        return tuple(dict.fromkeys(map(endpoint_name, self.urls)))
+        return endpoint_names(self.urls)
 
     @property
     def local_url(self) -> str | None:

@@ -41,7 +41,7 @@ class Prices:
     """Of all models that are known."""
 
     as_of: str
-    """Date of the packaged prices; of the user's, where their file has one."""
+    """Date of the packaged prices; of the user's, where their file has one, and else its name."""
     batch_factor: float
     """What the Batch API costs, as a share of the usual price."""
     models: Mapping[str, Price]
@@ -88,8 +88,11 @@ def load_prices(override: Path | None = None) -> Prices:
         entries[model] = (
             {**ours_entry, **theirs_entry} if isinstance(ours_entry, dict) else theirs_entry
         )
+    date = ours["as_of"]
+    if override is not None and "models" in theirs:
+        date = f"{date} and {override.name}"  # the one does not say when the other is of
     return Prices(
-        as_of=str(theirs.get("as_of", ours["as_of"])),
+        as_of=str(theirs.get("as_of", date)),
         batch_factor=_number(
             theirs.get("batch_factor", ours["batch_factor"]), f"{where}: batch_factor"
         ),

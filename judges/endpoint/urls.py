@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -104,6 +105,11 @@ def endpoint_name(url: str) -> str:
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
     return urlunsplit((parts.scheme, f"{host}{port}", parts.path.rstrip("/"), "", ""))
+
+
+def endpoint_names(urls: Iterable[str]) -> tuple[str, ...]:
+    """The names of an endpoint's addresses, each once, as stored replies have them."""
+    return tuple(dict.fromkeys(map(endpoint_name, urls)))
 
 
 def proxy_of(url: str) -> str | None:

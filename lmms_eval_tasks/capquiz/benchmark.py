@@ -125,7 +125,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "capr": Metric(score=over_questions(capr), ratios=_R),
     },
     headline="capf1",
-    headline_means="harmonic mean of how much of the quiz it answers, and how rightly, in %",
+    headline_means="% of the quiz that the caption answers, and how rightly: their harmonic mean",
     groups=_groups,
     sections={
         "groups": tuple(GROUPS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isnan
@@ -17,9 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.results_folder import (
     read_all_results,
 )
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+from lmms_eval_captions.lmms_eval_tasks.summary.text import with_interval
 
-_Z: Final = 1.96
-"""Standard errors in half of a 95% interval, as in the summary of a run."""
 _WIDTH: Final = 9
 """Columns of the word that a line begins with."""
 
@@ -135,7 +134,12 @@ def check_run(
             _check_predictions(report, run, name)
         else:
             check_task(report, name, task, limits)
-    warnings = run.judging.get("warnings")
+    tell_warnings(report, run.judging)
+
+
+def tell_warnings(report: Report, judging: Mapping[str, object]) -> None:
+    """Add what a judging document warns of."""
+    warnings = judging.get("warnings")
     for warning in warnings if isinstance(warnings, list) else ():
         report.warning(str(warning))
 
@@ -153,6 +157,9 @@ def check_task(report: Report, name: str, task: TaskResults, limits: Limits) -> 
     if limits.accept_doubts:
         for doubt in task.doubts:
             report.warning(f"{name}: {doubt}")
+    difference = _shown_difference(task)
+    if difference:
+        report.detail(difference)
     report.detail(str(signature))
 
 
@@ -161,8 +168,8 @@ def _problems(task: TaskResults, limits: Limits) -> Iterator[str]:
     unscored = signature.unscored if signature else None
     unavailable = signature.unavailable if signature else frozenset[str]()
     too_many = ""
-    if unscored and unscored.n > limits.max_unscored * unscored.of:
-        share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
+    if unscored and unscored.exceeds(limits.max_unscored):
+        share = f" ({unscored.n / unscored.of:.2%})"
         helps = help_against(task.unscored_reasons)
         too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {helps}"
     # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.
@@ -202,9 +209,23 @@ def _shown_scores(task: TaskResults) -> str:
     headline, errors = task.judging.get("headline"), task.standard_errors
     scores = sorted(task.scores.items(), key=lambda score: score[0] != headline)
     return ", ".join(
-        f"{metric} {value:.2f}" + (f" +- {_Z * errors[metric]:.2f}" if metric in errors else "")
+        f"{metric} {with_interval(value, errors.get(metric))}"
         for metric, value in scores
         if metric != "unscored" and not isnan(value)
+    )
+
+
+def _shown_difference(task: TaskResults) -> str:
+    """What ``--baseline`` found; empty where nothing was compared."""
+    found, headline = task.paired, str(task.judging.get("headline"))
+    numbers = [found.get(name) for name in ("baseline_score", "ci_lower", "ci_upper", "pvalue")]
+    value = task.scores.get(headline)
+    if value is None or not all(isinstance(number, int | float) for number in numbers):
+        return ""
+    before, low, high, p_value = (float(str(number)) for number in numbers)
+    return (
+        f"difference to {found.get('baseline')}: {value - before:+.2f} [{low:+.2f}, {high:+.2f}], "
+        f"P {p_value:.4f}"
     )
 
 

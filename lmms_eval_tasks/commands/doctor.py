@@ -79,7 +79,9 @@ def _software() -> list[Finding]:
         *findings,
         Finding("software", ok=True, text=text),
         Finding(
-            "software", ok=True, text=f"java: {java or 'not found'} (for METEOR and PTB tokens)"
+            "software",
+            ok=True,
+            text=f"java: {java or 'not found'} (for meta-eval's classic metrics)",
         ),
     ]
 

@@ -18,7 +18,13 @@ from typing import Final
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, Report, check_run, check_task
+from lmms_eval_captions.lmms_eval_tasks.commands.check import (
+    Limits,
+    Report,
+    check_run,
+    check_task,
+    tell_warnings,
+)
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
@@ -146,9 +152,7 @@ def _check_finished(report: Report, line: Mapping[str, object], *, must_be_saved
     for name, task in tasks.items() if isinstance(tasks, dict) else ():
         if isinstance(task, dict):
             check_task(report, str(name), TaskResults.of_judging(task), limits)
-    warnings = tables.get("warnings")
-    for warning in warnings if isinstance(warnings, list) else ():
-        report.warning(str(warning))
+    tell_warnings(report, tables)
     if must_be_saved:
         report.problem(
             "the results could not be saved to --output_path: give a folder that can be written "

@@ -25,7 +25,7 @@ _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
     "LMMS_CAPTIONS_VCAPSBENCH_ASKS": lambda: _OWN,
     "LMMS_CAPTIONS_MAX_COST": lambda: "no limit",
     "LMMS_CAPTIONS_PRICES": lambda: f"the packaged ones, of {load_prices().as_of}",
-    "LMMS_CAPTIONS_PROMPTS": lambda: "ours",
+    "LMMS_CAPTIONS_PROMPTS": lambda: "the packaged ones",
     "LMMS_CAPTIONS_DATA": lambda: "the Hugging Face hub",
     "LMMS_CAPTIONS_T5": lambda: "google/flan-t5-base from the hub",
 }

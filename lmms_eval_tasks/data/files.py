@@ -110,7 +110,7 @@ def local_root(settings: DataSettings) -> Path | None:
     if not root.is_dir():
         raise DataError(
             f"LMMS_CAPTIONS_DATA: no folder {settings.data!r}; expected the root of local "
-            f"benchmark data, {SAMPLE!r}, or nothing to download from the Hugging Face hub"
+            f"benchmark data, {SAMPLE!r}, or no value, which downloads from the Hugging Face hub"
         )
     return root
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, wrapped
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
 
@@ -34,7 +37,7 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
     document = run.document
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
-        yield f"next: lmms-eval-captions check {folder}"
+        yield f"next: {typed('lmms-eval-captions')} check {folder}"
         samples = sorted(run.folder.glob(f"{run.stamp}_samples_*.jsonl"))
         looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
         yield f"  see each question, verdict and reply: {looks}"
@@ -44,14 +47,28 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
         whose = "the papers' judges" if is_smoke else "another judge"
         yield f"  have the same captions judged by {whose}:"
         data = os.environ.get(_DATA)
+        # The stand-in may be set in the shell, where the judge of the paper is then not asked.
+        judge = (
+            ["LMMS_CAPTIONS_JUDGE=", "OPENAI_API_KEY=..."]
+            if is_smoke
+            else ["LMMS_CAPTIONS_JUDGE=..."]
+        )
+        path = shlex.quote(near(Path(document["captions"])))
         words = [
             *([f"{_DATA}={shlex.quote(data)}"] if data else []),
-            "OPENAI_API_KEY=..." if is_smoke else "LMMS_CAPTIONS_JUDGE=...",
-            "lmms-eval --model caption_file",
-            f"--model_args path={shlex.quote(near(Path(document['captions'])))}",
+            *judge,
+            f"{typed('lmms-eval')} --model caption_file",
+            f"--model_args path={path}{_missing(document['tasks'])}",
             f"--tasks {','.join(_selected(document['tasks']))}",
+            *_selection(document["tasks"]),
         ]
         yield from _command(words)
+
+
+def typed(program: str) -> str:
+    """A program of this environment as it is typed here: by its path where the shell knows none."""
+    own = Path(sys.executable).with_name(program)
+    return program if shutil.which(program) or not own.is_file() else shlex.quote(near(own))
 
 
 def near(path: Path) -> str:
@@ -68,6 +85,23 @@ def _selected(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         name for name, own in leaves.items() if not any(own < others for others in leaves.values())
     ]
+
+
+def _missing(tasks: Mapping[str, Mapping[str, Any]]) -> str:
+    """The argument without which captions that were not there are an error."""
+    for share, argument in (("dropped", "drop"), ("missing", "skip")):
+        if any(task[share]["n"] for task in tasks.values()):
+            return f",missing={argument}"
+    return ""
+
+
+def _selection(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The options that chose these videos: others have no caption."""
+    fields = [Signature.parse(task["signature"] or "").fields for task in tasks.values()]
+    for name in ("limit", "offset"):
+        value = next((each[name] for each in fields if name in each), None)
+        if value is not None:
+            yield f"--{name} {value}"
 
 
 def _command(words: list[str]) -> Iterator[str]:

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH
+from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, with_interval
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
-_Z_95: Final = 1.96
-"""Standard errors on each side of a value that make its 95% interval."""
 _GAP: Final = 2
 _SHARES: Final = ("empty", "missing", "dropped")
 """Captions that say nothing, are not there, or were left out."""
@@ -86,5 +84,4 @@ def _value(task: Mapping[str, Any], name: str, *, has_interval: bool = False) ->
     if value is None:
         is_unavailable = name in Signature.parse(task["signature"] or "").unavailable
         return f"{name} {'N/A' if is_unavailable else 'nan'}"
-    interval = "" if error is None or not has_interval else f" +- {_Z_95 * error:.2f}"
-    return f"{name} {value:.2f}{interval}"
+    return f"{name} {with_interval(value, error if has_interval else None)}"

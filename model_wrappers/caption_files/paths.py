@@ -64,8 +64,8 @@ def _paths(text: str) -> Iterator[Path]:
         found = _matches(path)
         if not found:
             raise CaptionError(
-                f"path={text!r}: no file is like {part!r}; quote patterns, so that your shell "
-                "leaves them as they are"
+                f"path={text!r}: no file is like {part!r}; correct the pattern, and quote it, "
+                "so that your shell leaves it as it is"
             )
         for match in found:
             yield from _files_at(match)

@@ -89,7 +89,7 @@ def _json_rows(path: Path) -> Iterator[CaptionRow]:
     except ValueError as error:
         raise CaptionError(
             f"{path}: expected one JSON value, a list of rows or an object from video to caption "
-            f"({error}); correct it, or name it .jsonl if it has one object a line"
+            f"({error}); correct it, or name it .jsonl if it has one object per line"
         ) from error
     if repeated:
         logger.warning(

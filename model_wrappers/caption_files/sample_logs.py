@@ -39,7 +39,8 @@ def newest_logs(folder: Path) -> dict[str, Path]:
         )
     if len(parents) > 1:
         raise CaptionError(
-            f"{folder}: sample logs of {len(parents)} models, in {listed(parents)}; give one"
+            f"{folder}: sample logs of {len(parents)} models, in {listed(parents)}; give one of "
+            "these"
         )
     return {task: path for path, (_, task) in sorted(logs.items(), key=lambda log: log[0].name)}
 

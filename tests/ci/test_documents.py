@@ -10,6 +10,9 @@ import pytest
 from docs_messages import HOLE, texts
 from docs_site import documents, for_site, linked_files
 
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, DOUBTS, QUESTIONS, SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -119,6 +122,41 @@ def test_the_page_of_numbers_has_every_metric() -> None:
     assert set(shown) == set(metrics)
     for name, metric in metrics.items():
         assert ("lower is better" in shown[name]) is not metric.higher_is_better, name
+
+
+def test_the_page_of_numbers_has_every_field_of_the_signature() -> None:
+    """Those of all tasks, and those that each benchmark adds."""
+    section = _text("docs/numbers.md").partition("## The signature")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", section, re.MULTILINE)
+    shown = {name for names in rows for name in re.findall(r"`(\w+)`", names)}
+    fields = {CAPTIONS, DOUBTS, QUESTIONS, SERVED, "judge", "runs", "protocol", "unscored"}
+    for benchmark in all_benchmarks().values():
+        for task in benchmark.tasks.values():
+            fields |= set(task.extras)
+    assert fields - shown == set()
+
+
+def test_the_variable_for_programs_is_on_the_page_of_settings() -> None:
+    """It is none of the table, as nobody sets it by hand."""
+    assert f"`{RUN_RECORD}`" in _text("docs/settings.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_that_are_named_are_there(
+    document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each subcommand, and each of its options; those of ``run`` are lmms-eval's."""
+    text = _text(document).replace("\\\n", " ")
+    named = re.findall(r"lmms-eval-captions ([a-z][\w-]+)((?: [^`\n]*)?)(?=`|\n)", text)
+    for command, rest in named:
+        if document == "CHANGELOG.md" or command == "run" or f"`{command}" in rest:
+            continue
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        printed = capsys.readouterr().out
+        assert ended.value.code == 0, command
+        for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", rest.partition("#")[0]):
+            assert option in printed, (command, option)
 
 
 def test_messages_that_are_explained_are_said() -> None:

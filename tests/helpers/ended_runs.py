@@ -13,9 +13,9 @@ from typing import Any
 
 from lmms_eval.loggers import evaluation_tracker
 
+from lmms_eval_captions.lmms_eval_tasks.adaptations import complete_results
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.records import Item
-from lmms_eval_captions.lmms_eval_tasks.run_end import wrap_tracker
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 STAMP = "20260102_030405"
@@ -73,7 +73,7 @@ class Tracker:
         theirs = evaluation_tracker.EvaluationTracker
         save = inspect.unwrap(theirs.save_results_aggregated)
         own = type("EvaluationTracker", (theirs,), {"save_results_aggregated": save})
-        wrap_tracker(_module(own))
+        complete_results(_module(own))
         self._tracker = own(output_path=None if output is None else str(output))
         self._tracker.general_config_tracker.log_experiment_args("a", "model=m", "", "", False)
         self.folder = None if output is None else output / "m"

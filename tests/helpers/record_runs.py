@@ -116,7 +116,7 @@ def _judge_here(run: RecordedRun, cache: Path, url: str, output: Path) -> None:
 
 
 def _keep_run(run: RecordedRun, output: Path) -> None:
-    """Keep what a run came to, a line a task, without the questions, which are in the data."""
+    """Keep what a run came to, a line per task, without the questions, which are in the data."""
     recorded = json.loads((output / "recorded.json").read_text(), object_hook=_without_question)
     parts = [
         f'"{part}": {{\n'

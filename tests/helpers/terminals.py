@@ -62,10 +62,14 @@ class PseudoTerminal:
         self.screen = Screen()
 
     def resize(self, width: int) -> None:
-        """Make it so many columns wide; what was written before was written to the old width."""
+        """Make it so many columns wide; what was written before was written to the old width.
+
+        With 0 it knows neither its width nor its height, and wraps as one of 80 does.
+        """
         self.take_in()
-        self._width = width
-        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        self._width = width or 80
+        size = struct.pack("HHHH", 24 if width else 0, width, 0, 0)
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, size)
 
     def take_in(self) -> Screen:
         """What stands on it now."""

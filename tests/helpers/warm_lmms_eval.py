@@ -229,8 +229,13 @@ def _become(wish: Mapping[str, Any], output: int) -> None:
 
 
 def _as_imported_now() -> None:
-    """What libraries read of the environment when they are imported, read again."""
+    """What libraries read of the environment and of their process when imported, read again."""
     import datasets.config
+
+    from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
+
+    say_at_exit.cache_clear()
+    say_at_exit()
 
     cache = os.environ.get("HF_DATASETS_CACHE")
     if cache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -32,8 +33,9 @@ def _record(task: str, video: str, n_right: int) -> CaptionRecord:
         extras={},
         n_questions=4,
         n_unscored=0,
+        n_dropped=int(video == "c"),
         reasons={"busy": 1} if video == "a" else {},
-        no_caption="gone" if video == "d" else None,
+        no_caption="gone" if video in "cd" else None,
         values={name: [verdicts] for name in VIDCAPBENCH.metrics},
         fields={"n_tokens": 5},
     )
@@ -55,7 +57,7 @@ def _document(*, is_pooled: bool) -> dict[str, Any]:
         },
         "group_subtasks": {"both": list(TASKS)},
     }
-    words = {"signature": "judge:j|dropped:2/9"}
+    words = {"signature": "judge:j"}
     ours = dict.fromkeys(("both", *TASKS), words)
     return judging_document(results, run, ours=ours, finished_s=run.started_s + 2)
 
@@ -89,9 +91,23 @@ def test_a_group_counts_what_its_tasks_count(is_pooled: bool) -> None:
     assert entry["tasks"] == list(TASKS)
     assert entry["captions"] == 6
     assert entry["unscored"] == {"n": 0, "of": 24, "reasons": {"busy": 2}}
-    assert (entry["missing"], entry["dropped"]) == ({"n": 1, "of": 6}, {"n": 2, "of": 9})
+    assert (entry["missing"], entry["dropped"]) == ({"n": 1, "of": 6}, {"n": 1, "of": 6})
     assert document["tasks"]["vidcapbench_ae"]["metrics"]["con"] == {
         "value": None,
         "standard_error": None,
     }
     assert document["seconds"] == 2
+
+
+def test_a_caption_that_was_left_out_is_not_missing_as_well() -> None:
+    """Two captions that are not there are not four."""
+    records = [_record("vidcapbench_ae", "a", 3), _record("vidcapbench_ae", "d", 0)]
+    left_out = replace(records[1], n_dropped=1, n_questions=0)
+    run = ThisRun()
+    run.tasks = {"vidcapbench_ae": FinishedTask(VIDCAPBENCH, [records[0], left_out], None)}
+    results = {"results": {"vidcapbench_ae": {"acc,none": 60.0}}}
+    ours = {"vidcapbench_ae": {"signature": "vidcapbench_ae|judge:j|dropped:1/2"}}
+    entry = judging_document(results, run, ours=ours, finished_s=run.started_s + 2)["tasks"][
+        "vidcapbench_ae"
+    ]
+    assert (entry["missing"], entry["dropped"]) == ({"n": 0, "of": 2}, {"n": 1, "of": 2})

@@ -104,12 +104,17 @@ def test_missing_data_is_not_looked_for_five_times() -> None:
 
 
 def test_every_task_is_found_by_the_real_index() -> None:
-    """In a process that starts as lmms-eval does, all our tasks are there, no flag given."""
+    """In a process that starts as lmms-eval does, all our tasks are there, no flag given.
+
+    Nothing of judging is loaded by then: who runs other tasks does not wait for it.
+    """
     script = (
         "import lmms_eval.models, sys\n"
         "assert 'lmms_eval.tasks' not in sys.modules\n"
+        "import lmms_eval.loggers.evaluation_tracker\n"
         "from lmms_eval.tasks import TaskManager\n"
         "manager = TaskManager(include_defaults=True)\n"
+        "assert 'lmms_eval_captions.judges.endpoint' not in sys.modules\n"
         "print(*manager.all_tasks)"
     )
     done = subprocess.run(

@@ -8,15 +8,23 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from lmms_eval_captions.judges.endpoint.budget import Budget
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
 from lmms_eval_captions.judges.endpoint.model_names import check_name
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
+from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
-from lmms_eval_captions.lmms_eval_tasks.reasons import Kind, grouped, kind_of, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.reasons import (
+    Kind,
+    grouped,
+    help_against,
+    kind_of,
+    why_unscored,
+)
 
 URL = "http://127.0.0.1:8000/v1"
 
@@ -41,6 +49,10 @@ def _unnamed_judge() -> str:
     with pytest.raises(SettingsError) as refused:
         settings.require_named_judge("gpt-4o")
     return str(refused.value)
+
+
+def _limit(next_usd: float = 0.006) -> str:
+    return Budget(0.1, load_prices(), spent_usd=0.034)._words(next_usd)
 
 
 def _timed_out() -> str:
@@ -77,6 +89,10 @@ def _timed_out() -> str:
             "never",
             id="never answered",
         ),
+        pytest.param(_limit(), "limit", id="limit of cost"),
+        pytest.param(
+            f"no answer from the caption: {_limit()}", "limit", id="limit of cost, first step"
+        ),
         pytest.param("judging was ended before this caption's turn", "passing", id="ended"),
         pytest.param(_wrong_model(), "stopped", id="wrong model"),
         pytest.param(_unnamed_judge(), "stopped", id="unnamed judge"),
@@ -109,6 +125,25 @@ def test_a_rerun_is_advised_where_it_helps(reason: str, kind: Kind) -> None:
     assert kind_of(reason) == kind
     says_rerun = "run the same command again to go on" in why_unscored({reason: 3})
     assert says_rerun == (kind == "passing")
+
+
+def test_a_limit_of_cost_says_what_is_spent_and_names_the_limit_once() -> None:
+    """What the next request may cost differs from one to the next; the advice is to raise it."""
+    words = why_unscored({_limit(0.0061): 40, _limit(0.0062): 6})
+    assert words == (
+        "Why: 46 x LMMS_CAPTIONS_MAX_COST: $0.0340 of this process's $0.1000 are spent. 46 not "
+        "judged: run the same command again with a higher LMMS_CAPTIONS_MAX_COST; verdicts are "
+        "kept, only what is missing is asked."
+    )
+    assert help_against({_limit(): 46}).startswith(
+        "LMMS_CAPTIONS_MAX_COST: $0.0340 of this process's $0.1000 are spent; not judged: run the "
+        "same command again with a higher LMMS_CAPTIONS_MAX_COST"
+    )
+
+
+def test_numbers_with_a_fraction_are_blanked_whole() -> None:
+    """``0.#`` is no number."""
+    assert list(grouped({"after 1.25 s": 1, "after 1.75 s": 1})) == ["after # s"]
 
 
 def test_reasons_that_differ_in_numbers_alone_are_one() -> None:

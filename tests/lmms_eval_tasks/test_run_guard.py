@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,9 +16,12 @@ from chains import chain
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
+from lmms_eval_captions.lmms_eval_tasks.adaptations import EVALUATOR, guard_evaluator
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD, guard_evaluator
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 Evaluate = Callable[..., object]
 
@@ -32,9 +36,9 @@ def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _guarded(monkeypatch: pytest.MonkeyPatch, evaluate: Evaluate) -> Evaluate:
     """An evaluator as lmms-eval has it, wrapped as a task index does."""
-    module = ModuleType(run_guard.EVALUATOR)
+    module = ModuleType(EVALUATOR)
     vars(module)["simple_evaluate"] = evaluate
-    monkeypatch.setitem(sys.modules, run_guard.EVALUATOR, module)
+    monkeypatch.setitem(sys.modules, EVALUATOR, module)
     guard_evaluator()
     wrapped = vars(module)["simple_evaluate"]
     guard_evaluator()
@@ -142,6 +146,42 @@ def test_ctrl_c_before_judging_begins_on_a_line_of_its_own(
     assert capsys.readouterr().err.endswith("\n")
     [line] = THIS_RUN.errors
     assert line.startswith("Stopped by Ctrl-C before the judge had answered anything; start")
+
+
+def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.MonkeyPatch) -> None:
+    """They took hours, and the same command makes them anew."""
+    bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
+
+    def caption(**_: object) -> None:
+        RUN_CAPTIONS.log().save_early(task="t", video_id="v", caption="A dog.", aspect=None)
+        _interrupted()
+
+    with pytest.raises(KeyboardInterrupt):
+        _guarded(bench, caption)()
+    [line] = THIS_RUN.errors
+    assert f"--model caption_file --model_args path={RUN_CAPTIONS.log().path} " in line
+
+
+def test_runs_of_one_process_share_nothing(bench: pytest.MonkeyPatch) -> None:
+    """Several models of one --config have a caption file each; what fails leaves nothing behind."""
+    paths: list[Path | None] = []
+
+    def evaluate(caption: str) -> None:
+        RUN_CAPTIONS.log().save(task="t", video_id="v", caption=caption, aspect=None)
+        paths.append(RUN_CAPTIONS.log().path)
+        assert not THIS_RUN.breakdowns
+        assert not THIS_RUN.warnings
+        assert THIS_RUN.is_new("t is nan")
+        THIS_RUN.breakdowns["t"] = {}
+        THIS_RUN.warn("of this run")
+        raise DataError("no such file; add it")
+
+    guarded = _guarded(bench, evaluate)
+    for caption in ("of a model", "of another model"):
+        with pytest.raises(DataError):
+            guarded(caption=caption)
+    found = [path and open_captions(path)("t").find("v") for path in paths]
+    assert found == ["of a model", "of another model"]
 
 
 def test_ctrl_c_in_a_run_of_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,10 @@ from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
+from lmms_eval_captions.lmms_eval_tasks.sample_scores import note_documents, score_samples
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
@@ -55,6 +55,8 @@ def _offline(bench: pytest.MonkeyPatch, sample: Path) -> None:
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.9")
     bench.setattr(THIS_RUN, "tasks", {})
+    bench.setattr(THIS_RUN, "documents", {})
+    bench.setattr(THIS_RUN, "warnings", [])
 
 
 def _output(task: str, metrics: Mapping[str, Sequence[Any]], samples: list[Sample]) -> TaskOutput:
@@ -348,16 +350,43 @@ def test_a_log_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     assert f"--model caption_file --model_args path={path}" in str(error.value)
 
 
-def test_a_baseline_of_another_judge_is_called_out(tmp_path: Path, logged: list[str]) -> None:
-    """The difference is then the judges', too, and said to be."""
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"judge": "another"}, "(judge 'judge', now 'another')"),
+        ({"extras": {"prompts": "0a1b"}}, "(prompts 'none', now '0a1b')"),
+        ({"questions": "0a1b"}, "(other questions about 1 of 1 videos)"),
+    ],
+    ids=["same", "judge", "prompts", "questions"],
+)
+def test_a_baseline_that_was_judged_otherwise_is_called_out(
+    changes: dict[str, Any], words: str | None, tmp_path: Path, logged: list[str]
+) -> None:
+    """The difference is then not the captions' alone, and said to be, in the summary, too."""
     path = _log(tmp_path, "vdc_short")
     records, _ = drawn("vdc", "vdc_acc", seed=1, n=1)
-    for judge, n_warnings in (("judge", 0), ("another", 1)):
-        record = replace(records[0], judge=judge)
-        THIS_RUN.tasks["vdc_short"] = FinishedTask(all_benchmarks()["vdc"], [record], None)
+    _judge_now([replace(records[0], task="vdc_short", **changes)])
+    lmms_eval_baselines.load_baseline(str(path), "vdc_short")
+    said = [line for line in THIS_RUN.warnings if "was judged otherwise than this run" in line]
+    assert len(said) == (words is not None)
+    assert all(str(words) in line for line in said)
+    assert sum("was judged otherwise" in line for line in logged) == len(said)
+
+
+def test_a_baseline_of_other_data_is_refused(tmp_path: Path) -> None:
+    """lmms-eval pairs by a document's number: that of the sample is another one in all of VDC."""
+    path = _log(tmp_path, "vdc_short")
+    records, _ = drawn("vdc", "vdc_acc", seed=1, n=3)
+    _judge_now([replace(record, task="vdc_short") for record in records[1:]])
+    with pytest.raises(CaptionError, match=r"document 0 is video 'v0' there and 'v1' here"):
         lmms_eval_baselines.load_baseline(str(path), "vdc_short")
-        words = "was judged otherwise than this run (judge 'judge', now 'another')"
-        assert sum(words in line for line in logged) == n_warnings
+
+
+def _judge_now(records: Sequence[CaptionRecord]) -> None:
+    """Have these scored in this run."""
+    samples = _system("vdc", "vdc_acc", records)
+    note_documents("vdc_short", _with_one_metric("vdc", "vdc_acc"), samples)
 
 
 def test_other_tasks_baselines_are_lmms_evals_own(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_failure_is_that_of_a_captioner(
 def test_a_model_that_takes_no_videos_is_told_from_one_that_cannot_see(
     make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path], logged: list[str]
 ) -> None:
-    """Frames may do where a clip as a whole does not; one request a place is sent, no more."""
+    """Frames may do where a clip as a whole does not; one request per place is sent, no more."""
     endpoint.script = lambda _: Refuse(500, "video" + MMPROJ)
     said = _said(make(send="video", concurrency=1), clips, logged)
     assert "the captioner 'seer' cannot be shown a video: " in said

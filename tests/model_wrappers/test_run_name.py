@@ -64,6 +64,18 @@ def test_processes_of_one_launcher_have_one_name() -> None:
     assert names[0] != names[1]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a system without /proc")
+def test_runs_of_one_launcher_differ() -> None:
+    """A second configuration is another run, and so is one that an elastic launcher began anew."""
+    ranks = [{"RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"} for rank in "01"]
+    anew = [{**rank, "TORCHELASTIC_RESTART_COUNT": "1"} for rank in ranks]
+    runs = [(ranks, 1), (ranks, 2), (anew, 1), (anew, 2)]
+    names = [{run_name(env, number=number).name for env in envs} for envs, number in runs]
+    assert all(len(of_run) == 1 for of_run in names)
+    assert len(set.union(*names)) == len(runs)
+    assert run_name({}, number=2).name.endswith(f"-{os.getpid()}-2")
+
+
 def test_processes_that_cannot_agree_say_so() -> None:
     """Several nodes, and nothing through which they met: a name each."""
     run = run_name({"RANK": "3", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"})

@@ -17,7 +17,11 @@ from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.judges.settings import data_settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import LEAST_CAPTIONS, choose_questions
+from lmms_eval_captions.lmms_eval_tasks.anchors import (
+    LEAST_CAPTIONS,
+    AnchorQuestions,
+    choose_questions,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck, tell_answer
@@ -206,6 +210,24 @@ def test_small_runs_ask_nothing_more(
     JUDGE_RUN.close()
     _judge(task, GOOD, bench, tmp_path / "again", server)
     assert server.counts.n_requests == n_requests
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 8, 30])
+@pytest.mark.parametrize("n_captions", [LEAST_CAPTIONS - 1, LEAST_CAPTIONS, 100])
+def test_processes_that_share_a_task_have_anchors_as_one_has(
+    n_captions: int, world_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred captions on eight ranks are a hundred, each rank asks once, and none in a trial."""
+    monkeypatch.setenv("WORLD_SIZE", str(world_size))
+    n_asking = 0
+    for rank in range(world_size):
+        monkeypatch.setenv("RANK", str(rank))
+        anchors = AnchorQuestions()
+        anchors.prepare("task", ["What is there?"])
+        n_asked = sum(map(len, [anchors.due("task") for _ in range(rank, n_captions, world_size)]))
+        assert n_asked <= 1
+        n_asking += n_asked
+    assert (n_asking > 0) == (n_captions >= LEAST_CAPTIONS)
 
 
 @ALL

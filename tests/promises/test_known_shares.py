@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 
 from conftest import ServerFactory
+from drawn_captions import record
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
 from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
+from lmms_eval_captions.lmms_eval_tasks.known_shares import KnownShare, known_share
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    has_score,
+    signature_of,
+    signatures_of_tasks,
+)
+from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import group_acc, group_breakdown
@@ -230,6 +236,10 @@ def test_a_pooled_group_is_scored_without_dropped_captions(
         breakdown = THIS_RUN.breakdowns["vidcapbench"]
         assert breakdown.get("n_dropped", 0) == 4 * number
         assert ("|dropped:4/8|" in str(breakdown["signature"])) == bool(number)
+        own = [signature_of(THIS_RUN.tasks[name].records) for name in VIDCAPBENCH.tasks]
+        joined = Signature.parse(signatures_of_tasks(own, [len(at)] * 2, False)).fields
+        pooled_fields = Signature.parse(str(breakdown["signature"])).fields
+        assert {**joined, "unscored": pooled_fields["unscored"]} == pooled_fields
     assert pooled[0] == pooled[1]
 
 
@@ -248,3 +258,36 @@ def test_shares_are_counted_by_questions() -> None:
     known = known_share(counted, docs, {1: MISSING, 3: "A cat."}, rank=0, world_size=2)
     assert known is not None
     assert (known.n_unscored, known.n_questions) == (9, 19)
+    # Of three documents the first process has two: more than the second, whose one is missing.
+    known = known_share(counted, docs, {1: MISSING}, rank=1, world_size=2)
+    assert known is not None
+    assert (known.n_unscored, known.n_questions) == (9, 15)
+
+
+@pytest.mark.parametrize("n_runs", [1, 3])
+def test_a_limit_is_reached_whatever_a_product_is_rounded_to(
+    bench: pytest.MonkeyPatch, n_runs: int
+) -> None:
+    """29 of 100 questions are not more than 0.29 of them, before the run and behind it."""
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.29")
+    known = KnownShare(n_captions=100, n_missing=29, n_empty=0, n_questions=100, n_unscored=29)
+    values: list[object] = [["yes"]] * n_runs
+    records = [drawn_record(n < 29, values, n_runs) for n in range(100)]
+    assert not known.is_nan(0.29)
+    assert has_score(records)
+    assert Share(30, 100).exceeds(0.29)
+
+
+def drawn_record(is_missing: bool, values: list[Any], n_runs: int) -> Any:
+    """A caption with one question."""
+    made = record("clip", "vdc_acc", values, {})
+    return replace(made, n_unscored=n_runs * is_missing)
+
+
+@EACH
+def test_an_empty_rank_is_none(task: Task, bench: pytest.MonkeyPatch) -> None:
+    """Job files set variables to nothing: that is one process, and ends no run."""
+    bench.setenv("RANK", "")
+    bench.setenv("WORLD_SIZE", "")
+    items = run(task, [*THERE[:-1], MISSING])
+    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"]

@@ -86,8 +86,11 @@ def test_lmms_evals_table_holds_numbers_alone(task: Task, tmp_path: Path) -> Non
     assert (judged_by["model"], judged_by["runs"]) == ("lexical", runs)
 
 
-def test_the_last_screen_tells_it_all_in_100_columns(task: Task, tmp_path: Path) -> None:
+def test_the_last_screen_tells_it_all_in_100_columns(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was measured, how sure it is, where it is and what to do next; 40 lines are enough."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     Tracker(tmp_path).save(_results(task))
     (run,) = THIS_RUN.finished
     screen = screen_of(run)

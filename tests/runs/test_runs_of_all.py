@@ -86,6 +86,7 @@ def test_the_demo_has_the_numbers_of_the_version_before(tmp_path: Path) -> None:
     }
     recorded = json.loads((RECORDING / "demo.json").read_text())
     now = {"results": run.document["results"], "breakdowns": breakdowns}
-    changes = list(differences(recorded, now))
+    # These were a hundredth of their metric's unit: test_contributions.py checks what they are now.
+    changes = [change for change in differences(recorded, now) if "_stderr_clt," not in change]
     assert not changes, "\n".join([f"{len(changes)} changes", *changes[:20]])
     assert main(["check", str(run.output)]) == 0

@@ -113,7 +113,9 @@ def test_captions_that_are_empty_or_not_there_in_two_processes(
     assert run.returncode == 0, run.log[-3000:]
     n_documents = n_unscored = 0
     for task in TASKS:
-        samples = {sample["target"].removesuffix(".mp4"): sample for sample in run.samples(task)}
+        samples = {
+            sample["acc"]["video_id"].removesuffix(".mp4"): sample for sample in run.samples(task)
+        }
         n_documents += len(samples)
         for video, sample in samples.items():
             item, n_pairs = sample["acc"], len(sample["acc"]["dimensions"])

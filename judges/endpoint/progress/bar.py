@@ -27,6 +27,7 @@ _RATE_S: Final = 120.0
 """The rate is that of so many seconds."""
 _LOGGING_S: Final = 0.2
 """Seconds that a log line has to be written in, before the bar stands again."""
+_USUAL_COLUMNS: Final = 80
 _SHOWN_USD: Final = 0.005
 """Less would be shown as nothing."""
 
@@ -227,8 +228,20 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
 
     parts: Sequence[str] = ()
 
+    def display(  # type: ignore[override] # its stubs know no value, and it has one
+        self, msg: str | None = None, pos: int | None = None
+    ) -> bool | None:
+        """As tqdm's, which draws nothing on a terminal that was not told its height."""
+        if self.nrows is not None and self.nrows < 0:
+            self.nrows = None
+        drawn: bool | None = super().display(msg, pos)
+        return drawn
+
     def __str__(self) -> str:
         columns = self.format_dict["ncols"]
+        if columns is not None and columns < 0:
+            # A terminal that was not told its size, as in some containers; tqdm takes one off.
+            columns = _USUAL_COLUMNS
         # In the last column some terminals begin the next line.
         return fit(self.parts, None if columns is None else max(1, columns - 1))
 
@@ -246,7 +259,7 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
 
 
 class _Lenient:
-    """A stream whose failing writes are dropped: standard error may be a file on a full disk.
+    """A stream whose failing writes are dropped: it may be closed, or a file on a full disk.
 
     tqdm keeps its lock where a write raises, and then every other bar of the process hangs.
     """
@@ -258,12 +271,12 @@ class _Lenient:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._stream.flush()
 
 

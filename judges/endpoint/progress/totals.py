@@ -136,36 +136,6 @@ class Totals:
             "seconds": round(self.seconds, 3),
         }
 
-    @classmethod
-    def read(cls, record: Mapping[str, object]) -> Totals:
-        """The inverse of :meth:`to_json`; what is missing counts as nothing.
-
-        Raises:
-            ValueError: If a field is of another type.
-        """
-        try:
-            endpoints, tokens = record.get("endpoints", ()), record.get("tokens", {})
-            date = record.get("prices_date")
-            return cls(
-                endpoints=tuple(str(name) for name in _a(list, endpoints or [])),
-                calls=_a(int, record.get("calls", 0)),
-                from_store=_counts(record.get("from_store", {})),
-                shared=_a(int, record.get("shared", 0)),
-                retried=_counts(record.get("retried", {})),
-                tokens={
-                    str(model): (_a(int, pair[0]), _a(int, pair[1]))
-                    for model, pair in _a(dict, tokens).items()
-                },
-                usd_by_model={
-                    str(model): None if usd is None else float(_a((int, float), usd))
-                    for model, usd in _a(dict, record.get("usd_by_model", {})).items()
-                },
-                prices_date=None if date is None else _a(str, date),
-                seconds=float(_a((int, float), record.get("seconds", 0.0))),
-            )
-        except (TypeError, LookupError) as error:
-            raise ValueError(f"expected the totals of judging, got {record!r:.120}") from error
-
 
 def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
     """What a meter has counted so far; from any thread.
@@ -218,13 +188,3 @@ def _is_priced(usd_by_model: Mapping[str, float | None]) -> bool:
 
 def _short(name: str) -> str:
     return name if len(name) <= _MOST_URL else f"{name[: _MOST_URL - 3]}..."
-
-
-def _counts(value: object) -> dict[str, int]:
-    return {str(name): _a(int, n) for name, n in _a(dict, value).items()}
-
-
-def _a(kind: type[V] | tuple[type[V], ...], value: object) -> V:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise TypeError(f"expected {kind}, got {value!r:.80}")
-    return value

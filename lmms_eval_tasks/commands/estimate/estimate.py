@@ -41,18 +41,16 @@ _WORD: Final = "word "
 class Estimate:
     """What all tasks take."""
 
+    settings: Settings
+    """The run's."""
     tasks: list[TaskEstimate] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """A line for each task that cannot be estimated."""
     captions: CaptionArguments | None = None
     n_distinct: int = 0
     """Captions of the file that are judged, each once, however many tasks judge it."""
-    settings: Settings | None = None
-    """The run's."""
     reply_s: float | None = None
     """Seconds that a reply takes, ``None`` where its output tokens are to tell."""
-    ask_again: bool = False
-    """Whether what the store holds unreadable replies to alone is asked anew."""
 
 
 def estimate(
@@ -69,7 +67,7 @@ def estimate(
         CaptionError: If the captions cannot be read.
         SettingsError: If the settings or the prices cannot be used.
     """
-    result = Estimate(captions=captions, settings=settings, ask_again=settings.ask_again)
+    result = Estimate(settings, captions=captions)
     given = None if captions is None else GivenCaptions(captions)
     counter = RequestCounter(
         load_prices(settings.prices),

@@ -129,7 +129,7 @@ def _left(captions: CaptionArguments) -> str:
 def _time(estimate: Estimate) -> Iterator[str]:
     settings = estimate.settings
     n_calls = sum(task.n_calls for task in estimate.tasks)
-    if settings is None or not n_calls:
+    if not n_calls:
         return
     if settings.mode == "batch":
         yield "Time: that of the provider's batches, which promise a reply within 24 hours."
@@ -157,7 +157,7 @@ def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
     n_pictures = sum(task.n_pictures for task in estimate.tasks)
     if n_pictures:
         yield f"{n_pictures:,} pictures, each counted as the most tokens it can have."
-    if estimate.ask_again:
+    if estimate.settings.ask_again:
         n_again = sum(task.n_again for task in estimate.tasks)
         counted = "" if estimate.captions else " (counted with --captions alone)"
         yield (

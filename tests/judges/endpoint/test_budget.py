@@ -250,3 +250,13 @@ def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
     assert prices.models["gpt-4o-mini"].image_tokens == ours.models["gpt-4o-mini"].image_tokens
     assert prices.models["gpt-4.1"] == ours.models["gpt-4.1"]
     assert (prices.as_of, ours.as_of) == ("2026-01-02", "2025-06-30")
+
+
+def test_prices_without_a_date_of_their_own_are_not_said_to_be_of_ours(tmp_path: Path) -> None:
+    """What is said of the date names the user's file beside it."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("models: {mine: {input: 1, output: 2}}")
+    assert load_prices(path).as_of == f"{load_prices().as_of} and mine.yaml"
+    path = tmp_path / "factor.yaml"
+    path.write_text("batch_factor: 0.4")
+    assert load_prices(path).as_of == load_prices().as_of

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -178,7 +179,9 @@ def test_a_traceback_of_ours_shows_no_values(
         _raise_with_key(KEY)
     except RuntimeError as error:
         future.set_exception(error)
-    judged = judging._waiter(future, config, JUDGE_RUN.settings())()
+    engine = SimpleNamespace(submit=lambda _chains: future, close=lambda: None)
+    bench.setattr(JUDGE_RUN, "engine", lambda: engine)
+    judged = judging._submit([], config, JUDGE_RUN.settings())()
     logger.remove(sink)
     text = "".join(lines)
     assert "in _raise_with_key" in text

@@ -29,6 +29,12 @@ DOUBT = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _programs_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shell finds ``lmms-eval`` and ``lmms-eval-captions``."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+
+
 def _task(name: str, benchmark: Any, **fields: Any) -> dict[str, Any]:
     metrics = {
         metric: {"value": 50.0 + place, "standard_error": 1.234}
@@ -178,3 +184,45 @@ def test_few_tasks_have_what_is_their_own() -> None:
     assert "questions:" not in common
     assert first.startswith("  vdc_camera: questions:vdc_came")
     assert second.startswith("  vdc_short: questions:vdc_shor")
+
+
+@pytest.mark.parametrize(
+    ("signature", "shares", "words"),
+    [
+        pytest.param("|limit:4|offset:8", {}, "--limit 4 --offset 8", id="limit"),
+        pytest.param("", {"dropped": 2}, ".jsonl,missing=drop", id="dropped"),
+        pytest.param("", {"missing": 2}, ".jsonl,missing=skip", id="missing"),
+        pytest.param("", {}, ".jsonl --tasks video_captions signature", id="all"),
+    ],
+)
+def test_the_command_that_judges_again_finds_the_captions_of_this_run_alone(
+    signature: str, shares: dict[str, int], words: str
+) -> None:
+    """Others were not written, and would be an error."""
+    counts: dict[str, Any] = {share: {"n": n, "of": 1027} for share, n in shares.items()}
+    task_signature = f"t|judge:gpt-4o-2024-08-06|runs:1{signature}"
+    screen = screen_of(_run(signature=task_signature, **counts))
+    assert words in " ".join(screen.replace("\\\n", " ").split())
+
+
+def test_the_stand_in_of_the_shell_does_not_judge_again() -> None:
+    """``LMMS_CAPTIONS_JUDGE=lexical`` may be exported: the command unsets it."""
+    shown = " ".join(screen_of(_run(judge="lexical (smoke test, not a score)")).split())
+    assert "LMMS_CAPTIONS_JUDGE= OPENAI_API_KEY=... lmms-eval --model caption_file" in shown
+
+
+def test_programs_that_the_shell_does_not_know_are_named_by_their_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ``make demo`` nobody has activated its environment."""
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "lmms-eval", "lmms-eval-captions"):
+        (programs / name).touch()
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("sys.executable", str(programs / "python"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    screen = screen_of(_run(tmp_path / "out"))
+    assert "next: .venv/bin/lmms-eval-captions check out" in screen
+    assert " .venv/bin/lmms-eval --model caption_file" in screen

@@ -43,6 +43,34 @@ def test_a_full_disk_below_standard_error_is_no_matter(monkeypatch: pytest.Monke
     assert _another_thread_gets(tqdm.get_lock())  # type: ignore[no-untyped-call] # its stubs
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_standard_error_that_was_closed_is_no_matter(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service may close it while judging goes on: nothing is raised, nothing is shown."""
+    closed = TextTerminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", closed)
+    monkeypatch.setattr(bars, "_LINE_S", 0.0)
+    monkeypatch.setattr(bars, "_LIVELY_S", 0.0)
+    bar, meter = Bar(visible=True), Meter(n_submitted=3)
+    bar.refresh(meter)
+    closed.close()
+    meter.n_done = 1
+    bar.refresh(meter)
+    bar.close(meter)
+    assert _another_thread_gets(tqdm.get_lock())  # type: ignore[no-untyped-call] # its stubs
+
+
+def test_a_terminal_without_a_size_shows_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some containers have one of 0 x 0: the line is as wide as usual, not one letter or none."""
+    with pseudo_terminal(0) as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal.stream)
+        bar, meter = Bar(visible=True), Meter(n_submitted=4, n_done=1)
+        bar.refresh(meter)
+        assert terminal.take_in().rows == ["Judging:  25%, 1/4, 00:00"]
+        bar.close(meter)
+
+
 def test_without_standard_error_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was started without one has no bar; tqdm's lock stays free for all others."""
     monkeypatch.setattr(sys, "stderr", None)
