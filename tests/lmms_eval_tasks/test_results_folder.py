@@ -26,6 +26,7 @@ def _write(folder: Path, date: str = DATE, **of_camera: object) -> Path:
     """A results file as lmms-eval 0.7.3 writes it: a task and a group of ours, one of others."""
     folder.mkdir(parents=True, exist_ok=True)
     camera = {"vdc_acc,none": 40.0, "vdc_acc_stderr,none": 1.5, "signature,none": SIGNATURE}
+    camera |= {"paired_ci_lower,none": nan}
     tasks = {
         "vdc_camera": {"alias": "vdc_camera", **camera, **of_camera},
         "vdc_score": {"alias": "vdc_score", "vdc_acc,none": nan, "signature,none": GROUP},

@@ -48,7 +48,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
-    from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+    from lmms_eval_captions.lmms_eval_tasks.sentence import MOST, sentence
     from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 
     settings = read_settings()
@@ -63,9 +63,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
     lines = table_of(result, load_prices(settings.prices))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stderr.write("".join(f"problem: {problem}\n" for problem in result.problems))
-    if result.problems:
-        others = f" ({len(result.problems) - 1} more above)" if len(result.problems) > 1 else ""
-        last = f"lmms-eval-captions estimate: problem{others}: {result.problems[0]}"
+    last = f"problem: {result.problems[-1]}" if result.problems else ""
+    if len(last) > MOST:
         sys.stderr.write(f"{sentence(last)}\n")
     return 1 if result.problems else 0
 
