@@ -28,7 +28,6 @@ KNOWN: Final = {
     "lmms_eval_tasks/registry.py": "names them all",
     "lmms_eval_tasks/commands/cli.py": "shows a command line as an example",
     "lmms_eval_tasks/commands/run.py": "shows a command line as an example",
-    "lmms_eval_tasks/task_names.py": "shows a task as an example",
     "lmms_eval_tasks/run_errors.py": "shows an option as an example",
     "lmms_eval_tasks/commands/settings_in_force.py": "shows a variable that one benchmark has",
     "lmms_eval_tasks/commands/check.py": "shows an option as an example",
