@@ -30,10 +30,10 @@ check: setup
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
 	$(BIN)/python .ci/audit.py
 
-# Two processes, as most tests wait more than they work; a file's tests stay together.
+# Two processes, as most tests wait more than they work; but for whole runs, the tests of a file stay together.
 test: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m cli
+	$(BIN)/python -m pytest -q -n 2 -m cli
 
 # The same with all 96,825 questions of VDC in one run, which takes some minutes more.
 test-full: setup
