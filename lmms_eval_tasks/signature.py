@@ -57,7 +57,7 @@ class Share(NamedTuple):
         (False, True, False)
         """
         # A product would be rounded: 0.29 * 100 is less than 29.
-        return self.of > 0 and self.n / self.of > limit
+        return self.n / self.of > limit if self.of else self.n > 0
 
     @classmethod
     def parse(cls, text: str) -> Share | None:
