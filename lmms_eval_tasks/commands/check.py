@@ -169,7 +169,7 @@ def _problems(task: TaskResults, limits: Limits) -> Iterator[str]:
     unavailable = signature.unavailable if signature else frozenset[str]()
     too_many = ""
     if unscored and unscored.exceeds(limits.max_unscored):
-        share = f" ({unscored.n / unscored.of:.2%})"
+        share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
         helps = help_against(task.unscored_reasons)
         too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {helps}"
     # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.
