@@ -10,7 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from lmms_eval_captions.judges.errors import SettingsError
 
-_THIS_MACHINE: Final = {"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}  # noqa: S104 - as written
+_THIS_MACHINE: Final = {"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}  # noqa: S104 # nosec B104 - names
 """Hosts of URLs that reach the same server."""
 _PORTS: Final = {"http": 80, "https": 443}
 
