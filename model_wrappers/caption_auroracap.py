@@ -11,7 +11,7 @@ from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroraca
 from lmms_eval_captions.model_wrappers.auroracap.ratio import ratio_of, read_ratio
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
-from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:

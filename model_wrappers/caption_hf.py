@@ -8,14 +8,13 @@ import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.hf_inputs import Part, make_parts
+from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.inputs import Part, make_parts
+from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_tokenizer
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from transformers import PretrainedConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
 
@@ -83,11 +82,11 @@ class CaptionHf(Captioner):
                 f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
                 "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
             )
-        _prepare_tokenizer(self.processor)
+        prepare_tokenizer(self.processor)
         self.system_prompt = system_prompt
         self.frame_pixels = frame_pixels
         config = AutoConfig.from_pretrained(name, **where)  # nosec B615
-        self.model = _model_class(config).from_pretrained(
+        self.model = model_class(config).from_pretrained(
             name,
             dtype=dtype if dtype == "auto" else getattr(torch, dtype),
             attn_implementation=attn_implementation,
@@ -135,29 +134,3 @@ class CaptionHfChat(CaptionHf):
     """The same behind lmms-eval's chat interface."""
 
     is_simple = False
-
-
-def _prepare_tokenizer(processor: object) -> None:
-    """Pad on the left: generation goes on at the right end."""
-    tokenizer = processor.tokenizer  # type: ignore[attr-defined] # every multimodal processor's
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-
-
-def _model_class(config: PretrainedConfig) -> Any:  # noqa: ANN401 (auto classes have no common type)
-    """The class that loads a checkpoint: the auto class, else the one that its config names."""
-    import transformers
-
-    auto = transformers.AutoModelForImageTextToText
-    if type(config) in auto._model_mapping or getattr(config, "auto_map", None):
-        return auto
-    for name in config.architectures or ():
-        named = getattr(transformers, name, None)
-        if named is not None and hasattr(named, "generate"):
-            return named
-    raise SettingsError(
-        f"caption_hf: transformers {transformers.__version__} has no model that captions for "
-        f"{config.model_type!r} ({config.architectures}); write a Captioner for it "
-        "(model_wrappers/README.md)"
-    )

@@ -4,27 +4,85 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
+Source = Path
+"""What a caption is about: the file of a video."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of what a captioner is told; of a captioning task there is one, the user's."""
+
+    role: str
+    """``system``, ``user`` or ``assistant``."""
+    content: tuple[str | int, ...]
+    """In order: texts, and places in ``CaptionJob.clips`` of what is shown there."""
+
+
+def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
+    """The one message that shows everything, and then asks.
+
+    >>> asked_about(1, "Describe the video.")
+    (Message(role='user', content=(0, 'Describe the video.')),)
+    """
+    return (Message("user", (*range(n_clips), prompt)),)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaptionJob:
-    """One caption to write: the frames of a clip, and what is asked about them."""
+    """One caption to write: what is shown, and what is asked about it."""
 
-    clip: Clip
-    """``clip.frames`` is (n, height, width, 3), uint8, RGB; jobs on one clip share it."""
-    prompt: str
-    path: Path
-    """The clip's file."""
+    clips: Sequence[Clip]
+    """Videos and pictures, at least one; jobs on one source share them. ``clips[0].frames`` is
+    (n, height, width, 3), uint8, RGB; a picture is a clip of one frame with ``is_image``."""
+    messages: Sequence[Message]
+    """The conversation so far; the last one is the user's."""
+    source: Source
+    """Where the clips come from: equal sources show the same."""
     task: str
     doc_id: int
+
+    @property
+    def clip(self) -> Clip:
+        """What is shown, where that is one video or one picture.
+
+        Raises:
+            DataError: If several are.
+        """
+        if len(self.clips) != 1:
+            raise DataError(
+                f"{self.task}, document {self.doc_id}: expected one video or picture, got "
+                f"{len(self.clips)}; this captioner takes one"
+            )
+        return self.clips[0]
+
+    @property
+    def path(self) -> Path:
+        """The video's file.
+
+        Raises:
+            DataError: If what is shown is not one video file.
+        """
+        if not isinstance(self.source, Path):
+            raise DataError(
+                f"{self.task}, document {self.doc_id}: expected one video file, got pictures"
+            )
+        return self.source
+
+    @property
+    def prompt(self) -> str:
+        """What the last message asks."""
+        return "\n".join(part for part in self.messages[-1].content if isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

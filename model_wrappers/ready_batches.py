@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,8 @@ def make_ready(planned: Sequence[PlannedCaption], clips: Decoded, prepare: Prepa
         if isinstance(clip, str):
             broken.append((asked, clip))
         else:
-            job = CaptionJob(clip, asked.prompt, asked.path, asked.task, asked.doc_id)
+            messages = asked_about(1, asked.prompt)
+            job = CaptionJob([clip], messages, asked.path, asked.task, asked.doc_id)
             jobs.append((asked, job))
     generation = planned[0].generation
     try:

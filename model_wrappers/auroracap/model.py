@@ -12,7 +12,7 @@ from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
     TokenMerging,
     tokens_left,
 )
-from lmms_eval_captions.model_wrappers.hf_generation import GenerationTokens
+from lmms_eval_captions.model_wrappers.hf.generation import GenerationTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

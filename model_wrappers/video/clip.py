@@ -24,6 +24,8 @@ class Clip:
     """Frames a second of the whole video; 0 where the file does not say."""
     n_total: int
     """Readable frames in the whole video, >= 1."""
+    is_image: bool = False
+    """Whether it is a picture that a task shows, and no video: one frame, and no time at all."""
 
 
 def make_clip(

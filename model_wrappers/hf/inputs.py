@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,19 +18,8 @@ if TYPE_CHECKING:
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
     from lmms_eval_captions.model_wrappers.video.clip import Clip
-
-
-class Processor(Protocol):
-    """What is used of a ``transformers.ProcessorMixin``."""
-
-    tokenizer: object
-
-    def apply_chat_template(self, conversation: object, **kwargs: object) -> str:
-        """The prompt as the model was trained to read it."""
-
-    def __call__(self, **kwargs: object) -> BatchFeature:
-        """Tokens and pixels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +76,7 @@ def _inputs(
 ) -> BatchFeature:
     video_processor: Any = getattr(processor, "video_processor", None)
     sees_videos = video_processor is not None
-    texts = [_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
+    texts = [prompt_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
     visuals: dict[str, object]
     if sees_videos:
         visuals = {
@@ -111,18 +101,6 @@ def _inputs(
         add_special_tokens=not (start and texts[0].startswith(start)),
         **visuals,
     )
-
-
-def _text(
-    processor: Processor, job: CaptionJob, system_prompt: str | None, *, sees_videos: bool
-) -> str:
-    shown = ["video"] if sees_videos else ["image"] * len(job.clip.frames)
-    content = [*({"type": kind} for kind in shown), {"type": "text", "text": job.prompt}]
-    messages: list[dict[str, object]] = [{"role": "user", "content": content}]
-    if system_prompt:
-        system = [{"type": "text", "text": system_prompt}]
-        messages.insert(0, {"role": "system", "content": system})
-    return processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
 
 
 def _metadata(clip: Clip) -> dict[str, object]:

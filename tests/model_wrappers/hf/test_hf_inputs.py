@@ -11,8 +11,8 @@ import pytest
 from transformers import BatchFeature
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-from lmms_eval_captions.model_wrappers.hf_inputs import make_parts
+from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, asked_about
+from lmms_eval_captions.model_wrappers.hf.inputs import make_parts
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 
 
@@ -45,7 +45,8 @@ def _jobs(*lengths: int, times_s: list[float] | None = None, fps: float = 2.0) -
         shown = np.asarray(times_s or np.arange(n_frames) / 2, dtype=np.float64)
         frames = np.zeros((n_frames, 4, 6, 3), np.uint8)
         clip = make_clip(frames, shown, fps=fps, n_total=99)
-        jobs.append(CaptionJob(clip, f"Prompt {number}.", Path(f"{number}.mp4"), "task", number))
+        messages = asked_about(1, f"Prompt {number}.")
+        jobs.append(CaptionJob([clip], messages, Path(f"{number}.mp4"), "task", number))
     return jobs
 
 

@@ -9,7 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.hf_generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
 
 
 class Tokenizer(NamedTuple):

@@ -1,0 +1,1 @@
+"""Parts of ``caption_hf``: a transformers checkpoint loaded, asked, and generating."""
