@@ -82,11 +82,13 @@ def _clip(reader: decord.VideoReader, sampling: Sampling, max_pixels: int | None
     n_total = len(reader)
     if n_total < 1:
         raise UnreadableError("found no frames")
-    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)[:, 0]
-    times_s = np.maximum.accumulate(stamps - stamps[0])
+    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)
+    times_s = np.maximum.accumulate(stamps[:, 0] - stamps[0, 0])
+    end_s = float(stamps[:, 1].max() - stamps[0, 0])
     chosen = sampling.indices(times_s)
     frames = _pictures(reader, chosen, max_pixels)
-    return make_clip(frames, times_s[chosen], fps=float(reader.get_avg_fps()), n_total=n_total)
+    fps = float(reader.get_avg_fps())
+    return make_clip(frames, times_s[chosen], fps=fps, n_total=n_total, end_s=end_s)
 
 
 def _pictures(
