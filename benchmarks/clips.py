@@ -58,7 +58,7 @@ from lmms_eval_captions.model_wrappers.video.sampling import (
 )
 
 ALL: Final = Uniform(1_000_000)
-_TOLERANCE: Final = 8.0
+_TOLERANCE: Final = 2.0
 """Mean difference of equal pictures at most, of 255: codecs' rounding; the next frame has 20."""
 _NO_CLOCK: Final = frozenset({"es264", "es265", "m1v", "m2v", "m4v", "obu", "nostamps", "xvid"})
 """Clips without time stamps, or with wrong ones (packed pictures): programs make up their own."""
