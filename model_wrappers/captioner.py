@@ -6,6 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -14,7 +15,7 @@ from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
@@ -35,10 +36,10 @@ from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
-    from pathlib import Path
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
@@ -138,6 +139,10 @@ class Captioner(CaptionModel):
         """What a clip costs, in any unit; costly clips come first."""
         return size_bytes(path)
 
+    def _cost(self, source: Source) -> float:
+        """Pictures come last, in the order of their documents."""
+        return self.cost(source) if isinstance(source, Path) else -1.0
+
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
@@ -150,7 +155,7 @@ class Captioner(CaptionModel):
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self.cost),
+            make_batches(planned, self.batch_size, self._cost),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
@@ -208,7 +213,12 @@ class Captioner(CaptionModel):
             logger.warning("{} of {} videos were not found", len(lost), len(requests))
         return planned
 
-    def _decode(self, path: Path) -> Clip:
+    def _decode(self, source: Source) -> Shown:
+        if isinstance(source, Path):
+            return Shown([self._read(source)])
+        raise DataError("this model captions video files only")
+
+    def _read(self, path: Path) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
             path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
