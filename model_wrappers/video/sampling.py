@@ -156,7 +156,7 @@ class Within:
     """What a sampling chooses of a part of a clip, as if that part were all of it.
 
     >>> Within(Uniform(3), 1.0, 2.0).indices(np.arange(100) / 25)
-    [25, 38, 50]
+    [25, 37, 50]
     """
 
     sampling: Sampling
