@@ -47,6 +47,8 @@ class CaptionHf(Captioner):
         SettingsError: If an argument cannot be used, or the checkpoint has no chat template.
     """
 
+    takes = "all"
+
     def __init__(  # noqa: PLR0913
         self,
         *,
