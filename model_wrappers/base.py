@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import torch
     from lmms_eval.api.instance import Instance
@@ -54,6 +55,8 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     """
 
     is_simple: ClassVar[bool] = True
+    answers: ClassVar[frozenset[str]] = frozenset({"generate_until", "generate_until_agentic"})
+    """Kinds of lmms-eval's requests that it answers; tasks of any other end a run by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,9 +83,13 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         """Refuse: no probabilities are asked of a captioner."""
         raise NotImplementedError(_refusal(self, "loglikelihood", requests))
 
-    def generate_until_multi_round(self, requests: Sequence[Instance]) -> NoReturn:
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> Sequence[Sequence[str]]:
         """Refuse: a caption is one answer."""
         raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
+
+    def generate_visual_cot(self, requests: Sequence[Instance]) -> NoReturn:
+        """Refuse: a captioner draws no pictures."""
+        raise NotImplementedError(_refusal(self, "generate_visual_cot", requests))
 
 
 def read_request(
@@ -130,7 +137,37 @@ def read_request(
 
 def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
     tasks = sorted({str(request.task_name) for request in requests})
-    return (
-        f"{type(model).__name__} writes one caption per video and cannot serve {kind} requests "
-        f"({', '.join(tasks)}); choose captioning tasks for it"
-    )
+    return words_of_refusal(type(model).__name__, {kind: tasks})
+
+
+def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
+    """Stop before anything is captioned where a captioner cannot answer some of a run's tasks.
+
+    Args:
+        model: The captioner.
+        kinds: Kind of its requests, by task; lmms-eval asks ``multiple_choice`` by likelihoods.
+
+    Raises:
+        SettingsError: If there are such tasks; all are named.
+    """
+    refused: dict[str, list[str]] = defaultdict(list)
+    for task, kind in kinds.items():
+        asked = "loglikelihood" if kind == "multiple_choice" else kind
+        if asked not in model.answers:
+            refused[asked].append(task)
+    if refused:
+        raise SettingsError(words_of_refusal(type(model).__name__, refused))
+
+
+def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
+    """Why a captioner cannot answer the requests of some tasks.
+
+    Args:
+        model: The captioner's class.
+        kinds: Tasks by the kind of their requests.
+
+    >>> words_of_refusal("CaptionHf", {"loglikelihood": ["b", "a"]})
+    'CaptionHf writes texts, it cannot serve loglikelihood requests (a, b); leave these tasks out'
+    """
+    asked = " or ".join(f"{kind} requests ({', '.join(sorted(kinds[kind]))})" for kind in kinds)
+    return f"{model} writes texts, it cannot serve {asked}; leave these tasks out"

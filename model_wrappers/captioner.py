@@ -19,6 +19,7 @@ from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Captio
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
     make_batches,
@@ -76,6 +77,8 @@ class Captioner(CaptionModel):
     Raises:
         SettingsError: If an argument is unknown or cannot be used.
     """
+
+    answers = CaptionModel.answers | {"generate_until_multi_round"}
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
@@ -194,6 +197,12 @@ class Captioner(CaptionModel):
         bar.close()
         outcome.report()
         return finished
+
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
+        """The answers of each request's rounds, in the order of the requests."""
+        return answer_rounds(
+            requests, self.generate_until, self.task_dict, is_simple=self.is_simple
+        )
 
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.

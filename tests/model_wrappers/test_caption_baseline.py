@@ -163,7 +163,7 @@ def test_a_number_of_frames_that_cannot_be_used(value: Any) -> None:
         CaptionBaseline(n_frames=value)
 
 
-@pytest.mark.parametrize("kind", ["loglikelihood", "generate_until_multi_round"])
+@pytest.mark.parametrize("kind", ["loglikelihood", "generate_visual_cot"])
 def test_other_requests_are_refused(kind: str) -> None:
     """Requests that are no captioning say which task asked for them."""
     instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})
