@@ -10,11 +10,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zoo import (
+    cohere,
+    gemma,
     glm_v,
+    idefics,
     internvl,
+    llama,
     llava,
     llava_onevision,
     llava_video,
+    mistral,
     qwen3_5,
     qwen_vl,
     video_llama_3,
@@ -28,14 +33,19 @@ __all__ = ["ARCHITECTURES", "Architecture"]
 
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
-        **qwen_vl.ARCHITECTURES,
-        **qwen3_5.ARCHITECTURES,
+        **cohere.ARCHITECTURES,
+        **gemma.ARCHITECTURES,
         **glm_v.ARCHITECTURES,
+        **idefics.ARCHITECTURES,
         **internvl.ARCHITECTURES,
-        **video_llama_3.ARCHITECTURES,
+        **llama.ARCHITECTURES,
+        **llava.ARCHITECTURES,
         **llava_onevision.ARCHITECTURES,
         **llava_video.ARCHITECTURES,
-        **llava.ARCHITECTURES,
+        **mistral.ARCHITECTURES,
+        **qwen3_5.ARCHITECTURES,
+        **qwen_vl.ARCHITECTURES,
+        **video_llama_3.ARCHITECTURES,
     }
 )
-"""By the ``model_type`` of their configuration."""
+"""By the name of their folder in ``transformers.models``."""
