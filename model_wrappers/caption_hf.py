@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.hf.fitting import DEFAULT_FRAMES, Wanted, fit
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.hf.inputs import Part, make_parts
+from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_parts
 from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_tokenizer
+from lmms_eval_captions.model_wrappers.hf.positions import positions
+from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
+    check_processor_arguments,
+    read_processor_arguments,
+)
+from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ class CaptionHf(Captioner):
     Args:
         pretrained: Name on the hub or folder.
         max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+            By default 32, or as many as fit the model's positions.
         fps: Frames a second, at most ``max_num_frames``.
         dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
         attn_implementation: As transformers takes it, e.g. ``flash_attention_2``.
@@ -39,19 +49,22 @@ class CaptionHf(Captioner):
         revision: Of the checkpoint.
         trust_remote_code: Whether code of the checkpoint may be run.
         system_prompt: Put before the prompt; by default the chat template's own.
-        frame_pixels: Largest area of a frame after the processor's resizing, for processors that
-            take one (Qwen-VL); by default the checkpoint's own.
+        frame_pixels: Largest area of a frame after the processor's resizing; by default the
+            checkpoint's own, or what fits the model's positions.
+        processor_kwargs: Further arguments of the processor's call, as JSON or
+            ``name:value;name:value``.
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
-        SettingsError: If an argument cannot be used, or the checkpoint has no chat template.
+        SettingsError: If an argument cannot be used, the checkpoint has no chat template, or the
+            model does not hold the frames that are asked for.
     """
 
     def __init__(  # noqa: PLR0913
         self,
         *,
         pretrained: str = "",
-        max_num_frames: int = 32,
+        max_num_frames: int | None = None,
         fps: float | None = None,
         dtype: str = "auto",
         attn_implementation: str | None = None,
@@ -60,6 +73,7 @@ class CaptionHf(Captioner):
         trust_remote_code: bool = False,
         system_prompt: str | None = None,
         frame_pixels: int | None = None,
+        processor_kwargs: object = None,
         **common: object,
     ) -> None:
         if not pretrained:
@@ -69,7 +83,9 @@ class CaptionHf(Captioner):
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         from transformers import AutoConfig, AutoProcessor
 
-        self.sampling = sampling_of(max_num_frames, fps)
+        sampling_of(DEFAULT_FRAMES if max_num_frames is None else max_num_frames, fps)
+        pixels = None if frame_pixels is None else at_least_one("frame_pixels", frame_pixels)
+        arguments = read_processor_arguments(processor_kwargs)
         where: dict[str, Any] = {
             "revision": revision or "main",
             "trust_remote_code": trust_remote_code,
@@ -83,9 +99,19 @@ class CaptionHf(Captioner):
                 "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
             )
         prepare_tokenizer(self.processor)
-        self.system_prompt = system_prompt
-        self.frame_pixels = frame_pixels
         config = AutoConfig.from_pretrained(name, **where)  # nosec B615
+        check_processor_arguments(self.processor, arguments)
+        showing = Showing(system_prompt, arguments=arguments)
+        self.budget = fit(
+            self.processor, showing, Wanted(max_num_frames, pixels), positions(config)
+        )
+        self.showing = replace(
+            showing, frame_size=self.budget.frame_size, is_row=self.budget.is_row
+        )
+        self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
+        self.sampling = sampling_of(self.budget.n_frames, fps)
+        if self.rank == 0:
+            logger.info("{}: {}", type(self).__name__, self.budget)
         self.model = model_class(config).from_pretrained(
             name,
             dtype=dtype if dtype == "auto" else getattr(torch, dtype),
@@ -97,9 +123,7 @@ class CaptionHf(Captioner):
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
         """The processor's work, done while the model generates."""
-        return make_parts(
-            self.processor, jobs, system_prompt=self.system_prompt, frame_pixels=self.frame_pixels
-        )
+        return make_parts(self.processor, jobs, self.showing)
 
     def caption(self, batch: Batch) -> list[Caption]:
         """Generate, part by part where the processor could not put all jobs into one."""
