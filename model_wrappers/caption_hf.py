@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.generation import (
+    generation_config,
+    n_written,
+    new_tokens,
+)
 from lmms_eval_captions.model_wrappers.hf.inputs import Part, make_parts
-from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_tokenizer
+from lmms_eval_captions.model_wrappers.hf.loading import (
+    DTYPES,
+    load_config,
+    load_model,
+    load_processor,
+    prepare_tokenizer,
+    reads_by_encoder,
+)
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
-
-_DTYPES: Final = ("auto", "bfloat16", "float16", "float32")
 
 
 class CaptionHf(Captioner):
@@ -41,6 +51,9 @@ class CaptionHf(Captioner):
         system_prompt: Put before the prompt; by default the chat template's own.
         frame_pixels: Largest area of a frame after the processor's resizing, for processors that
             take one (Qwen-VL); by default the checkpoint's own.
+        prompt_format: How the model is asked: a name of ``hf.prompt_forms.PROMPT_FORMS`` or a
+            file ``*.jinja`` with a chat template; by default the checkpoint's own template, else
+            the documented form of its model.
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
@@ -60,45 +73,41 @@ class CaptionHf(Captioner):
         trust_remote_code: bool = False,
         system_prompt: str | None = None,
         frame_pixels: int | None = None,
+        prompt_format: str | None = None,
         **common: object,
     ) -> None:
         if not pretrained:
             raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
-        if dtype not in _DTYPES:
-            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(_DTYPES)}")
+        if dtype not in DTYPES:
+            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        from transformers import AutoConfig, AutoProcessor
-
         self.sampling = sampling_of(max_num_frames, fps)
-        where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
-        }
         name = str(pretrained)
-        load_processor: Callable[..., Any] = AutoProcessor.from_pretrained
+        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        config = load_config(name, **where)
         self.processor = load_processor(name, **where)
-        if getattr(self.processor, "chat_template", None) is None:
-            raise SettingsError(
-                f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
-                "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
-            )
-        prepare_tokenizer(self.processor)
+        self.form = find_format(self.processor, config.model_type, prompt_format)
         self.system_prompt = system_prompt
         self.frame_pixels = frame_pixels
-        config = AutoConfig.from_pretrained(name, **where)  # nosec B615
-        self.model = model_class(config).from_pretrained(
+        self.model = load_model(
             name,
-            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            config,
+            dtype=dtype,
             attn_implementation=attn_implementation,
             device_map=device_map or {"": self.device},
             **where,
         )
-        self.model.requires_grad_(requires_grad=False).train(mode=False)
+        self.is_encoder_decoder = reads_by_encoder(config)
+        prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
         """The processor's work, done while the model generates."""
         return make_parts(
-            self.processor, jobs, system_prompt=self.system_prompt, frame_pixels=self.frame_pixels
+            self.processor,
+            jobs,
+            system_prompt=self.system_prompt,
+            frame_pixels=self.frame_pixels,
+            form=self.form,
         )
 
     def caption(self, batch: Batch) -> list[Caption]:
@@ -117,8 +126,7 @@ class CaptionHf(Captioner):
         settings = generation_config(own, tokenizer, generation)
         with torch.inference_mode():
             written = self.model.generate(**inputs, generation_config=settings)
-        n_prompt = inputs["input_ids"].shape[1]
-        new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
+        new = new_tokens(written, inputs["input_ids"], is_encoder_decoder=self.is_encoder_decoder)
         texts = tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor, PromptFormat
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
@@ -37,6 +38,7 @@ def make_parts(
     *,
     system_prompt: str | None = None,
     frame_pixels: int | None = None,
+    form: PromptFormat | None = None,
 ) -> list[Part]:
     """The inputs of a batch, in as few parts as the processor allows.
 
@@ -49,7 +51,7 @@ def make_parts(
 
     def part(indices: Sequence[int]) -> Part:
         chosen = [jobs[index] for index in indices]
-        return Part(indices, _inputs(processor, chosen, system_prompt, frame_pixels))
+        return Part(indices, _inputs(processor, chosen, system_prompt, frame_pixels, form))
 
     by_length: dict[int, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
@@ -73,10 +75,14 @@ def _inputs(
     jobs: Sequence[CaptionJob],
     system_prompt: str | None,
     frame_pixels: int | None,
+    form: PromptFormat | None,
 ) -> BatchFeature:
     video_processor: Any = getattr(processor, "video_processor", None)
     sees_videos = video_processor is not None
-    texts = [prompt_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
+    texts = [
+        prompt_text(processor, job, system_prompt, sees_videos=sees_videos, form=form)
+        for job in jobs
+    ]
     visuals: dict[str, object]
     if sees_videos:
         visuals = {
@@ -90,12 +96,12 @@ def _inputs(
             longest = max(frame_pixels, 1)
             visuals["size"] = {"shortest_edge": min(shortest, longest), "longest_edge": longest}
     else:
-        visuals = {"images": [list(job.clip.frames) for job in jobs]}
+        visuals = {"images": [[Image.fromarray(f) for f in job.clip.frames] for job in jobs]}
     start = getattr(processor.tokenizer, "bos_token", None)
     return processor(
         text=texts,
         padding=True,
-        padding_side="left",
+        padding_side=getattr(processor.tokenizer, "padding_side", "left"),
         return_tensors="pt",
         # The template has written the start token already.
         add_special_tokens=not (start and texts[0].startswith(start)),
