@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import torch
 from loguru import logger
@@ -11,23 +11,33 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.hf.fitting import DEFAULT_FRAMES, Wanted, fit
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.generation import (
+    generation_config,
+    n_written,
+    new_tokens,
+)
 from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_parts
-from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_tokenizer
+from lmms_eval_captions.model_wrappers.hf.loading import (
+    DTYPES,
+    load_config,
+    load_model,
+    load_processor,
+    prepare_tokenizer,
+    reads_by_encoder,
+)
 from lmms_eval_captions.model_wrappers.hf.positions import positions
 from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
     check_processor_arguments,
     read_processor_arguments,
 )
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
 from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
-
-_DTYPES: Final = ("auto", "bfloat16", "float16", "float32")
 
 
 class CaptionHf(Captioner):
@@ -53,6 +63,9 @@ class CaptionHf(Captioner):
             checkpoint's own, or what fits the model's positions.
         processor_kwargs: Further arguments of the processor's call, as JSON or
             ``name:value;name:value``.
+        prompt_format: How the model is asked: a name of ``hf.prompt_forms.PROMPT_FORMS`` or a
+            file ``*.jinja`` with a chat template; by default the checkpoint's own template, else
+            the documented form of its model.
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
@@ -74,34 +87,26 @@ class CaptionHf(Captioner):
         system_prompt: str | None = None,
         frame_pixels: int | None = None,
         processor_kwargs: object = None,
+        prompt_format: str | None = None,
         **common: object,
     ) -> None:
         if not pretrained:
             raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
-        if dtype not in _DTYPES:
-            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(_DTYPES)}")
+        if dtype not in DTYPES:
+            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        from transformers import AutoConfig, AutoProcessor
-
         sampling_of(DEFAULT_FRAMES if max_num_frames is None else max_num_frames, fps)
         pixels = None if frame_pixels is None else at_least_one("frame_pixels", frame_pixels)
         arguments = read_processor_arguments(processor_kwargs)
-        where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
-        }
         name = str(pretrained)
-        load_processor: Callable[..., Any] = AutoProcessor.from_pretrained
+        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        config = load_config(name, **where)
         self.processor = load_processor(name, **where)
-        if getattr(self.processor, "chat_template", None) is None:
-            raise SettingsError(
-                f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
-                "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
-            )
-        prepare_tokenizer(self.processor)
-        config = AutoConfig.from_pretrained(name, **where)  # nosec B615
+        self.is_encoder_decoder = reads_by_encoder(config)
+        prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
         check_processor_arguments(self.processor, arguments)
-        showing = Showing(system_prompt, arguments=arguments)
+        form = find_format(self.processor, config.model_type, prompt_format)
+        showing = Showing(system_prompt, form, arguments=arguments)
         self.budget = fit(
             self.processor, showing, Wanted(max_num_frames, pixels), positions(config)
         )
@@ -112,14 +117,14 @@ class CaptionHf(Captioner):
         self.sampling = sampling_of(self.budget.n_frames, fps)
         if self.rank == 0:
             logger.info("{}: {}", type(self).__name__, self.budget)
-        self.model = model_class(config).from_pretrained(
+        self.model = load_model(
             name,
-            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            config,
+            dtype=dtype,
             attn_implementation=attn_implementation,
             device_map=device_map or {"": self.device},
             **where,
         )
-        self.model.requires_grad_(requires_grad=False).train(mode=False)
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
         """The processor's work, done while the model generates."""
@@ -141,8 +146,7 @@ class CaptionHf(Captioner):
         settings = generation_config(own, tokenizer, generation)
         with torch.inference_mode():
             written = self.model.generate(**inputs, generation_config=settings)
-        n_prompt = inputs["input_ids"].shape[1]
-        new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
+        new = new_tokens(written, inputs["input_ids"], is_encoder_decoder=self.is_encoder_decoder)
         texts = tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.generation import DEFAULT_MAX_NEW_TOKENS
 from lmms_eval_captions.model_wrappers.hf.budget import Budget
 from lmms_eval_captions.model_wrappers.hf.frame_size import SOFT_TOKENS, FrameSize, soft_tokens
@@ -56,11 +56,15 @@ def fit(processor: Processor, showing: Showing, wanted: Wanted, n_positions: int
         SettingsError: If the processor refuses the user's arguments, has no way to make frames as
             small as is asked for, or the model holds no clip of so many frames.
     """
+    if only := getattr(processor, "n_frames", None):
+        return replace(_unmeasured(wanted, n_positions), n_frames=wanted.n_frames or only)
     try:
         measured = measure(processor, showing)
         fitting = _Fitting(processor, showing, measured, wanted, n_positions)
         budget = fitting.sized() if measured.token_pixels else fitting.unsized()
-    except (ValueError, TypeError, RuntimeError, KeyError, IndexError, AttributeError) as error:
+    except SettingsError:
+        raise
+    except (ValueError, TypeError, RuntimeError, LookupError, AttributeError, DataError) as error:
         if wanted.frame_pixels is None and not showing.arguments:
             return _unmeasured(wanted, n_positions)
         raise SettingsError(

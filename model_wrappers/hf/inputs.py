@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.hf.frame_size import frames_per_group
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
-    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor, PromptFormat
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
@@ -39,6 +40,8 @@ class Showing:
     """How a processor is called, the same for all jobs of a captioner."""
 
     system_prompt: str | None = None
+    form: PromptFormat | None = None
+    """How the model is asked; ``None``: by its processor's chat template."""
     frame_size: FrameSize | None = None
     """``None``: the processor's own."""
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -85,13 +88,16 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
     """
     sees_videos = getattr(processor, "video_processor", None) is not None
     texts = [
-        prompt_text(processor, job, showing.system_prompt, sees_videos=sees_videos) for job in jobs
+        prompt_text(
+            processor, job, showing.system_prompt, sees_videos=sees_videos, form=showing.form
+        )
+        for job in jobs
     ]
     start = getattr(processor.tokenizer, "bos_token", None)
     called: dict[str, object] = {
         "text": texts,
         "padding": True,
-        "padding_side": "left",
+        "padding_side": getattr(processor.tokenizer, "padding_side", "left"),
         "return_tensors": "pt",
         # The template has written the start token already.
         "add_special_tokens": not (start and texts[0].startswith(start)),
@@ -111,7 +117,13 @@ def _visuals(
     clips = [clip for job in jobs for clip in job.clips]
     videos = [c for c in clips if video_processor is not None and not c.is_image]
     frames = [
-        [frame for clip in job.clips if clip not in videos for frame in clip.frames] for job in jobs
+        [
+            Image.fromarray(frame)
+            for clip in job.clips
+            if clip not in videos
+            for frame in clip.frames
+        ]
+        for job in jobs
     ]
     visuals: dict[str, object] = {}
     if videos:

@@ -1,4 +1,4 @@
-"""Inputs that were made apart, put together: text padded on the left, patches in one row."""
+"""Inputs that were made apart, put together: text padded, patches in one row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def merged(inputs: Sequence[BatchFeature], tokenizer: object) -> BatchFeature:
             continue
         if _is_per_token(name, inputs):
             filler = getattr(tokenizer, "pad_token_id", None) if name == "input_ids" else 0
-            values = [_padded(value, longest, int(filler or 0)) for value in values]
+            side = getattr(tokenizer, "padding_side", "left")
+            values = [_padded(value, longest, int(filler or 0), side) for value in values]
         if len({value.shape[1:] for value in values}) > 1:
             raise ValueError(f"expected equal shapes of {name}, got {[v.shape for v in values]}")
         together[name] = torch.cat(values)
@@ -64,8 +65,10 @@ def _is_per_token(name: str, inputs: Sequence[BatchFeature]) -> bool:
     return all(part[name].shape == part["input_ids"].shape for part in inputs)
 
 
-def _padded(rows: torch.Tensor, length: int, filler: int) -> torch.Tensor:
-    return torch.nn.functional.pad(rows, (length - rows.shape[1], 0), value=filler)
+def _padded(rows: torch.Tensor, length: int, filler: int, side: str) -> torch.Tensor:
+    missing = length - rows.shape[1]
+    where = (0, missing) if side == "right" else (missing, 0)
+    return torch.nn.functional.pad(rows, where, value=filler)
 
 
 def _equal(one: object, other: object) -> bool:
