@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 
 
 class CaptionHf(Captioner):
@@ -126,9 +128,36 @@ class CaptionHf(Captioner):
             **where,
         )
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """See whether clips, prompts and captions fit the model's positions together."""
+        longest: dict[Generation, str] = {}
+        for asked in planned:
+            if isinstance(asked.source, Path):
+                longest[asked.generation] = max(
+                    longest.get(asked.generation, ""), asked.prompt, key=len
+                )
+        for generation, prompt in longest.items():
+            asked_for = generation.max_new_tokens
+            n_prompt = len(self.processor.tokenizer(prompt)["input_ids"])
+            n_new = self.budget.check(n_prompt, asked_for)
+            if n_new < asked_for and self.rank == 0:
+                logger.warning(
+                    "a clip of {} frames leaves room for captions of {:,} tokens, max_new_tokens "
+                    "is {:,}: longer ones are cut off; a smaller max_num_frames leaves more",
+                    self.budget.n_frames,
+                    n_new,
+                    asked_for,
+                )
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
-        """The processor's work, done while the model generates."""
-        return make_parts(self.processor, jobs, self.showing)
+        """The processor's work, done while the model generates.
+
+        Raises:
+            DataError: If the model does not hold what is shown and asked.
+        """
+        parts = make_parts(self.processor, jobs, self.showing)
+        self.budget.check_parts(parts)
+        return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
         """Generate, part by part where the processor could not put all jobs into one."""
@@ -144,6 +173,7 @@ class CaptionHf(Captioner):
         inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
         own, tokenizer = self.model.generation_config, self.processor.tokenizer
         settings = generation_config(own, tokenizer, generation)
+        settings.max_new_tokens = self.budget.n_new(part.inputs, generation.max_new_tokens)
         with torch.inference_mode():
             written = self.model.generate(**inputs, generation_config=settings)
         new = new_tokens(written, inputs["input_ids"], is_encoder_decoder=self.is_encoder_decoder)

@@ -119,6 +119,13 @@ class Captioner(CaptionModel):
         """
         return None
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -154,6 +161,7 @@ class Captioner(CaptionModel):
 
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
+        self.begin(planned)
         ahead = DecodeAhead(
             make_batches(planned, self.batch_size, self._cost),
             decode=self._decode,

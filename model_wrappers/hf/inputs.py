@@ -76,7 +76,10 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
         ) from error
     if len(parts) == 1 or not showing.is_row:
         return parts
-    together = merged([part.inputs for part in parts], processor.tokenizer)
+    try:
+        together = merged([part.inputs for part in parts], processor.tokenizer)
+    except ValueError:
+        return parts  # pictures of different sizes, filled up to the largest of each part
     return [Part([index for part in parts for index in part.jobs], together)]
 
 

@@ -71,11 +71,14 @@ def measure(processor: Processor, showing: Showing) -> Measured:
     videos: Any = getattr(processor, "video_processor", None)
     part: Any = processor.image_processor if videos is None else videos  # type: ignore[attr-defined] # every multimodal processor has one
     group = frames_per_group(videos) if videos is not None else 1
-    unit, side = _unit(processor, part, showing), patch_sides(part)
+    unit = _unit(processor, part, showing)
     size, token_pixels = _SMALL, 0
     if unit in {"frame", "clip"}:
+        side = patch_sides(part)
         size, token_pixels = (_SIDES * side, _SIDES * side), side**2
-        showing = replace(showing, frame_size=FrameSize(unit, token_pixels * _SIDES**2))
+        showing = replace(
+            showing, frame_size=FrameSize(unit, token_pixels * _SIDES**2, is_asked=True)
+        )
     elif unit == "soft tokens":
         size, token_pixels = (max(_SMALL), max(_SMALL)), soft_token_pixels(part)
     short, long = _noise(group, size), _noise(2 * group, size)
