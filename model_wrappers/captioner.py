@@ -31,6 +31,7 @@ from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
@@ -63,6 +64,8 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
+        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
+            own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
@@ -82,6 +85,7 @@ class Captioner(CaptionModel):
         device: str | None = None,
         decode_threads: int | None = None,
         max_pixels: int = MAX_PIXELS,
+        video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
@@ -93,6 +97,8 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        readers_of(video_reader)
+        self.video_reader = video_reader
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
@@ -221,7 +227,12 @@ class Captioner(CaptionModel):
     def _read(self, path: Path) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
-            path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
+            path,
+            self.sampling,
+            max_pixels=self.max_pixels,
+            n_threads=1,
+            limits=self.limits,
+            video_reader=self.video_reader,
         )
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
