@@ -31,6 +31,7 @@ from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
@@ -63,6 +64,8 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
+        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
+            own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
@@ -74,6 +77,11 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
 
     def __init__(
         self,
@@ -82,6 +90,7 @@ class Captioner(CaptionModel):
         device: str | None = None,
         decode_threads: int | None = None,
         max_pixels: int = MAX_PIXELS,
+        video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
@@ -93,6 +102,8 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        readers_of(video_reader)
+        self.video_reader = video_reader
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
@@ -163,10 +174,11 @@ class Captioner(CaptionModel):
         planned = merge_twins(self._plan(requests))
         self.begin(planned)
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self._cost),
+            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
@@ -229,7 +241,12 @@ class Captioner(CaptionModel):
     def _read(self, path: Path) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
-            path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
+            path,
+            self.sampling,
+            max_pixels=self.max_pixels,
+            n_threads=1,
+            limits=self.limits,
+            video_reader=self.video_reader,
         )
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:

@@ -10,8 +10,6 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transformers import BatchFeature
-
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
     from lmms_eval_captions.model_wrappers.hf.inputs import Part
 
@@ -96,11 +94,16 @@ class Budget:
                     f"{self.positions:,} positions: take a smaller max_num_frames or frame_pixels"
                 )
 
-    def n_new(self, inputs: BatchFeature, max_new_tokens: int) -> int:
-        """Tokens that the captions of a part may have: no more than the model has positions for."""
+    def n_new(self, n_read: int, max_new_tokens: int) -> int:
+        """Tokens that captions may have: no more than the model has positions for.
+
+        Args:
+            n_read: Tokens of the longest inputs.
+            max_new_tokens: As the task asks.
+        """
         if self.positions is None:
             return max_new_tokens
-        return max(min(max_new_tokens, self.positions - inputs["input_ids"].shape[1]), 1)
+        return max(min(max_new_tokens, self.positions - n_read), 1)
 
     def _overflow(self, n_prompt: int, max_new_tokens: int) -> str:
         beside = self.n_text + n_prompt + max_new_tokens
