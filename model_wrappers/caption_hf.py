@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import torch
 from loguru import logger
@@ -18,7 +17,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import (
     n_written,
     new_tokens,
 )
-from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_parts
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing
 from lmms_eval_captions.model_wrappers.hf.loading import (
     DTYPES,
     load_config,
@@ -32,14 +31,9 @@ from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
     check_processor_arguments,
     read_processor_arguments,
 )
-from lmms_eval_captions.model_wrappers.hf.prompts import find_format, prompt_text
-from lmms_eval_captions.model_wrappers.hf.shared_generation import generate_shared, why_not
-from lmms_eval_captions.model_wrappers.hf.shared_prefix import (
-    ProcessorOfThread,
-    SharedPart,
-    share,
-    visual_ids,
-)
+from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
+from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
 from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -49,12 +43,8 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.hf.prompt_sharing import AnyPart
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-
-    AnyPart = Part | SharedPart
-
-_PROMPTS_TOGETHER: Final = 8
-"""VDC asks five of each clip."""
 
 
 class CaptionHf(Captioner):
@@ -83,9 +73,8 @@ class CaptionHf(Captioner):
         prompt_format: How the model is asked: a name of ``hf.prompt_forms.PROMPT_FORMS`` or a
             file ``*.jinja`` with a chat template; by default the checkpoint's own template, else
             the documented form of its model.
-        share_prefix: Whether the prompts of one clip go through the model together, which then
-            encodes the clip once; the first ones are written both ways, and a model whose logits
-            differ reads the clip again for each.
+        share_prefix: Whether the prompts of one clip go through the model together, which encodes
+            the clip once for all of them, where the first ones show that its logits stay the same.
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
@@ -127,7 +116,6 @@ class CaptionHf(Captioner):
         self.processor = load_processor(name, **where)
         self.is_encoder_decoder = reads_by_encoder(config)
         prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
-        self._processors = ProcessorOfThread(self.processor)
         check_processor_arguments(self.processor, arguments)
         form = find_format(self.processor, config.model_type, prompt_format)
         showing = Showing(system_prompt, form, arguments=arguments)
@@ -149,11 +137,14 @@ class CaptionHf(Captioner):
             device_map=device_map or {"": self.device},
             **where,
         )
-        self._visual_ids = visual_ids(config)
-        self._shares: bool | None = None if share_prefix else False
-        """``None`` until it was tried."""
-        self.prompts_together = _PROMPTS_TOGETHER if share_prefix else 1
-        self._most_rows = max(self.batch_size, self.prompts_together)
+        self.prompts_together = MOST_TOGETHER if share_prefix else 1
+        self.sharing = PromptSharing(
+            self.model,
+            self.processor,
+            self.showing,
+            batch_size=self.batch_size,
+            is_wanted=share_prefix and not self.is_encoder_decoder,
+        )
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """See whether clips, prompts and captions fit the model's positions together."""
@@ -177,107 +168,40 @@ class CaptionHf(Captioner):
                 )
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
-        """The processor's work, done while the model generates."""
-        processor = self._processors.own
-        shared: Sequence[AnyPart] | None = None
-        if self._shares is not False and generation.num_beams == 1:
-            shared = share(
-                jobs,
-                partial(self._text, processor),
-                partial(self._whole, processor),
-                tokenizer=processor.tokenizer,
-                visual_ids=self._visual_ids,
-            )
-        return list(shared or self._parts(processor, jobs))
+        """The processor's work, done while the model generates.
+
+        Raises:
+            DataError: If what is shown and asked is longer than the model's positions.
+        """
+        parts = self.sharing.prepare(jobs, generation)
+        for part in parts:
+            self.budget.check_length(_n_read(part))
+        return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
         """Generate, part by part where the processor could not put all jobs into one."""
-        parts = batch.prepared
-        if not isinstance(parts, list):
-            raise TypeError(f"expected what prepare returned, got {parts!r}")
-        if any(isinstance(part, SharedPart) for part in parts) and not self._can_share(batch):
-            parts = self._parts(self.processor, batch.jobs)
+        if not isinstance(batch.prepared, list):
+            raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
+        settings = generation_config(
+            self.model.generation_config, self.processor.tokenizer, batch.generation
+        )
         captions: dict[int, Caption] = {}
-        for part in parts:
-            captions.update(zip(part.jobs, self._generate(part, batch.generation), strict=True))
+        with torch.inference_mode():
+            for part in self.sharing.usable(batch.prepared, batch.jobs, settings):
+                asked_for = batch.generation.max_new_tokens
+                settings.max_new_tokens = self.budget.n_new(_n_read(part), asked_for)
+                captions.update(zip(part.jobs, self._generate(part, settings), strict=True))
         return [captions[index] for index in range(len(batch.jobs))]
 
-    def _text(self, processor: Any, job: CaptionJob) -> str:  # noqa: ANN401
-        sees_videos = getattr(processor, "video_processor", None) is not None
-        return prompt_text(
-            processor,
-            job,
-            self.showing.system_prompt,
-            sees_videos=sees_videos,
-            form=self.showing.form,
-        )
-
-    def _whole(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[Part]:  # noqa: ANN401
-        parts = make_parts(processor, jobs, self.showing)
-        self.budget.check_parts(parts)
-        return parts
-
-    def _parts(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[Part]:  # noqa: ANN401
-        """Every job with its clip, at most ``batch_size`` together."""
-        return [
-            Part([at + index for index in part.jobs], part.inputs)
-            for at in range(0, len(jobs), self.batch_size)
-            for part in self._whole(processor, jobs[at : at + self.batch_size])
-        ]
-
-    def _can_share(self, batch: Batch) -> bool:
-        """Whether the model's captions are the same where prompts share their clip; tried once."""
-        if self._shares is None:
-            part = next(part for part in batch.prepared if isinstance(part, SharedPart))  # type: ignore[attr-defined] # a list
-            tried = part.shortest_and_longest()
-            wholes = [
-                self._whole(self.processor, [batch.jobs[index]])[0].inputs for index in tried.jobs
-            ]
-            with torch.inference_mode():
-                reason = why_not(self.model, tried, wholes, self._settings(batch.generation))
-            self._shares = reason is None
-            if reason is not None:
-                logger.info(
-                    "caption_hf: each prompt of a clip is asked apart, the model cannot share what "
-                    "it makes of the clip ({})",
-                    reason,
-                )
-        return self._shares
-
-    def _settings(self, generation: Generation) -> GenerationConfig:
-        return generation_config(self.model.generation_config, self.processor.tokenizer, generation)
-
-    def _generate(self, part: AnyPart, generation: Generation) -> list[Caption]:
-        settings = self._settings(generation)
-        n_read = (
-            max(part.n_inputs())
-            if isinstance(part, SharedPart)
-            else part.inputs["input_ids"].shape[1]
-        )
-        settings.max_new_tokens = self.budget.n_new(n_read, generation.max_new_tokens)
-        with torch.inference_mode():
-            if isinstance(part, SharedPart):
-                return self._captions(self._new(part, settings), part.n_inputs(), settings)
+    def _generate(self, part: AnyPart, settings: GenerationConfig) -> list[Caption]:
+        if isinstance(part, SharedPart):
+            new, n_inputs = self.sharing.new_tokens(part, settings), part.n_inputs()
+        else:
             inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
             written = self.model.generate(**inputs, generation_config=settings)
-        new = new_tokens(written, inputs["input_ids"], is_encoder_decoder=self.is_encoder_decoder)
-        n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
-        return self._captions(list(new), n_inputs, settings)
-
-    def _new(self, part: SharedPart, settings: GenerationConfig) -> list[torch.Tensor]:
-        """New tokens of each job; fewer at once from the first time that they filled the memory."""
-        try:
-            return generate_shared(self.model, part, settings, most_rows=self._most_rows)
-        except torch.OutOfMemoryError:
-            if self._most_rows <= self.batch_size:
-                raise
-        self._most_rows = self.batch_size
-        torch.cuda.empty_cache()
-        return generate_shared(self.model, part, settings, most_rows=self._most_rows)
-
-    def _captions(
-        self, new: Sequence[torch.Tensor], n_inputs: Sequence[int], settings: GenerationConfig
-    ) -> list[Caption]:
+            is_read_apart = self.is_encoder_decoder
+            new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))
+            n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
         texts = self.processor.tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -286,6 +210,13 @@ class CaptionHf(Captioner):
             Caption(text, int(n_input), n_output)
             for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
         ]
+
+
+def _n_read(part: AnyPart) -> int:
+    """Tokens of a part's longest inputs."""
+    if isinstance(part, SharedPart):
+        return max(part.n_inputs())
+    return int(part.inputs["input_ids"].shape[1])
 
 
 class CaptionHfChat(CaptionHf):

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
-    from lmms_eval_captions.model_wrappers.hf.inputs import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +77,17 @@ class Budget:
             return left
         raise SettingsError(self._overflow(n_prompt, max_new_tokens))
 
-    def check_parts(self, parts: Sequence[Part]) -> None:
+    def check_length(self, n_read: int) -> None:
         """Stop at inputs that leave no room for a single word.
 
         Raises:
-            DataError: If there are any; they are too long whatever the number of frames.
+            DataError: If there are more of them than positions.
         """
-        for part in parts:
-            n_longest = int(part.inputs["attention_mask"].sum(dim=1).max())
-            if self.positions is not None and n_longest >= self.positions:
-                raise DataError(
-                    f"what is shown and asked is {n_longest:,} tokens, the model has "
-                    f"{self.positions:,} positions: take a smaller max_num_frames or frame_pixels"
-                )
+        if self.positions is not None and n_read >= self.positions:
+            raise DataError(
+                f"what is shown and asked is {n_read:,} tokens, the model has "
+                f"{self.positions:,} positions: take a smaller max_num_frames or frame_pixels"
+            )
 
     def n_new(self, n_read: int, max_new_tokens: int) -> int:
         """Tokens that captions may have: no more than the model has positions for.

@@ -50,7 +50,7 @@ def test_captions_are_the_same(name: str, clips: list[Path], tmp_path: Path) -> 
             **architecture.arguments,
         )
         written = results_of(model, clips, PROMPTS)
-        return [(one.text, one.token_counts) for one in written], model._shares
+        return [(one.text, one.token_counts) for one in written], model.sharing.is_possible
 
     alone, _ = results(share_prefix=False, batch_size=1)
     for batch_size in (1, 9):
