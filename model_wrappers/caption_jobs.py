@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
-
-Source = Path
-"""What a caption is about: the file of a video."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +35,61 @@ def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
     return (Message("user", (*range(n_clips), prompt)),)
 
 
+@dataclass(frozen=True, slots=True)
+class Visuals:
+    """What a document of a task shows, as lmms-eval hands it over: nothing of it is decoded."""
+
+    shown: tuple[object, ...]
+    """Pictures (PIL's, bytes, arrays), files and addresses, in the order in which they appear."""
+    messages: tuple[Message, ...] = ()
+    """The conversation, by places in ``shown``; empty where the request's prompt is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocVisuals:
+    """What a document shows, where that is more or other than one video file.
+
+    Equal where the document is: it is read in a decoding thread, when its turn comes.
+    """
+
+    task: str
+    split: str
+    doc_id: int
+    read: Callable[[], Visuals] = field(compare=False, repr=False)
+    """Fetches what is shown; it may decode or download, and raise ``DataError``."""
+
+
+Source = Path | DocVisuals
+"""What a caption is about: the file of a video, or what a document of a task shows."""
+
+
+def source_name(source: Source) -> str:
+    """What a source is called in messages.
+
+    >>> source_name(Path("clips/a.mp4"))
+    'a.mp4'
+    """
+    if isinstance(source, Path):
+        return source.name
+    return f"document {source.doc_id} of {source.task}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """A source that was read."""
+
+    clips: Sequence[Clip]
+    """Its videos and pictures, in order; none where a task asks by text alone."""
+    messages: Sequence[Message] = ()
+    """Its conversation; empty where the prompt of each caption is all there is."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CaptionJob:
     """One caption to write: what is shown, and what is asked about it."""
 
     clips: Sequence[Clip]
-    """Videos and pictures, at least one; jobs on one source share them. ``clips[0].frames`` is
+    """Videos and pictures, of most tasks one; jobs on one source share them. ``clips[0].frames`` is
     (n, height, width, 3), uint8, RGB; a picture is a clip of one frame with ``is_image``."""
     messages: Sequence[Message]
     """The conversation so far; the last one is the user's."""

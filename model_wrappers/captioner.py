@@ -6,6 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -14,7 +15,7 @@ from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
@@ -30,15 +31,16 @@ from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
-    from pathlib import Path
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
@@ -62,6 +64,8 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
+        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
+            own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
@@ -73,6 +77,11 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
 
     def __init__(
         self,
@@ -81,6 +90,7 @@ class Captioner(CaptionModel):
         device: str | None = None,
         decode_threads: int | None = None,
         max_pixels: int = MAX_PIXELS,
+        video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
@@ -92,6 +102,8 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        readers_of(video_reader)
+        self.video_reader = video_reader
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
@@ -118,6 +130,13 @@ class Captioner(CaptionModel):
         """
         return None
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -138,6 +157,10 @@ class Captioner(CaptionModel):
         """What a clip costs, in any unit; costly clips come first."""
         return size_bytes(path)
 
+    def _cost(self, source: Source) -> float:
+        """Pictures come last, in the order of their documents."""
+        return self.cost(source) if isinstance(source, Path) else -1.0
+
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
@@ -149,11 +172,13 @@ class Captioner(CaptionModel):
 
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
+        self.begin(planned)
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self.cost),
+            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
@@ -208,10 +233,20 @@ class Captioner(CaptionModel):
             logger.warning("{} of {} videos were not found", len(lost), len(requests))
         return planned
 
-    def _decode(self, path: Path) -> Clip:
+    def _decode(self, source: Source) -> Shown:
+        if isinstance(source, Path):
+            return Shown([self._read(source)])
+        raise DataError("this model captions video files only")
+
+    def _read(self, path: Path) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
-            path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
+            path,
+            self.sampling,
+            max_pixels=self.max_pixels,
+            n_threads=1,
+            limits=self.limits,
+            video_reader=self.video_reader,
         )
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:

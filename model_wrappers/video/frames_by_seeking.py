@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+    from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
@@ -41,7 +44,14 @@ class _Index:
     """Of the frames that decoding can start from, rising."""
 
 
-def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
+def read(
+    path: Path,
+    sampling: Sampling,
+    *,
+    max_pixels: int | None,
+    n_threads: int,
+    target_size: TargetSize | None = None,
+) -> Clip:
     """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
 
     Raises:
@@ -55,7 +65,12 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
             # Several threads do not say where H.264 is damaged, nor do they mend it.
             is_h264 = stream.codec_context.name == "h264"
             stream.codec_context.thread_count = 1 if is_h264 else n_threads
-            return _seek(container, stream, sampling, max_pixels)
+            return _seek(
+                container,
+                stream,
+                sampling,
+                partial(picture, max_pixels=max_pixels, target_size=target_size),
+            )
     except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
 
@@ -109,18 +124,13 @@ def _reader(container: InputContainer, stream: VideoStream) -> Reader:
     return marks_of(codec, context.extradata)
 
 
-def _seek(
-    container: InputContainer, stream: VideoStream, sampling: Sampling, max_pixels: int | None
-) -> Clip:
+def _seek(container: InputContainer, stream: VideoStream, sampling: Sampling, draw: Draw) -> Clip:
     index = _index(container, stream)
     since_first = [stamp - index.stamps[0] for stamp in index.stamps]
     times_s = np.asarray(since_first, dtype=np.float64) * float(stream.time_base or 1.0)
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
-    pictures = {
-        stamp: picture(frame, max_pixels)
-        for stamp, frame in _sought(container, stream, wanted, index)
-    }
+    pictures = {stamp: draw(frame) for stamp, frame in _sought(container, stream, wanted, index)}
     if len(pictures) < len(wanted):
         raise DoubtError(f"{len(wanted) - len(pictures)} frames are not at their time stamps")
     return make_clip(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import (
     GIANT,
@@ -29,6 +30,21 @@ _MOST_PIXELS: Final = 48_000_000
 """Pixels read at once: full frames of a large clip are shrunk before the next ones are read."""
 
 
+def check() -> None:
+    """Stop where decord is asked for and cannot be had.
+
+    Raises:
+        SettingsError: If it cannot be imported.
+    """
+    try:
+        import decord  # noqa: F401
+    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
+        raise SettingsError(
+            f"video_reader=decord: decord cannot be imported here ({error}); install decord (or "
+            "eva-decord, where it has no wheel), or leave video_reader at pyav"
+        ) from error
+
+
 def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
     """The chosen frames; arguments as of ``read_frames``.
 
@@ -36,9 +52,11 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
         UnreadableError: If decord is missing or cannot read the file.
     """
     try:
-        import decord
-    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
-        raise UnreadableError(f"cannot be imported ({error})") from error
+        check()
+    except SettingsError as error:
+        raise UnreadableError(str(error.__cause__)) from error
+    import decord
+
     try:
         # decord opens whatever its libavformat knows: what it may open is found out by another.
         with open_clip(path) as container:

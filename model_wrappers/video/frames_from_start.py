@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
+    from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MAY_JUMP: Final = 0x0200
@@ -43,7 +46,13 @@ class _Timing:
         return shown_at(stamps, unit_s=self.unit_s, step_s=self.step_s, may_jump=self.may_jump)
 
 
-def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
+def read(
+    path: Path,
+    sampling: Sampling,
+    *,
+    max_pixels: int | None,
+    target_size: TargetSize | None = None,
+) -> Clip:
     """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
 
     All frames are decoded, so that their number and times are certain; a second time where the
@@ -55,6 +64,7 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
     """
     import av
 
+    draw = partial(picture, max_pixels=max_pixels, target_size=target_size)
     try:
         with open_clip(path) as container:
             stream = pick_stream(container)
@@ -67,13 +77,13 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
             packets = [p for p in _readable(container, stream) if p and not p.is_discard]
             promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
         guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
-        stamps, pictures = _decode(path, guess, max_pixels)
+        stamps, pictures = _decode(path, guess, draw)
         if not stamps:
             raise UnreadableError("decoded no frame")
         times_s = timing.of(stamps)
         chosen = sampling.indices(times_s)
         if not pictures.keys() >= set(chosen):
-            _, pictures = _decode(path, set(chosen), max_pixels)
+            _, pictures = _decode(path, set(chosen), draw)
     except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
     frames = [pictures[index] for index in chosen]
@@ -81,7 +91,7 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
 
 
 def _decode(
-    path: Path, keep: set[int], max_pixels: int | None
+    path: Path, keep: set[int], draw: Draw
 ) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
     """Time stamps of all frames that can be decoded, and the pictures at some positions."""
     stamps: list[Stamps] = []
@@ -89,7 +99,7 @@ def _decode(
     for position, frame in enumerate(_decodable(path)):
         stamps.append((frame.pts, frame.dts))
         if position in keep:
-            pictures[position] = picture(frame, max_pixels)
+            pictures[position] = draw(frame)
     return stamps, pictures
 
 

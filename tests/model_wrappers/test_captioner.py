@@ -93,6 +93,30 @@ def test_each_clip_is_decoded_once_for_all_its_prompts(
     assert order == sorted(clips, key=lambda path: path.stat().st_size, reverse=True)
 
 
+@pytest.mark.parametrize("reader", ["pyav", "decord"])
+def test_clips_are_read_by_the_reader_that_is_asked_for(
+    clips: list[Path], monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """``video_reader=`` in ``--model_args`` reaches every reading of a clip."""
+    if reader == "decord":
+        pytest.importorskip("decord")
+    asked = []
+
+    def reading(path: Path, *args: Any, **named: Any) -> Clip:
+        asked.append(named["video_reader"])
+        return read_frames(path, *args, **named)
+
+    monkeypatch.setattr(module, "read_frames", reading)
+    assert len(caption_all(Echo(video_reader=reader), clips[:2])) == 2
+    assert asked == [reader, reader]
+
+
+def test_an_unknown_reader_is_refused_before_the_run() -> None:
+    """The error names the readers that there are."""
+    with pytest.raises(SettingsError, match=r"video_reader.*pyav.*decord.*'opencv'"):
+        Echo(video_reader="opencv")
+
+
 def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> None:
     """While the first batch is captioned, the next clips are decoded, and only so many."""
     started: list[str] = []
@@ -100,11 +124,11 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _decode(self, path: Path) -> Clip:
+        def _read(self, path: Path) -> Clip:
             started.append(path.stem)
             if len(started) >= 3:
                 both.set()
-            return super()._decode(path)
+            return super()._read(path)
 
     def wait(_: Batch) -> None:
         assert both.wait(20), "nothing was decoded ahead"
