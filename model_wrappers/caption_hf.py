@@ -83,6 +83,7 @@ class CaptionHf(Captioner):
     """
 
     prepare_threads = 2
+    takes = "all"
 
     def __init__(  # noqa: PLR0913
         self,
