@@ -82,6 +82,11 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
 
     takes: ClassVar[Takes] = "videos"
     """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
@@ -136,6 +141,13 @@ class Captioner(CaptionModel):
         """
         return None
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -172,11 +184,13 @@ class Captioner(CaptionModel):
 
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
+        self.begin(planned)
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self._cost),
+            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
