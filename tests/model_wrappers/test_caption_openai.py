@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -13,15 +14,11 @@ from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.caption_openai import (
-    CaptionOpenai,
-    CaptionOpenaiChat,
-    _media_type,
-)
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
+from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.captioner import Captioner
 
@@ -58,7 +55,9 @@ def make(
     made: list[CaptionOpenai] = []
 
     def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: Any) -> CaptionOpenai:
-        given = {"model": "seer", "base_url": endpoint.url, "max_num_frames": 3, "device": "cpu"}
+        given = {"model": "seer", "base_url": endpoint.url, "device": "cpu"}
+        if arguments.get("send") != "video":
+            given["max_num_frames"] = 3
         made.append(cls(**{**given, **arguments}))
         return made[-1]
 
@@ -224,4 +223,4 @@ def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both(
 @pytest.mark.parametrize("ending", [".mp4", ".webm", ".ts", ".mts", ".3gp", ".ogg", ".bin", ""])
 def test_a_clip_is_never_sent_as_sound_or_text(ending: str) -> None:
     """Whatever its ending means elsewhere on this machine."""
-    assert _media_type(f"clip{ending}").startswith("video/")
+    assert media_type(Path(f"clip{ending}")).startswith("video/")
