@@ -82,6 +82,7 @@ class CaptionHf(Captioner):
             model does not hold the frames that are asked for.
     """
 
+    takes = "all"
     prepare_threads = 2
 
     def __init__(  # noqa: PLR0913
