@@ -14,7 +14,7 @@ from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_to
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
 
@@ -94,6 +94,10 @@ class CaptionHf(Captioner):
             **where,
         )
         self.model.requires_grad_(requires_grad=False).train(mode=False)
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; ``auto`` may be another dtype on another machine."""
+        return {**super().identity(), "dtype": str(self.model.dtype)}
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[Part]:  # noqa: ARG002
         """The processor's work, done while the model generates."""

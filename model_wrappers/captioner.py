@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import torch
 from loguru import logger
@@ -18,6 +18,7 @@ from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
@@ -28,6 +29,7 @@ from lmms_eval_captions.model_wrappers.ordering import (
 from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
@@ -36,7 +38,7 @@ from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
@@ -77,6 +79,14 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    without_bearing: ClassVar[frozenset[str]] = frozenset()
+    """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Note the arguments: captions are kept for a captioner of equal ones."""
+        self: Self = super().__new__(cls)
+        self._arguments = arguments_with_defaults(cls, Captioner, args, kwargs)
+        return self
 
     def __init__(
         self,
@@ -116,6 +126,24 @@ class Captioner(CaptionModel):
     def device(self) -> torch.device:
         """Where the model runs: this process's own accelerator, or what ``device=`` says."""
         return self._device or super().device
+
+    def identity(self) -> Mapping[str, object]:
+        """Everything about the captioner that moves a caption: its captions are kept under it.
+
+        It has all arguments but those that move none (``without_bearing``), what the files and
+        checkpoints that they name hold, the frames that are looked at, the code of the class, of
+        its bases and of the user's modules that these import, and versions of packages. A subclass
+        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        """
+        moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
+        classes = [cls for cls in type(self).__mro__ if issubclass(cls, Captioner)][:-1]
+        return {
+            "class": type(self).__qualname__,
+            "arguments": stamped(moving),
+            "sampling": self.sampling,
+            "code": code_digest({read_frames.__module__, *(cls.__module__ for cls in classes)}),
+            "versions": versions(),
+        }
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
         """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
