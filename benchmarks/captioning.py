@@ -28,7 +28,7 @@ from lmms_eval.api.instance import GenerationResult, Instance
 from loguru import logger
 
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHfChat
-from tiny_models import write_qwen2_5_vl
+from zoo.qwen_vl import write_qwen2_5_vl
 
 PROMPTS = (
     "Describe the video in detail.",

@@ -81,6 +81,11 @@ class Captioner(CaptionModel):
     """Frames that the model looks at; set it on the class or in ``__init__``."""
     without_bearing: ClassVar[frozenset[str]] = frozenset()
     """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Note the arguments: captions are kept for a captioner of equal ones."""
@@ -189,10 +194,11 @@ class Captioner(CaptionModel):
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self._cost),
+            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )

@@ -51,7 +51,10 @@ def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
 
 
 def make_batches(
-    planned: Sequence[PlannedCaption], batch_size: int, cost: Callable[[Source], float]
+    planned: Sequence[PlannedCaption],
+    batch_size: int,
+    cost: Callable[[Source], float],
+    together: int = 1,
 ) -> list[list[PlannedCaption]]:
     """Batches of requests with equal settings, in the order in which they are best run.
 
@@ -63,6 +66,8 @@ def make_batches(
         planned: The captions to write.
         batch_size: Most captions of a batch, >= 1.
         cost: What a clip costs, in any unit.
+        together: So many prompts of one source stay together, even where that is more than
+            ``batch_size``; with 1 every batch but the last is full.
     """
     by_settings: dict[tuple[Generation, type], dict[Source, list[PlannedCaption]]] = defaultdict(
         lambda: defaultdict(list)
@@ -73,8 +78,28 @@ def make_batches(
     batches = []
     for clips in by_settings.values():
         costly_first = sorted(clips, key=cost, reverse=True)
-        queue = [asked for source in costly_first for asked in clips[source]]
-        batches += [queue[at : at + batch_size] for at in range(0, len(queue), batch_size)]
+        most = max(batch_size, together)
+        units = [
+            unit
+            for source in costly_first
+            for unit in _pieces(clips[source], most if together > 1 else 1)
+        ]
+        batches += _filled(units, batch_size)
+    return batches
+
+
+def _pieces(asked: Sequence[PlannedCaption], n: int) -> list[Sequence[PlannedCaption]]:
+    return [asked[at : at + n] for at in range(0, len(asked), n)]
+
+
+def _filled(units: Iterable[Sequence[PlannedCaption]], n: int) -> list[list[PlannedCaption]]:
+    """Batches of at most ``n``, units unbroken; a unit of more is a batch of its own."""
+    batches: list[list[PlannedCaption]] = []
+    for unit in units:
+        if batches and len(batches[-1]) + len(unit) <= n:
+            batches[-1] += unit
+        else:
+            batches.append(list(unit))
     return batches
 
 

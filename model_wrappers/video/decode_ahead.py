@@ -33,9 +33,10 @@ class DecodeAhead(Generic[R]):
     Args:
         batches: What is to be captioned, in order.
         decode: Reads one source; called in several threads at once.
-        prepare: Turns a decoded batch into the model's inputs, in a thread of its own.
+        prepare: Turns a decoded batch into the model's inputs, in threads of its own.
         n_threads: Clips decoded at once, >= 1.
         n_ahead: Batches made ready in advance, >= 1.
+        n_preparers: Batches prepared at once, >= 1.
     """
 
     def __init__(
@@ -46,18 +47,20 @@ class DecodeAhead(Generic[R]):
         prepare: Callable[[Sequence[PlannedCaption], Decoded], R],
         n_threads: int,
         n_ahead: int = 2,
+        n_preparers: int = 1,
     ) -> None:
         self._batches = batches
         self._decode = decode
         self._prepare = prepare
         self._n_threads = n_threads
         self._n_ahead = n_ahead
+        self._n_preparers = n_preparers
         self._clips: dict[Source, Future[Shown | str]] = {}
         self._users: Counter[Source] = Counter()
 
     def __iter__(self) -> Iterator[R]:
         decoders = ThreadPoolExecutor(self._n_threads, thread_name_prefix="decode")
-        preparer = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        preparer = ThreadPoolExecutor(self._n_preparers, thread_name_prefix="prepare")
         ready: deque[tuple[Sequence[PlannedCaption], Future[R]]] = deque()
         left = iter(self._batches)
 

@@ -13,7 +13,7 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom, load_class
-from tiny_models import write_llava_onevision
+from zoo.llava_onevision import write_llava_onevision
 
 README = Path(captioner.__file__).with_name("README.md")
 
