@@ -81,6 +81,9 @@ class CaptionOpenai(Captioner):
         SettingsError: If an argument or the endpoint's key is missing or cannot be used.
     """
 
+    keeps_captions = False
+    """Replies are kept by the engine, for every captioner of the model's name."""
+
     def __init__(  # noqa: PLR0913
         self,
         *,
