@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.hf.prompt_sharing import AnyPart
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 
 
 class CaptionHf(Captioner):
@@ -80,6 +82,7 @@ class CaptionHf(Captioner):
             model does not hold the frames that are asked for.
     """
 
+    takes = "all"
     prepare_threads = 2
 
     def __init__(  # noqa: PLR0913
@@ -144,9 +147,37 @@ class CaptionHf(Captioner):
             is_wanted=share_prefix and not self.is_encoder_decoder,
         )
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """See whether clips, prompts and captions fit the model's positions together."""
+        longest: dict[Generation, str] = {}
+        for asked in planned:
+            if isinstance(asked.source, Path):
+                longest[asked.generation] = max(
+                    longest.get(asked.generation, ""), asked.prompt, key=len
+                )
+        for generation, prompt in longest.items():
+            asked_for = generation.max_new_tokens
+            n_prompt = len(self.processor.tokenizer(prompt)["input_ids"])
+            n_new = self.budget.check(n_prompt, asked_for)
+            if n_new < asked_for and self.rank == 0:
+                logger.warning(
+                    "a clip of {} frames leaves room for captions of {:,} tokens, max_new_tokens "
+                    "is {:,}: longer ones are cut off; a smaller max_num_frames leaves more",
+                    self.budget.n_frames,
+                    n_new,
+                    asked_for,
+                )
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
-        """The processor's work, done while the model generates."""
-        return self.sharing.prepare(jobs, generation)
+        """The processor's work, done while the model generates.
+
+        Raises:
+            DataError: If what is shown and asked is longer than the model's positions.
+        """
+        parts = self.sharing.prepare(jobs, generation)
+        for part in parts:
+            self.budget.check_length(_n_read(part))
+        return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
         """Generate, part by part where the processor could not put all jobs into one."""
@@ -158,6 +189,8 @@ class CaptionHf(Captioner):
         captions: dict[int, Caption] = {}
         with torch.inference_mode():
             for part in self.sharing.usable(batch.prepared, batch.jobs, settings):
+                asked_for = batch.generation.max_new_tokens
+                settings.max_new_tokens = self.budget.n_new(_n_read(part), asked_for)
                 captions.update(zip(part.jobs, self._generate(part, settings), strict=True))
         return [captions[index] for index in range(len(batch.jobs))]
 
@@ -178,6 +211,13 @@ class CaptionHf(Captioner):
             Caption(text, int(n_input), n_output)
             for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
         ]
+
+
+def _n_read(part: AnyPart) -> int:
+    """Tokens of a part's longest inputs."""
+    if isinstance(part, SharedPart):
+        return max(part.n_inputs())
+    return int(part.inputs["input_ids"].shape[1])
 
 
 class CaptionHfChat(CaptionHf):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
@@ -21,6 +21,8 @@ class Budget:
     """What the processor is told; ``None``: nothing, its own size is right."""
     max_pixels: int | None
     """Area to which frames are shrunk before the processor sees them; ``None``: it does it."""
+    pixels: int | None
+    """Most pixels of a frame of a clip of so many; ``None`` where the processor has its own way."""
     n_group: int
     """Tokens of a group of frames at most, 0 where that could not be found out."""
     group: int
@@ -42,14 +44,12 @@ class Budget:
     def __str__(self) -> str:
         """What is said in the log.
 
-        >>> print(Budget(32, FrameSize("frame", 602112), None, 768, 2, 20, 128000, True, False))
-        up to 32 frames of a clip, of at most 602,112 pixels, as up to 12,288 of the model's \
-128,000 positions
+        >>> print(Budget(8, None, None, None, 577, 1, 20, 8192, True, False))
+        up to 8 frames of a clip, as up to 4,616 of the model's 8,192 positions
         """
         if not self.n_group:
             return f"up to {self.n_frames} frames of a clip; how many tokens they are is not known"
-        pixels = self.frame_size.pixels if self.frame_size is not None else self.max_pixels
-        size = f", of at most {pixels:,} pixels" if pixels is not None else ""
+        size = f", of at most {self.pixels:,} pixels" if self.pixels is not None else ""
         of = f" of the model's {self.positions:,} positions" if self.positions else " tokens"
         return f"up to {self.n_frames} frames of a clip{size}, as up to {self.n_clip:,}{of}"
 
@@ -76,6 +76,29 @@ class Budget:
         if left > 0 and not self.are_frames_given:
             return left
         raise SettingsError(self._overflow(n_prompt, max_new_tokens))
+
+    def check_length(self, n_read: int) -> None:
+        """Stop at inputs that leave no room for a single word.
+
+        Raises:
+            DataError: If there are more of them than positions.
+        """
+        if self.positions is not None and n_read >= self.positions:
+            raise DataError(
+                f"what is shown and asked is {n_read:,} tokens, the model has "
+                f"{self.positions:,} positions: take a smaller max_num_frames or frame_pixels"
+            )
+
+    def n_new(self, n_read: int, max_new_tokens: int) -> int:
+        """Tokens that captions may have: no more than the model has positions for.
+
+        Args:
+            n_read: Tokens of the longest inputs.
+            max_new_tokens: As the task asks.
+        """
+        if self.positions is None:
+            return max_new_tokens
+        return max(min(max_new_tokens, self.positions - n_read), 1)
 
     def _overflow(self, n_prompt: int, max_new_tokens: int) -> str:
         beside = self.n_text + n_prompt + max_new_tokens
