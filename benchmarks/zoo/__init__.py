@@ -10,17 +10,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zoo import (
+    blip,
     cohere,
     gemma,
+    gemma3n,
     glm_v,
     idefics,
+    idefics2,
     internvl,
     llama,
     llava,
     llava_onevision,
     llava_video,
     mistral,
+    paligemma,
+    phi4_multimodal,
     qwen3_5,
+    qwen_omni,
     qwen_vl,
     video_llama_3,
 )
@@ -33,17 +39,23 @@ __all__ = ["ARCHITECTURES", "Architecture"]
 
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
     {
+        **blip.ARCHITECTURES,
         **cohere.ARCHITECTURES,
         **gemma.ARCHITECTURES,
+        **gemma3n.ARCHITECTURES,
         **glm_v.ARCHITECTURES,
         **idefics.ARCHITECTURES,
+        **idefics2.ARCHITECTURES,
         **internvl.ARCHITECTURES,
         **llama.ARCHITECTURES,
         **llava.ARCHITECTURES,
         **llava_onevision.ARCHITECTURES,
         **llava_video.ARCHITECTURES,
         **mistral.ARCHITECTURES,
+        **paligemma.ARCHITECTURES,
+        **phi4_multimodal.ARCHITECTURES,
         **qwen3_5.ARCHITECTURES,
+        **qwen_omni.ARCHITECTURES,
         **qwen_vl.ARCHITECTURES,
         **video_llama_3.ARCHITECTURES,
     }
