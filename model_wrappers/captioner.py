@@ -6,7 +6,8 @@ import os
 import time
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import torch
 from loguru import logger
@@ -14,10 +15,11 @@ from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
     make_batches,
@@ -27,18 +29,21 @@ from lmms_eval_captions.model_wrappers.ordering import (
 from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
-from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, Within
+from lmms_eval_captions.model_wrappers.visuals import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
-    from pathlib import Path
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
@@ -62,6 +67,8 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
             cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
+        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
+            own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
         max_batch_size: Taken for compatibility.
@@ -71,8 +78,21 @@ class Captioner(CaptionModel):
         SettingsError: If an argument is unknown or cannot be used.
     """
 
+    answers = CaptionModel.answers | {"generate_until_multi_round"}
+
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
+
+    takes: ClassVar[Takes] = "videos"
+    """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
+    one picture (``job.clip``) and one prompt; ``all``, whatever a task shows and says
+    (``job.clips`` and ``job.messages``): several, none, system messages, earlier turns. Tasks that
+    show more are refused by name before the first caption."""
 
     def __init__(
         self,
@@ -81,6 +101,7 @@ class Captioner(CaptionModel):
         device: str | None = None,
         decode_threads: int | None = None,
         max_pixels: int = MAX_PIXELS,
+        video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
@@ -92,6 +113,8 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        readers_of(video_reader)
+        self.video_reader = video_reader
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
@@ -118,6 +141,13 @@ class Captioner(CaptionModel):
         """
         return None
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -138,6 +168,10 @@ class Captioner(CaptionModel):
         """What a clip costs, in any unit; costly clips come first."""
         return size_bytes(path)
 
+    def _cost(self, source: Source) -> float:
+        """Pictures come last, in the order of their documents."""
+        return self.cost(source) if isinstance(source, Path) else -1.0
+
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
@@ -145,15 +179,18 @@ class Captioner(CaptionModel):
         def save(position: int, caption: str) -> None:
             # Read once more: the documents of all requests would fill the memory.
             asked = self.read_request(requests[position].args)
-            RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
+            if RUN_CAPTIONS.expects(asked.task):
+                RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
 
         results = Results(outcome, save)
         planned = merge_twins(self._plan(requests))
+        self.begin(planned)
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self.cost),
+            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
             prepare=partial(make_ready, prepare=self.prepare),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
@@ -175,22 +212,30 @@ class Captioner(CaptionModel):
         outcome.report()
         return finished
 
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
+        """The answers of each request's rounds, in the order of the requests."""
+        return answer_rounds(
+            requests, self.generate_until, self.task_dict, is_simple=self.is_simple
+        )
+
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.
 
         Raises:
-            SettingsError: If the captioner's arguments do not fit a task.
+            SettingsError: If the captioner's arguments do not fit a task, or the captioner cannot
+                caption what a task shows.
             NoVideosError: If not a single video can be found.
         """
         planned: list[PlannedCaption] = []
         lost: list[str] = []
+        sources = Sources(self.takes, type(self).__name__)
         for position, instance in enumerate(requests):
             request = self.read_request(instance.args)
             task, doc_id = request.task, request.doc_id
             generation = Generation.read(request.generation_kwargs)
             variant = self.variant(task)
             try:
-                path = request.video_path()
+                asked = sources.of(request)
             except NoVideosError:
                 raise
             except DataError as error:
@@ -199,7 +244,16 @@ class Captioner(CaptionModel):
                 self.outcome.fail(name, task, doc_id, lost[-1], (position,), is_quiet=is_quiet)
                 continue
             planned.append(
-                PlannedCaption(path, request.prompt, generation, task, doc_id, (position,), variant)
+                PlannedCaption(
+                    asked.source,
+                    asked.prompt,
+                    generation,
+                    task,
+                    doc_id,
+                    (position,),
+                    variant,
+                    asked.messages,
+                )
             )
         # Another process may have found some of its own.
         if len(lost) > 1 and not planned and self.world_size == 1:
@@ -208,10 +262,26 @@ class Captioner(CaptionModel):
             logger.warning("{} of {} videos were not found", len(lost), len(requests))
         return planned
 
-    def _decode(self, path: Path) -> Clip:
+    def _decode(self, source: Source) -> Shown:
+        if isinstance(source, Path):
+            return Shown([self._read(source)])
+        return read_document(source, self.takes, self._read)
+
+    def _read(self, video: Path | Segment) -> Clip:
+        if isinstance(video, Segment):
+            within = Within(self.sampling, video.start_s, video.end_s)
+            return within.alone(self._read_frames(video.path, within))
+        return self._read_frames(video, self.sampling)
+
+    def _read_frames(self, path: Path, sampling: Sampling) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
-            path, self.sampling, max_pixels=self.max_pixels, n_threads=1, limits=self.limits
+            path,
+            sampling,
+            max_pixels=self.max_pixels,
+            n_threads=1,
+            limits=self.limits,
+            video_reader=self.video_reader,
         )
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:

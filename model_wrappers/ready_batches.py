@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, asked_about
+from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, Shown, asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,25 +30,23 @@ class ReadyBatch:
     """What cannot, and why."""
 
 
-def make_ready(planned: Sequence[PlannedCaption], clips: Decoded, prepare: Prepare) -> ReadyBatch:
+def make_ready(planned: Sequence[PlannedCaption], decoded: Decoded, prepare: Prepare) -> ReadyBatch:
     """A batch of the clips that could be read, prepared.
 
     Args:
         planned: Captions of equal settings, at least one.
-        clips: Their clips, or why one cannot be read.
+        decoded: What their sources show, or why one cannot be read.
         prepare: The captioner's own. Where it raises a ``DataError``, jobs are tried one by one,
             and the culprits are left out.
     """
     jobs: list[tuple[PlannedCaption, CaptionJob]] = []
     broken: list[tuple[PlannedCaption, str]] = []
     for asked in planned:
-        clip = clips[asked.path]
-        if isinstance(clip, str):
-            broken.append((asked, clip))
+        shown = decoded[asked.source]
+        if isinstance(shown, str):
+            broken.append((asked, shown))
         else:
-            messages = asked_about(1, asked.prompt)
-            job = CaptionJob([clip], messages, asked.path, asked.task, asked.doc_id)
-            jobs.append((asked, job))
+            jobs.append((asked, job_of(asked, shown)))
     generation = planned[0].generation
     try:
         return _ready(jobs, broken, generation, prepare)
@@ -57,6 +55,12 @@ def make_ready(planned: Sequence[PlannedCaption], clips: Decoded, prepare: Prepa
             return ReadyBatch((), None, [*broken, (jobs[0][0], str(error))])
     usable, unusable = _one_by_one(jobs, generation, prepare)
     return _ready(usable, [*broken, *unusable], generation, prepare)
+
+
+def job_of(asked: PlannedCaption, shown: Shown) -> CaptionJob:
+    """One caption to write about a source that was read."""
+    messages = asked.messages or shown.messages or asked_about(len(shown.clips), asked.prompt)
+    return CaptionJob(shown.clips, messages, asked.source, asked.task, asked.doc_id)
 
 
 def _ready(

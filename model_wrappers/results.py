@@ -10,7 +10,7 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.model_wrappers.caption_jobs import Caption
+from lmms_eval_captions.model_wrappers.caption_jobs import Caption, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class Results:
     def fail(self, planned: PlannedCaption, reason: str) -> None:
         """Note that there is no caption."""
         self.outcome.fail(
-            planned.path.name, planned.task, planned.doc_id, reason, planned.positions
+            source_name(planned.source), planned.task, planned.doc_id, reason, planned.positions
         )
 
     def finish(self, n_requests: int) -> list[GenerationResult]:

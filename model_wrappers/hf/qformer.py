@@ -37,6 +37,8 @@ class MarksFirst:
         """Frames of each clip; shorter clips repeat theirs."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name == "_processor" or name.startswith("__"):  # a copy in the making has none
+            raise AttributeError(name)
         return getattr(self._processor, name)
 
     def __call__(

@@ -10,33 +10,62 @@ from lmms_eval_captions.model_wrappers.video.containers import GIANT, check_size
 from lmms_eval_captions.model_wrappers.video.resizing import fit, shrunk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from av.sidedata.sidedata import SideDataContainer
     from av.video.frame import VideoFrame
     from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
+
+    Draw = Callable[[VideoFrame], NDArray[np.uint8]]
 
 _LIMITED_RANGE, _FULL_RANGE = 1, 2
 _UNSPECIFIED, _BT601, _FCC = 2, 5, 4
 """FFmpeg's numbers of ranges and of matrices (AVCOL_RANGE, AVCOL_SPC)."""
 
 
-def picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
-    """A frame, shape (height, width, 3), RGB, the right way up, shrunk to ``max_pixels``."""
+def picture(
+    frame: VideoFrame, max_pixels: int | None, target_size: TargetSize | None = None
+) -> NDArray[np.uint8]:
+    """A frame, shape (height, width, 3), RGB, the right way up, of a size as of ``read_frames``."""
     check_size(frame.width, frame.height)
-    size, interpolation = (frame.width, frame.height), None
-    if max_pixels is not None and frame.width * frame.height > max(GIANT, max_pixels):
-        # Never whole as RGB, which can be twice the size of what was decoded.
-        size, interpolation = shrunk(frame.width, frame.height, max_pixels), "AREA"
+    is_turned, steps = _orientation(frame)
+    size, interpolation = _size(frame, max_pixels, target_size, is_turned=is_turned)
     pixels = fit(_rgb(frame, size, interpolation), max_pixels)
+    if is_turned:
+        pixels = pixels.transpose(1, 0, 2)
+    return np.ascontiguousarray(pixels[:: steps[0], :: steps[1]])
+
+
+def _orientation(frame: VideoFrame) -> tuple[bool, tuple[int, int]]:
+    """Whether rows are shown as columns, and then the steps (1 or -1) over rows and columns."""
     matrix = _side_data(frame).get("DISPLAYMATRIX")
     if matrix is None:
-        return pixels
+        return False, (1, 1)
     # (x, y) goes to (a x + c y, b x + d y); turns that are not quarters count as the nearest.
     a, b, _, c, d = np.frombuffer(memoryview(cast("bytes", matrix)), dtype=np.int32)[:5].tolist()
-    if abs(b) > abs(a):
-        pixels, a, d = pixels.transpose(1, 0, 2), c, b
-    return np.ascontiguousarray(pixels[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1])
+    is_turned = abs(b) > abs(a)
+    if is_turned:
+        a, d = c, b
+    return is_turned, (-1 if d < 0 else 1, -1 if a < 0 else 1)
+
+
+def _size(
+    frame: VideoFrame, max_pixels: int | None, target_size: TargetSize | None, *, is_turned: bool
+) -> tuple[tuple[int, int], str | None]:
+    """Width and height, not yet turned, to which a frame is scaled as it becomes RGB, and how."""
+    width, height = whole = frame.width, frame.height
+    if target_size is not None:
+        shown = (height, width) if is_turned else whole
+        size = target_size(*(shown if max_pixels is None else shrunk(*shown, max_pixels)))
+        wide, high = size[::-1] if is_turned else size
+        if 0 < wide <= width and 0 < high <= height and (wide, high) != whole:
+            return (wide, high), "BICUBIC"
+    if max_pixels is not None and width * height > max(GIANT, max_pixels):
+        # Never whole as RGB, which can be twice the size of what was decoded.
+        return shrunk(width, height, max_pixels), "AREA"
+    return whole, "BICUBIC"
 
 
 def stack(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:

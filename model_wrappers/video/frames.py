@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import decoders, readers
@@ -22,6 +25,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+    from lmms_eval_captions.model_wrappers.video.readers import VideoReader
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
+
+
+_MOST_NAMED: Final = 5
+"""Clips that decord cannot read and the log names; there may be thousands of one codec."""
+_UNREAD: Final = count(1)
 
 
 def read_frames(
@@ -31,6 +41,8 @@ def read_frames(
     max_pixels: int | None = MAX_PIXELS,
     n_threads: int = 0,
     limits: Limits = DEFAULT_LIMITS,
+    video_reader: VideoReader = "pyav",
+    target_size: TargetSize | None = None,
 ) -> Clip:
     """The frames of a video that a sampling chooses.
 
@@ -41,18 +53,27 @@ def read_frames(
     and not from its name. Only real containers are opened, and no other file, whatever they name;
     decoding runs in a process of its own, whose crash is this clip's alone.
 
+    With ``video_reader="decord"`` decord is asked first, and counts, finds and colours frames by
+    its own lights; PyAV reads what decord cannot, and the log says so.
+
     Args:
         path: Video file.
         frames: The sampling; a number stands for so many evenly spaced frames (``Uniform``).
         max_pixels: Larger frames are shrunk to this area, keeping their shape; ``None`` keeps them.
         n_threads: Threads of one decoder, 0 for as many as it likes.
         limits: Longest time and most memory for this clip.
+        video_reader: Who is asked first.
+        target_size: Of a frame's width and height as shown, after ``max_pixels``, those that the
+            captioner makes of it anyway. PyAV scales to them as it converts colours (bicubic,
+            which costs less than a whole picture); frames are never enlarged, and decord gives
+            them whole. Called in the thread that reads.
 
     Returns:
         The clip, without repeated frames.
 
     Raises:
         ValueError: If the number of frames is below 1.
+        SettingsError: If the video reader is not there.
         DataError: If there is no such regular file, it holds no readable frame, or reading it goes
             beyond a limit.
     """
@@ -60,7 +81,7 @@ def read_frames(
     n_bytes = check_file(path)
     until_s = time.monotonic() + limits.timeout_s
     reasons = []
-    for reader in readers.READERS:
+    for reader in readers.readers_of(video_reader):
         try:
             return decoders.DECODERS.read(
                 reader,
@@ -70,8 +91,11 @@ def read_frames(
                 n_threads=n_threads,
                 limits=limits,
                 until_s=until_s,
+                target_size=target_size,
             )
         except UnreadableError as error:
+            if reader == video_reader:
+                _say_other(path, error)
             reasons.append(f"{reader}: {error}")
         except LimitError as error:
             raise DataError(
@@ -88,3 +112,10 @@ def read_frames(
         f"expected a readable video, {path} ({n_bytes} bytes) is not one; {'; '.join(reasons)}; "
         "fetch or encode the file again"
     )
+
+
+def _say_other(path: Path, error: UnreadableError) -> None:
+    number = next(_UNREAD)
+    more = "; further clips like it are not named" if number == _MOST_NAMED else ""
+    level = "WARNING" if number <= _MOST_NAMED else "DEBUG"
+    logger.log(level, "{}: decord cannot read it ({}); PyAV is asked{}", path, error, more)

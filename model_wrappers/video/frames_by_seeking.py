@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ import numpy as np
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
+from lmms_eval_captions.model_wrappers.video.frame_times import end_of
 from lmms_eval_captions.model_wrappers.video.packet_bits import DoubtError, Reader
 from lmms_eval_captions.model_wrappers.video.packet_marks import marks_of
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+    from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
@@ -37,11 +41,20 @@ class _Index:
 
     stamps: list[int]
     """Of every frame that is shown, rising."""
+    n_last: int
+    """How long the last of them is shown, 0 where the file does not say."""
     starts: list[int]
     """Of the frames that decoding can start from, rising."""
 
 
-def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
+def read(
+    path: Path,
+    sampling: Sampling,
+    *,
+    max_pixels: int | None,
+    n_threads: int,
+    target_size: TargetSize | None = None,
+) -> Clip:
     """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
 
     Raises:
@@ -55,7 +68,12 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
             # Several threads do not say where H.264 is damaged, nor do they mend it.
             is_h264 = stream.codec_context.name == "h264"
             stream.codec_context.thread_count = 1 if is_h264 else n_threads
-            return _seek(container, stream, sampling, max_pixels)
+            return _seek(
+                container,
+                stream,
+                sampling,
+                partial(picture, max_pixels=max_pixels, target_size=target_size),
+            )
     except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
 
@@ -71,6 +89,7 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
     shown: list[tuple[tuple[int, int], int]] = []
     left_out: list[int] = []
     starts: list[int] = []
+    lengths: dict[int, int] = {}
     for packet in container.demux(stream):
         if not packet.size:
             continue
@@ -85,17 +104,19 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
             left_out.append(packet.pts)
         elif mark.n_shown:
             shown.append((mark.order, packet.pts))
-    return _checked([stamp for _, stamp in sorted(shown)], left_out, sorted(starts))
+            lengths[packet.pts] = packet.duration or 0
+    stamps = [stamp for _, stamp in sorted(shown)]
+    _check(stamps, left_out, sorted(starts))
+    return _Index(stamps, lengths[stamps[-1]], sorted(starts))
 
 
-def _checked(stamps: list[int], left_out: list[int], starts: list[int]) -> _Index:
+def _check(stamps: list[int], left_out: list[int], starts: list[int]) -> None:
     if not stamps or any(late <= early for early, late in pairwise(stamps)):
         raise DoubtError("its time stamps are in another order than its frames")
     if min(stamps[0], *left_out, starts[0]) < starts[0]:
         raise DoubtError("frames come before the first")
     if any(stamps[0] < stamp < stamps[-1] for stamp in left_out):
         raise DoubtError("its edit list leaves out frames in mid-stream")
-    return _Index(stamps, starts)
 
 
 def _reader(container: InputContainer, stream: VideoStream) -> Reader:
@@ -109,25 +130,22 @@ def _reader(container: InputContainer, stream: VideoStream) -> Reader:
     return marks_of(codec, context.extradata)
 
 
-def _seek(
-    container: InputContainer, stream: VideoStream, sampling: Sampling, max_pixels: int | None
-) -> Clip:
+def _seek(container: InputContainer, stream: VideoStream, sampling: Sampling, draw: Draw) -> Clip:
     index = _index(container, stream)
     since_first = [stamp - index.stamps[0] for stamp in index.stamps]
-    times_s = np.asarray(since_first, dtype=np.float64) * float(stream.time_base or 1.0)
+    unit_s, fps = float(stream.time_base or 1.0), float(stream.average_rate or 0.0)
+    times_s = np.asarray(since_first, dtype=np.float64) * unit_s
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
-    pictures = {
-        stamp: picture(frame, max_pixels)
-        for stamp, frame in _sought(container, stream, wanted, index)
-    }
+    pictures = {stamp: draw(frame) for stamp, frame in _sought(container, stream, wanted, index)}
     if len(pictures) < len(wanted):
         raise DoubtError(f"{len(wanted) - len(pictures)} frames are not at their time stamps")
     return make_clip(
         stack([pictures[stamp] for stamp in wanted]),
         times_s[chosen],
-        fps=float(stream.average_rate or 0.0),
+        fps=fps,
         n_total=len(index.stamps),
+        end_s=end_of(times_s, index.n_last * unit_s, fps=fps),
     )
 
 

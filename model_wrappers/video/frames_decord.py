@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import (
     GIANT,
@@ -25,8 +26,25 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
+_MOST_S: Final = 1e7
+"""Longer clips, in seconds, are none."""
 _MOST_PIXELS: Final = 48_000_000
 """Pixels read at once: full frames of a large clip are shrunk before the next ones are read."""
+
+
+def check() -> None:
+    """Stop where decord is asked for and cannot be had.
+
+    Raises:
+        SettingsError: If it cannot be imported.
+    """
+    try:
+        import decord  # noqa: F401
+    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
+        raise SettingsError(
+            f"video_reader=decord: decord cannot be imported here ({error}); install decord (or "
+            "eva-decord, where it has no wheel), or leave video_reader at pyav"
+        ) from error
 
 
 def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
@@ -36,9 +54,11 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
         UnreadableError: If decord is missing or cannot read the file.
     """
     try:
-        import decord
-    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
-        raise UnreadableError(f"cannot be imported ({error})") from error
+        check()
+    except SettingsError as error:
+        raise UnreadableError(str(error.__cause__)) from error
+    import decord
+
     try:
         # decord opens whatever its libavformat knows: what it may open is found out by another.
         with open_clip(path) as container:
@@ -64,11 +84,15 @@ def _clip(reader: decord.VideoReader, sampling: Sampling, max_pixels: int | None
     n_total = len(reader)
     if n_total < 1:
         raise UnreadableError("found no frames")
-    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)[:, 0]
-    times_s = np.maximum.accumulate(stamps - stamps[0])
+    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)
+    times_s, fps = stamps[:, 0] - stamps[0, 0], float(reader.get_avg_fps())
+    end_s: float | None = float(stamps[-1, 1] - stamps[0, 0])
+    # AVI has no clock: decord gives what its memory held, or the same moment for all.
+    if np.any(np.diff(times_s) <= 0) or not times_s[-1] < _MOST_S:
+        times_s, end_s = np.arange(n_total) / (fps or 1.0), None
     chosen = sampling.indices(times_s)
     frames = _pictures(reader, chosen, max_pixels)
-    return make_clip(frames, times_s[chosen], fps=float(reader.get_avg_fps()), n_total=n_total)
+    return make_clip(frames, times_s[chosen], fps=fps, n_total=n_total, end_s=end_s)
 
 
 def _pictures(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
@@ -10,7 +11,7 @@ from loguru import logger
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, end_of, shown_at
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
+    from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
+    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MAY_JUMP: Final = 0x0200
@@ -43,7 +46,13 @@ class _Timing:
         return shown_at(stamps, unit_s=self.unit_s, step_s=self.step_s, may_jump=self.may_jump)
 
 
-def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
+def read(
+    path: Path,
+    sampling: Sampling,
+    *,
+    max_pixels: int | None,
+    target_size: TargetSize | None = None,
+) -> Clip:
     """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
 
     All frames are decoded, so that their number and times are certain; a second time where the
@@ -55,6 +64,7 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
     """
     import av
 
+    draw = partial(picture, max_pixels=max_pixels, target_size=target_size)
     try:
         with open_clip(path) as container:
             stream = pick_stream(container)
@@ -65,23 +75,30 @@ def read(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Clip:
                 may_jump=bool(container.format.flags & _MAY_JUMP),
             )
             packets = [p for p in _readable(container, stream) if p and not p.is_discard]
-            promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
+            promised = sorted(_stamp(packet) for packet in packets)
+            last_s = float(max(packets, key=_stamp).duration or 0) * timing.unit_s if packets else 0
         guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
-        stamps, pictures = _decode(path, guess, max_pixels)
+        stamps, pictures = _decode(path, guess, draw)
         if not stamps:
             raise UnreadableError("decoded no frame")
         times_s = timing.of(stamps)
         chosen = sampling.indices(times_s)
         if not pictures.keys() >= set(chosen):
-            _, pictures = _decode(path, set(chosen), max_pixels)
+            _, pictures = _decode(path, set(chosen), draw)
     except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
     frames = [pictures[index] for index in chosen]
-    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
+    has_clock = fps > 0 or any(stamp is not None for pair in stamps for stamp in pair)
+    end_s = end_of(times_s, last_s, fps=fps) if has_clock else None
+    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps), end_s=end_s)
+
+
+def _stamp(packet: Packet) -> int:
+    return (packet.dts if packet.pts is None else packet.pts) or 0
 
 
 def _decode(
-    path: Path, keep: set[int], max_pixels: int | None
+    path: Path, keep: set[int], draw: Draw
 ) -> tuple[list[Stamps], dict[int, NDArray[np.uint8]]]:
     """Time stamps of all frames that can be decoded, and the pictures at some positions."""
     stamps: list[Stamps] = []
@@ -89,7 +106,7 @@ def _decode(
     for position, frame in enumerate(_decodable(path)):
         stamps.append((frame.pts, frame.dts))
         if position in keep:
-            pictures[position] = picture(frame, max_pixels)
+            pictures[position] = draw(frame)
     return stamps, pictures
 
 

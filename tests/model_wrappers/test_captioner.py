@@ -18,8 +18,13 @@ from caption_requests import GREEDY, caption_all, make_requests, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner as module
+from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
+from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import arguments_of
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -93,6 +98,36 @@ def test_each_clip_is_decoded_once_for_all_its_prompts(
     assert order == sorted(clips, key=lambda path: path.stat().st_size, reverse=True)
 
 
+@pytest.mark.parametrize("reader", ["pyav", "decord"])
+def test_clips_are_read_by_the_reader_that_is_asked_for(
+    clips: list[Path], monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """``video_reader=`` in ``--model_args`` reaches every reading of a clip."""
+    if reader == "decord":
+        pytest.importorskip("decord")
+    asked = []
+
+    def reading(path: Path, *args: Any, **named: Any) -> Clip:
+        asked.append(named["video_reader"])
+        return read_frames(path, *args, **named)
+
+    monkeypatch.setattr(module, "read_frames", reading)
+    assert len(caption_all(Echo(video_reader=reader), clips[:2])) == 2
+    assert asked == [reader, reader]
+
+
+@pytest.mark.parametrize("model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai])
+def test_every_captioner_takes_a_video_reader(model: type[Captioner]) -> None:
+    """It is an argument of all that read clips."""
+    assert "video_reader" in arguments_of(model, Captioner)
+
+
+def test_an_unknown_reader_is_refused_before_the_run() -> None:
+    """The error names the readers that there are."""
+    with pytest.raises(SettingsError, match=r"video_reader.*pyav.*decord.*'opencv'"):
+        Echo(video_reader="opencv")
+
+
 def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> None:
     """While the first batch is captioned, the next clips are decoded, and only so many."""
     started: list[str] = []
@@ -100,11 +135,11 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _decode(self, path: Path) -> Clip:
+        def _read(self, path: Path) -> Clip:
             started.append(path.stem)
             if len(started) >= 3:
                 both.set()
-            return super()._decode(path)
+            return super()._read(path)
 
     def wait(_: Batch) -> None:
         assert both.wait(20), "nothing was decoded ahead"

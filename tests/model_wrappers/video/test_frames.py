@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from pathlib import Path
 
 import av
@@ -10,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video import readers
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers.video import frames, readers
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import spread
 
@@ -26,9 +28,15 @@ def _level(index: int) -> int:
     return 20 + 9 * index
 
 
-def _write(path: Path, n_frames: int = N_FRAMES, *, options: dict[str, str] | None = None) -> Path:
+def _write(
+    path: Path,
+    n_frames: int = N_FRAMES,
+    *,
+    options: dict[str, str] | None = None,
+    codec: str = "mpeg4",
+) -> Path:
     with av.open(str(path), "w", format="mp4", options=options or {}) as container:
-        stream = container.add_stream("mpeg4", rate=FPS)
+        stream = container.add_stream(codec, rate=FPS)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         for index in range(n_frames):
             picture = np.full((48, 64, 3), _level(index), dtype=np.uint8)
@@ -186,3 +194,85 @@ def test_both_readers_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     with_decord = read_frames(REAL, 3)
     difference = np.abs(with_decord.frames.astype(int) - with_av.frames.astype(int))
     assert difference.mean() < 3
+
+
+def _halved(width: int, height: int) -> tuple[int, int]:
+    return width // 2, height // 2
+
+
+@pytest.mark.parametrize("kept", ["PyAV, seeking", "PyAV"])
+def test_frames_are_scaled_as_they_are_decoded(
+    tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a captioner makes of a frame's size is asked of it here, and made by the decoder."""
+    monkeypatch.setattr(readers, "READERS", (kept,))
+    asked: list[tuple[int, int]] = []
+
+    def halved(width: int, height: int) -> tuple[int, int]:
+        asked.append((width, height))
+        return _halved(width, height)
+
+    if "libx264" not in av.codecs_available:
+        pytest.skip("this build of PyAV has no encoder libx264")
+    path = _write(tmp_path / "clip.mp4", codec="libx264")
+    clip = read_frames(path, 4, target_size=halved)
+    assert clip.frames.shape == (4, 24, 32, 3)
+    assert asked == [(64, 48)]
+    wanted = [_level(index) for index in (0, 8, 15, 23)]
+    assert clip.frames.mean(axis=(1, 2, 3)) == pytest.approx(wanted, abs=4)
+
+
+def test_a_target_is_told_the_size_within_max_pixels(tmp_path: Path) -> None:
+    """So that it answers as it does to frames that were shrunk before."""
+    path = _write(tmp_path / "clip.mp4")
+    clip = read_frames(path, 1, max_pixels=32 * 24, target_size=_halved)
+    assert clip.frames.shape == (1, 12, 16, 3)
+
+
+@pytest.mark.parametrize("size", [(64, 48), (128, 96), (32, 96), (0, 0)])
+def test_frames_are_never_enlarged(tmp_path: Path, size: tuple[int, int]) -> None:
+    """A target that is larger in one direction leaves the frames as they are."""
+    path = _write(tmp_path / "clip.mp4")
+    whole = read_frames(path, 3).frames
+    assert np.array_equal(read_frames(path, 3, target_size=lambda *_: size).frames, whole)
+
+
+def test_decord_is_asked_first_where_it_is_wanted(tmp_path: Path) -> None:
+    """With ``video_reader="decord"`` the frames are decord's own, at its own count."""
+    decord = pytest.importorskip("decord")
+    path = _write(tmp_path / "clip.mp4")
+    clip = read_frames(path, 4, video_reader="decord")
+    own = decord.VideoReader(str(path), num_threads=1).get_batch([0, 8, 15, 23]).asnumpy()
+    assert np.array_equal(clip.frames, own)
+
+
+def test_a_clip_that_decord_cannot_read_is_pyavs(
+    tmp_path: Path, logged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not lost, and the log says of the first few that their frames are PyAV's."""
+    pytest.importorskip("decord")
+    monkeypatch.setattr(frames, "_UNREAD", itertools.count(1))
+    path = tmp_path / "picture.png"
+    with av.open(str(path), "w", format="image2") as container:
+        stream = container.add_stream("png", rate=FPS)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "rgb24"
+        frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 90, np.uint8), format="rgb24")
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    for _ in range(7):
+        assert read_frames(path, 1, video_reader="decord").frames.mean() == pytest.approx(90)
+    said = [line for line in logged if "PyAV is asked" in line and "WARNING" in line]
+    assert len(said) == 5
+    assert "not named" in said[-1]
+
+
+def test_a_reader_that_is_not_there_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A captioner stops at an unknown reader, and at decord where it cannot be imported."""
+    with pytest.raises(SettingsError, match=r"video_reader.*'pyav', 'decord'.*'opencv'"):
+        readers.readers_of("opencv")
+    monkeypatch.setitem(sys.modules, "decord", None)
+    with pytest.raises(SettingsError, match="install decord"):
+        readers.readers_of("decord")
+    assert readers.readers_of("pyav") == readers.READERS
