@@ -54,7 +54,8 @@ class CaptionHf(Captioner):
     Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
     whatever ``AutoProcessor`` loads beside a model that generates. docs/architectures.md names what
     is tested. A model whose processor knows no videos is shown the frames as images. Batches are
-    padded on the left (on the right for an encoder), so that greedy captions do not depend on the batch (but for rounding, in half precision).
+    padded on the left (on the right for an encoder), so that greedy captions do not depend on the
+    batch (but for rounding, in half precision).
 
     Args:
         pretrained: Name on the hub or folder.
