@@ -82,8 +82,8 @@ class CaptionHf(Captioner):
             model does not hold the frames that are asked for.
     """
 
-    takes = "all"
     prepare_threads = 2
+    takes = "all"
 
     def __init__(  # noqa: PLR0913
         self,

@@ -22,6 +22,12 @@ from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
         pytest.param([(1, 0), (3, 1), (2, 2), (4, 3)], False, [0, 1, 2, 3], id="packets in order"),
         pytest.param([(1, 2), (4, 3), (3, 4), (5, None)], False, [0, 1, 2, 3], id="end missing"),
         pytest.param(
+            [(1, 1), (2, 2), (4, 3), (3, 4), (5, 5), (6, None)],
+            False,
+            [0, 1, 2, 3, 4, 5],
+            id="one pair in the order of storing",
+        ),
+        pytest.param(
             [(2, 2), (3, 3), (4, 4), (4, 5), (6, 7), (9, 9)],
             False,
             [0, 1, 2, 3, 4, 7],
