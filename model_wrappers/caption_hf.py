@@ -39,7 +39,7 @@ from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from transformers import GenerationConfig
 
@@ -86,6 +86,7 @@ class CaptionHf(Captioner):
 
     prepare_threads = 2
     takes = "all"
+    without_bearing = frozenset({"share_prefix"})
 
     def __init__(  # noqa: PLR0913
         self,
@@ -170,6 +171,10 @@ class CaptionHf(Captioner):
                     n_new,
                     asked_for,
                 )
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; ``auto`` may be another dtype on another machine."""
+        return {**super().identity(), "dtype": str(self.model.dtype)}
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
         """The processor's work, done while the model generates.
