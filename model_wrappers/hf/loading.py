@@ -220,9 +220,13 @@ def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -
     Raises:
         SettingsError: If it cannot be loaded.
     """
+    from safetensors import SafetensorError
+
+    # What others' code raises where files are missing, damaged, or of another version.
+    known = (OSError, ValueError, ImportError, LookupError, AttributeError, TypeError, RuntimeError)
     try:
         return load(name, **arguments)
-    except (OSError, ValueError, ImportError, KeyError, AttributeError, TypeError) as error:
+    except (*known, SafetensorError) as error:
         raise SettingsError(f"caption_hf: {name} cannot be loaded: {_said(error)}") from error
 
 

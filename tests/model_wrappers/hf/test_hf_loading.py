@@ -124,6 +124,16 @@ def test_weights_that_are_missing(llava: Path, tmp_path: Path, warnings: list[st
     assert not warnings
 
 
+@pytest.mark.parametrize("n_kept", [0, 1000], ids=["empty", "cut off"])
+def test_damaged_weights(n_kept: int, llava: Path, tmp_path: Path) -> None:
+    """A download that broke off is answered in words."""
+    shutil.copytree(llava, tmp_path / "broken")
+    path = tmp_path / "broken" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:n_kept])
+    with pytest.raises(SettingsError, match="broken cannot be loaded"):
+        make(tmp_path / "broken")
+
+
 def test_of_a_model_that_speaks_the_part_that_writes_is_loaded(tmp_path: Path) -> None:
     """Talker and vocoder of Qwen-Omni stay on disk."""
     folder = ARCHITECTURES["qwen2_5_omni"].write(tmp_path / "omni")
