@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
-Source = Path
-"""What a caption is about: the file of a video."""
+
+_MARK: Final = re.compile(r"<image>|<video>")
+"""Where prompts of lmms-eval's tasks mean something shown; what its wrappers put in themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,76 @@ class Message:
 
 
 def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
-    """The one message that shows everything, and then asks.
+    """The one message that shows everything, and asks.
+
+    Where a prompt has as many ``<image>`` or ``<video>`` as there is to show, it is shown there, as
+    its task wrote it; otherwise these marks are left out, and everything is shown before the text.
 
     >>> asked_about(1, "Describe the video.")
     (Message(role='user', content=(0, 'Describe the video.')),)
+    >>> asked_about(2, "Is <image> older than <image>?")
+    (Message(role='user', content=('Is', 0, 'older than', 1, '?')),)
     """
-    return (Message("user", (*range(n_clips), prompt)),)
+    marks = len(_MARK.findall(prompt))
+    if not marks:
+        return (Message("user", (*range(n_clips), prompt)),)
+    texts = _MARK.split(prompt)
+    if marks != n_clips:
+        return (Message("user", (*range(n_clips), "".join(texts).strip())),)
+    content: list[str | int] = []
+    for place, text in enumerate(texts):
+        content += [text.strip()] if text.strip() else []
+        content += [place] if place < n_clips else []
+    return (Message("user", tuple(content)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Visuals:
+    """What a document of a task shows, as lmms-eval hands it over: nothing of it is decoded."""
+
+    shown: tuple[object, ...]
+    """Pictures (PIL's, bytes, arrays), files and addresses, in the order in which they appear."""
+    messages: tuple[Message, ...] = ()
+    """The conversation, by places in ``shown``; empty where the request's prompt is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocVisuals:
+    """What a document shows, where that is more or other than one video file.
+
+    Equal where the document is: it is read in a decoding thread, when its turn comes.
+    """
+
+    task: str
+    split: str
+    doc_id: int
+    read: Callable[[], Visuals] = field(compare=False, repr=False)
+    """Fetches what is shown; it may decode or download, and raise ``DataError``."""
+
+
+Source = Path | DocVisuals
+"""What a caption is about: the file of a video, or what a document of a task shows."""
+
+
+def source_name(source: Source) -> str:
+    """What a source is called in messages.
+
+    >>> source_name(Path("clips/a.mp4"))
+    'a.mp4'
+    """
+    if isinstance(source, Path):
+        return source.name
+    return f"document {source.doc_id} of {source.task}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """A source that was read."""
+
+    clips: Sequence[Clip]
+    """Its videos and pictures, in order; none where a task asks by text alone."""
+    messages: Sequence[Message] = ()
+    """Its conversation; empty where the prompt of each caption is all there is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +109,7 @@ class CaptionJob:
     """One caption to write: what is shown, and what is asked about it."""
 
     clips: Sequence[Clip]
-    """Videos and pictures, at least one; jobs on one source share them. ``clips[0].frames`` is
+    """Videos and pictures, of most tasks one; jobs on one source share them. ``clips[0].frames`` is
     (n, height, width, 3), uint8, RGB; a picture is a clip of one frame with ``is_image``."""
     messages: Sequence[Message]
     """The conversation so far; the last one is the user's."""
@@ -75,7 +141,8 @@ class CaptionJob:
         """
         if not isinstance(self.source, Path):
             raise DataError(
-                f"{self.task}, document {self.doc_id}: expected one video file, got pictures"
+                f"{self.task}, document {self.doc_id}: expected one video file, and it shows "
+                "something else"
             )
         return self.source
 

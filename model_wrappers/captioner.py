@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
+from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import torch
 from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
+from lmms_eval_captions.model_wrappers import caption_store
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
     make_batches,
@@ -27,24 +33,31 @@ from lmms_eval_captions.model_wrappers.ordering import (
 from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
-from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, Within
+from lmms_eval_captions.model_wrappers.visuals import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-    from pathlib import Path
+    from collections.abc import Hashable, Mapping, Sequence
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
+_TAKEN: Final = (
+    "{} of {} captions are taken from earlier runs of this captioner, kept in {}; --model_args "
+    "reuse=false writes all of them anew"
+)
 
 
 class Captioner(CaptionModel):
@@ -67,6 +80,8 @@ class Captioner(CaptionModel):
             own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
+        reuse: Whether captions are kept as they are written, and taken from earlier runs of an
+            equal captioner (``identity``), of whatever tasks, ``batch_size`` and processes.
         max_batch_size: Taken for compatibility.
         unknown: Refused.
 
@@ -74,10 +89,33 @@ class Captioner(CaptionModel):
         SettingsError: If an argument is unknown or cannot be used.
     """
 
+    answers = CaptionModel.answers | {"generate_until_multi_round"}
+
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    keeps_captions: ClassVar[bool] = True
+    """Whether captions are kept here; not those of a captioner that keeps them itself."""
+    without_bearing: ClassVar[frozenset[str]] = frozenset()
+    """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
+    prompts_together: int = 1
+    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
+    for models that encode a clip once for all of them."""
+    prepare_threads: int = 1
+    """Threads in which ``prepare`` may be called at once."""
 
-    def __init__(
+    takes: ClassVar[Takes] = "videos"
+    """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
+    one picture (``job.clip``) and one prompt; ``all``, whatever a task shows and says
+    (``job.clips`` and ``job.messages``): several, none, system messages, earlier turns. Tasks that
+    show more are refused by name before the first caption."""
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Note the arguments: captions are kept for a captioner of equal ones."""
+        self: Self = super().__new__(cls)
+        self._arguments = arguments_with_defaults(cls, Captioner, args, kwargs)
+        return self
+
+    def __init__(  # noqa: PLR0913
         self,
         *,
         batch_size: int | str = 1,
@@ -87,6 +125,7 @@ class Captioner(CaptionModel):
         video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
+        reuse: bool = True,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
         **unknown: object,
     ) -> None:
@@ -96,6 +135,9 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        if not isinstance(reuse, bool):
+            raise SettingsError(f"--model_args: expected reuse=true or false, got {reuse!r}")
+        self.reuse = reuse
         readers_of(video_reader)
         self.video_reader = video_reader
         try:
@@ -116,6 +158,24 @@ class Captioner(CaptionModel):
         """Where the model runs: this process's own accelerator, or what ``device=`` says."""
         return self._device or super().device
 
+    def identity(self) -> Mapping[str, object]:
+        """Everything about the captioner that moves a caption: its captions are kept under it.
+
+        It has all arguments but those that move none (``without_bearing``), what the files and
+        checkpoints that they name hold, the frames that are looked at, the code of the class, of
+        its bases and of the user's modules that these import, and versions of packages. A subclass
+        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        """
+        moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
+        classes = [cls for cls in type(self).__mro__ if issubclass(cls, Captioner)][:-1]
+        return {
+            "class": type(self).__qualname__,
+            "arguments": stamped(moving),
+            "sampling": self.sampling,
+            "code": code_digest({read_frames.__module__, *(cls.__module__ for cls in classes)}),
+            "versions": versions(),
+        }
+
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
         """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
 
@@ -123,6 +183,13 @@ class Captioner(CaptionModel):
         is asked about every request before the first caption: the place to refuse a task.
         """
         return None
+
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
@@ -144,6 +211,10 @@ class Captioner(CaptionModel):
         """What a clip costs, in any unit; costly clips come first."""
         return size_bytes(path)
 
+    def _cost(self, source: Source) -> float:
+        """Pictures come last, in the order of their documents."""
+        return self.cost(source) if isinstance(source, Path) else -1.0
+
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """One caption per request, in the order of the requests, or a ``NoCaption``."""
         self.outcome = outcome = Outcome()
@@ -151,52 +222,87 @@ class Captioner(CaptionModel):
         def save(position: int, caption: str) -> None:
             # Read once more: the documents of all requests would fill the memory.
             asked = self.read_request(requests[position].args)
-            RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
+            if RUN_CAPTIONS.expects(asked.task):
+                RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
 
-        results = Results(outcome, save)
-        planned = merge_twins(self._plan(requests))
+        with closing(self._kept_captions()) as kept:
+            results = Results(outcome, save, kept.keep)
+            taken, left = kept.take(merge_twins(self._plan(requests)))
+            for asked, caption in taken:
+                results.reuse(asked, caption)
+            if taken:
+                logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
+            self.begin(left)
+            self._write(left, kept, results)
+            finished = results.finish(len(requests))
+        outcome.report()
+        return finished
+
+    def _write(self, left: Sequence[PlannedCaption], kept: KeptCaptions, results: Results) -> None:
+        """Write the captions that are not kept, batch by batch."""
+        outcome = self.outcome
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self.cost),
+            make_batches(left, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
-            prepare=partial(make_ready, prepare=self.prepare),
+            prepare=partial(make_ready, prepare=self.prepare, take=kept.take_shown),
             n_threads=self.decode_threads,
+            n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
-        bar = tqdm(total=len(planned), desc="Captions", unit="caption", disable=self.rank != 0)
+        bar = tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0)
+        n_shown = 0
         started_s = time.perf_counter()
         for ready in ahead:
             outcome.wait_s += time.perf_counter() - started_s
             for asked, reason in ready.broken:
                 results.fail(asked, reason)
+            for asked, caption in ready.kept:
+                results.reuse(asked, caption)
+            n_shown += len(ready.kept)
             if ready.batch is not None:
                 computing_s = time.perf_counter()
                 self._caption(ready.planned, ready.batch, results)
                 outcome.compute_s += time.perf_counter() - computing_s
-            bar.update(len(ready.planned) + len(ready.broken))
+            bar.update(len(ready.planned) + len(ready.broken) + len(ready.kept))
             bar.set_postfix_str(outcome.shares(), refresh=False)
             started_s = time.perf_counter()
-        finished = results.finish(len(requests))
         bar.close()
-        outcome.report()
-        return finished
+        if n_shown:
+            logger.info(_TAKEN, n_shown, len(left), kept.folder)
+
+    def _kept_captions(self) -> KeptCaptions:
+        """This captioner's captions of earlier runs, and where those of this one go."""
+        if not self.reuse or not self.keeps_captions:
+            return KeptCaptions(None, "")
+        named = Path(str(self._arguments.get("pretrained") or "")).name
+        name = "-".join(filter(None, [type(self).__name__, named]))
+        return caption_store.open_kept(name, self.identity(), is_quiet=self.rank != 0)
+
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
+        """The answers of each request's rounds, in the order of the requests."""
+        return answer_rounds(
+            requests, self.generate_until, self.task_dict, is_simple=self.is_simple
+        )
 
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.
 
         Raises:
-            SettingsError: If the captioner's arguments do not fit a task.
+            SettingsError: If the captioner's arguments do not fit a task, or the captioner cannot
+                caption what a task shows.
             NoVideosError: If not a single video can be found.
         """
         planned: list[PlannedCaption] = []
         lost: list[str] = []
+        sources = Sources(self.takes, type(self).__name__)
         for position, instance in enumerate(requests):
             request = self.read_request(instance.args)
             task, doc_id = request.task, request.doc_id
             generation = Generation.read(request.generation_kwargs)
             variant = self.variant(task)
             try:
-                path = request.video_path()
+                asked = sources.of(request)
             except NoVideosError:
                 raise
             except DataError as error:
@@ -205,7 +311,16 @@ class Captioner(CaptionModel):
                 self.outcome.fail(name, task, doc_id, lost[-1], (position,), is_quiet=is_quiet)
                 continue
             planned.append(
-                PlannedCaption(path, request.prompt, generation, task, doc_id, (position,), variant)
+                PlannedCaption(
+                    asked.source,
+                    asked.prompt,
+                    generation,
+                    task,
+                    doc_id,
+                    (position,),
+                    variant,
+                    asked.messages,
+                )
             )
         # Another process may have found some of its own.
         if len(lost) > 1 and not planned and self.world_size == 1:
@@ -214,11 +329,22 @@ class Captioner(CaptionModel):
             logger.warning("{} of {} videos were not found", len(lost), len(requests))
         return planned
 
-    def _decode(self, path: Path) -> Clip:
+    def _decode(self, source: Source) -> Shown:
+        if isinstance(source, Path):
+            return Shown([self._read(source)])
+        return read_document(source, self.takes, self._read)
+
+    def _read(self, video: Path | Segment) -> Clip:
+        if isinstance(video, Segment):
+            within = Within(self.sampling, video.start_s, video.end_s)
+            return within.alone(self._read_frames(video.path, within))
+        return self._read_frames(video, self.sampling)
+
+    def _read_frames(self, path: Path, sampling: Sampling) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
             path,
-            self.sampling,
+            sampling,
             max_pixels=self.max_pixels,
             n_threads=1,
             limits=self.limits,

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
     from pathlib import Path
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Message, Source
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCaption:
     """One caption to write, and the requests that it answers."""
 
-    path: Path
+    source: Source
     prompt: str
     generation: Generation
     task: str
@@ -26,6 +28,10 @@ class PlannedCaption:
     """Places in lmms-eval's list; more than one where the same is asked again."""
     variant: Hashable = None
     """What the captioner does otherwise for this task than for others; see ``Captioner``."""
+    messages: tuple[Message, ...] = ()
+    """The conversation; empty where it is the source's own, or the prompt is all there is."""
+    key: bytes = b""
+    """Under which the caption is kept; empty where it is not."""
 
 
 def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
@@ -36,7 +42,8 @@ def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
     twins: dict[object, list[PlannedCaption]] = defaultdict(list)
     for asked in planned:
         drawn = asked.positions if asked.generation.do_sample else None
-        twins[asked.path, asked.prompt, asked.generation, asked.variant, drawn].append(asked)
+        same = asked.source, asked.prompt, asked.messages, asked.generation, asked.variant, drawn
+        twins[same].append(asked)
     return [
         replace(
             same[0], positions=tuple(position for asked in same for position in asked.positions)
@@ -46,7 +53,10 @@ def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
 
 
 def make_batches(
-    planned: Sequence[PlannedCaption], batch_size: int, cost: Callable[[Path], float]
+    planned: Sequence[PlannedCaption],
+    batch_size: int,
+    cost: Callable[[Source], float],
+    together: int = 1,
 ) -> list[list[PlannedCaption]]:
     """Batches of requests with equal settings, in the order in which they are best run.
 
@@ -58,17 +68,40 @@ def make_batches(
         planned: The captions to write.
         batch_size: Most captions of a batch, >= 1.
         cost: What a clip costs, in any unit.
+        together: So many prompts of one source stay together, even where that is more than
+            ``batch_size``; with 1 every batch but the last is full.
     """
-    by_settings: dict[Generation, dict[Path, list[PlannedCaption]]] = defaultdict(
+    by_settings: dict[tuple[Generation, type], dict[Source, list[PlannedCaption]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for asked in planned:
-        by_settings[asked.generation][asked.path].append(asked)
+        # Pictures and clips cost too differently to wait for each other.
+        by_settings[asked.generation, type(asked.source)][asked.source].append(asked)
     batches = []
     for clips in by_settings.values():
         costly_first = sorted(clips, key=cost, reverse=True)
-        queue = [asked for path in costly_first for asked in clips[path]]
-        batches += [queue[at : at + batch_size] for at in range(0, len(queue), batch_size)]
+        most = max(batch_size, together)
+        units = [
+            unit
+            for source in costly_first
+            for unit in _pieces(clips[source], most if together > 1 else 1)
+        ]
+        batches += _filled(units, batch_size)
+    return batches
+
+
+def _pieces(asked: Sequence[PlannedCaption], n: int) -> list[Sequence[PlannedCaption]]:
+    return [asked[at : at + n] for at in range(0, len(asked), n)]
+
+
+def _filled(units: Iterable[Sequence[PlannedCaption]], n: int) -> list[list[PlannedCaption]]:
+    """Batches of at most ``n``, units unbroken; a unit of more is a batch of its own."""
+    batches: list[list[PlannedCaption]] = []
+    for unit in units:
+        if batches and len(batches[-1]) + len(unit) <= n:
+            batches[-1] += unit
+        else:
+            batches.append(list(unit))
     return batches
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, asked_about
+from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, Shown, asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Caption
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
     from lmms_eval_captions.model_wrappers.video.decode_ahead import Decoded
 
     Prepare = Callable[[Sequence[CaptionJob], Generation], object]
+    Take = Callable[[PlannedCaption, Shown], tuple[PlannedCaption, Caption | None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,28 +30,54 @@ class ReadyBatch:
     """``None`` where nothing of it can be captioned."""
     broken: Sequence[tuple[PlannedCaption, str]]
     """What cannot, and why."""
+    kept: Sequence[tuple[PlannedCaption, Caption]] = ()
+    """What an earlier run has captioned."""
 
 
-def make_ready(planned: Sequence[PlannedCaption], clips: Decoded, prepare: Prepare) -> ReadyBatch:
+def make_ready(
+    planned: Sequence[PlannedCaption],
+    decoded: Decoded,
+    prepare: Prepare,
+    take: Take = lambda asked, _shown: (asked, None),
+) -> ReadyBatch:
     """A batch of the clips that could be read, prepared.
 
     Args:
         planned: Captions of equal settings, at least one.
-        clips: Their clips, or why one cannot be read.
+        decoded: What their sources show, or why one cannot be read.
         prepare: The captioner's own. Where it raises a ``DataError``, jobs are tried one by one,
             and the culprits are left out.
+        take: Looks for a caption of what is shown that an earlier run has written.
     """
     jobs: list[tuple[PlannedCaption, CaptionJob]] = []
     broken: list[tuple[PlannedCaption, str]] = []
-    for asked in planned:
-        clip = clips[asked.path]
-        if isinstance(clip, str):
-            broken.append((asked, clip))
+    kept: list[tuple[PlannedCaption, Caption]] = []
+    for wanted in planned:
+        shown = decoded[wanted.source]
+        if isinstance(shown, str):
+            broken.append((wanted, shown))
+            continue
+        asked, caption = take(wanted, shown)
+        if caption is None:
+            jobs.append((asked, job_of(asked, shown)))
         else:
-            messages = asked_about(1, asked.prompt)
-            job = CaptionJob([clip], messages, asked.path, asked.task, asked.doc_id)
-            jobs.append((asked, job))
-    generation = planned[0].generation
+            kept.append((asked, caption))
+    return replace(_usable(jobs, broken, planned[0].generation, prepare), kept=kept)
+
+
+def job_of(asked: PlannedCaption, shown: Shown) -> CaptionJob:
+    """One caption to write about a source that was read."""
+    messages = asked.messages or shown.messages or asked_about(len(shown.clips), asked.prompt)
+    return CaptionJob(shown.clips, messages, asked.source, asked.task, asked.doc_id)
+
+
+def _usable(
+    jobs: Sequence[tuple[PlannedCaption, CaptionJob]],
+    broken: Sequence[tuple[PlannedCaption, str]],
+    generation: Generation,
+    prepare: Prepare,
+) -> ReadyBatch:
+    """A batch of the jobs that can be prepared."""
     try:
         return _ready(jobs, broken, generation, prepare)
     except DataError as error:

@@ -12,17 +12,16 @@ from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PAUSE_S: Final = 0.02
 
 R = TypeVar("R")
 
-Decoded = dict["Path", "Clip | str"]
-"""A batch's clips, or in words why one cannot be read."""
+Decoded = dict["Source", "Shown | str"]
+"""What a batch's sources show, or in words why one cannot be read."""
 
 
 class DecodeAhead(Generic[R]):
@@ -33,32 +32,35 @@ class DecodeAhead(Generic[R]):
 
     Args:
         batches: What is to be captioned, in order.
-        decode: Reads one clip; called in several threads at once.
-        prepare: Turns a decoded batch into the model's inputs, in a thread of its own.
+        decode: Reads one source; called in several threads at once.
+        prepare: Turns a decoded batch into the model's inputs, in threads of its own.
         n_threads: Clips decoded at once, >= 1.
         n_ahead: Batches made ready in advance, >= 1.
+        n_preparers: Batches prepared at once, >= 1.
     """
 
     def __init__(
         self,
         batches: Sequence[Sequence[PlannedCaption]],
         *,
-        decode: Callable[[Path], Clip],
+        decode: Callable[[Source], Shown],
         prepare: Callable[[Sequence[PlannedCaption], Decoded], R],
         n_threads: int,
         n_ahead: int = 2,
+        n_preparers: int = 1,
     ) -> None:
         self._batches = batches
         self._decode = decode
         self._prepare = prepare
         self._n_threads = n_threads
         self._n_ahead = n_ahead
-        self._clips: dict[Path, Future[Clip | str]] = {}
-        self._users: Counter[Path] = Counter()
+        self._n_preparers = n_preparers
+        self._clips: dict[Source, Future[Shown | str]] = {}
+        self._users: Counter[Source] = Counter()
 
     def __iter__(self) -> Iterator[R]:
         decoders = ThreadPoolExecutor(self._n_threads, thread_name_prefix="decode")
-        preparer = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        preparer = ThreadPoolExecutor(self._n_preparers, thread_name_prefix="prepare")
         ready: deque[tuple[Sequence[PlannedCaption], Future[R]]] = deque()
         left = iter(self._batches)
 
@@ -92,29 +94,29 @@ class DecodeAhead(Generic[R]):
 
     def _start(
         self, batch: Sequence[PlannedCaption], decoders: ThreadPoolExecutor
-    ) -> dict[Path, Future[Clip | str]]:
+    ) -> dict[Source, Future[Shown | str]]:
         """Queue the batch's clips that are not there yet."""
-        paths = list(dict.fromkeys(planned.path for planned in batch))
-        for path in paths:
-            if path not in self._clips:
-                self._clips[path] = decoders.submit(self._try, path)
-        self._users.update(paths)
-        return {path: self._clips[path] for path in paths}
+        sources = list(dict.fromkeys(planned.source for planned in batch))
+        for source in sources:
+            if source not in self._clips:
+                self._clips[source] = decoders.submit(self._try, source)
+        self._users.update(sources)
+        return {source: self._clips[source] for source in sources}
 
     def _drop(self, batch: Sequence[PlannedCaption]) -> None:
         """Let go of the batch's clips that no batch in the making uses."""
-        for path in {planned.path for planned in batch}:
-            self._users[path] -= 1
-            if not self._users[path]:
-                del self._users[path], self._clips[path]
+        for source in {planned.source for planned in batch}:
+            self._users[source] -= 1
+            if not self._users[source]:
+                del self._users[source], self._clips[source]
 
-    def _try(self, path: Path) -> Clip | str:
+    def _try(self, source: Source) -> Shown | str:
         try:
-            return self._decode(path)
+            return self._decode(source)
         except DataError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 - a clip must not cost the others their captions
             return f"expected a readable video, reading it failed: {error!r}"
 
-    def _make(self, batch: Sequence[PlannedCaption], clips: dict[Path, Future[Clip | str]]) -> R:
-        return self._prepare(batch, {path: future.result() for path, future in clips.items()})
+    def _make(self, batch: Sequence[PlannedCaption], clips: dict[Source, Future[Shown | str]]) -> R:
+        return self._prepare(batch, {source: future.result() for source, future in clips.items()})

@@ -15,7 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfChat
 from runs import environment, run_lmms_eval
-from tiny_models import FAMILIES
+from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,16 +35,16 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=["qwen2_5_vl", "llava_onevision", "internvl"])
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of each family."""
-    return FAMILIES[request.param](tmp_path_factory.mktemp("model") / request.param)
+    return ARCHITECTURES[request.param].write(tmp_path_factory.mktemp("model") / request.param)
 
 
 @pytest.fixture(scope="module")
 def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One checkpoint."""
-    return FAMILIES["qwen2_5_vl"](tmp_path_factory.mktemp("model") / "qwen")
+    return ARCHITECTURES["qwen2_5_vl"].write(tmp_path_factory.mktemp("model") / "qwen")
 
 
 def make(checkpoint: Path, **arguments: Any) -> CaptionHf:

@@ -135,11 +135,11 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _decode(self, path: Path) -> Clip:
+        def _read(self, path: Path) -> Clip:
             started.append(path.stem)
             if len(started) >= 3:
                 both.set()
-            return super()._decode(path)
+            return super()._read(path)
 
     def wait(_: Batch) -> None:
         assert both.wait(20), "nothing was decoded ahead"

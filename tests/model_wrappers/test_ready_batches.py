@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.caption_jobs import Shown, source_name
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
@@ -28,7 +29,11 @@ PLANNED = [
 
 
 def _decoded(**reasons: str) -> Decoded:
-    return {asked.path: reasons.get(f"clip{asked.doc_id}", CLIP) for asked in PLANNED}
+    return {asked.source: reasons.get(f"clip{asked.doc_id}", Shown([CLIP])) for asked in PLANNED}
+
+
+def _sources(planned: Sequence[PlannedCaption]) -> list[str]:
+    return [source_name(asked.source) for asked in planned]
 
 
 def _names(jobs: Sequence[CaptionJob], _: Generation) -> list[str]:
@@ -50,7 +55,7 @@ def test_what_the_model_cannot_use_is_left_out_by_name(odd: tuple[int, ...]) -> 
     assert list(ready.planned) == kept
     assert (ready.batch is None) == (not kept)
     if ready.batch:
-        assert ready.batch.prepared == [asked.path.name for asked in kept]
+        assert ready.batch.prepared == _sources(kept)
         assert [job.doc_id for job in ready.batch.jobs] == [asked.doc_id for asked in kept]
 
 

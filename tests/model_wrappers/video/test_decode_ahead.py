@@ -6,15 +6,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    DocVisuals,
+    Shown,
+    Source,
+    Visuals,
+    source_name,
+)
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
+from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead, Decoded
 
 
@@ -33,19 +41,22 @@ class Reader:
         self.n_read: Counter[str] = Counter()
         self.failures = failures
 
-    def __call__(self, path: Path) -> Clip:
+    def __call__(self, source: Source) -> Shown:
         """A clip of as many frames as the letter's code says."""
-        self.n_read[path.name] += 1
-        if path.name in self.failures:
-            raise self.failures[path.name]
+        name = source_name(source)
+        self.n_read[name] += 1
+        if name in self.failures:
+            raise self.failures[name]
         frame = np.zeros((1, 2, 2, 3), np.uint8)
-        return make_clip(frame, np.zeros(1), fps=1.0, n_total=ord(path.name))
+        return Shown([make_clip(frame, np.zeros(1), fps=1.0, n_total=ord(name[-1]))])
 
 
 def _joined(batch: Sequence[PlannedCaption], clips: Decoded) -> str:
     """The letters of the clips as capitals, and why others cannot be read."""
-    shown = [clips[planned.path] for planned in batch]
-    return " ".join(clip if isinstance(clip, str) else chr(clip.n_total).upper() for clip in shown)
+    read = [clips[planned.source] for planned in batch]
+    return " ".join(
+        shown if isinstance(shown, str) else chr(shown.clips[0].n_total).upper() for shown in read
+    )
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
@@ -108,3 +119,35 @@ def test_leaving_early_ends_its_threads() -> None:
     while threading.active_count() > before and time.monotonic() < until_s:
         time.sleep(0.01)
     assert threading.active_count() <= before
+
+
+def test_a_document_that_shows_pictures_is_read_once_like_a_clip() -> None:
+    """Two captions about it in a row share what was read; equal documents are one source."""
+    read = Reader()
+    documents = [DocVisuals("task", "test", 7, partial(Visuals, ())) for _ in range(2)]
+    batches = [
+        [PlannedCaption(document, prompt, Generation(), "task", 7, (0,))]
+        for document, prompt in zip(documents, "pq", strict=True)
+    ]
+    ahead = DecodeAhead(batches, decode=read, prepare=_joined, n_threads=2)
+    assert list(ahead) == ["K", "K"]
+    assert read.n_read == {"document 7 of task": 1}
+
+
+def test_several_batches_are_prepared_at_once() -> None:
+    """As many as the captioner allows, and they come in order all the same."""
+    both = threading.Barrier(2, timeout=20)
+
+    def prepare(batch: Sequence[PlannedCaption], clips: Decoded) -> str:
+        both.wait()
+        return _joined(batch, clips)
+
+    ahead = DecodeAhead(
+        _batches("a", "b", "c", "d"),
+        decode=Reader(),
+        prepare=prepare,
+        n_threads=1,
+        n_ahead=2,
+        n_preparers=2,
+    )
+    assert list(ahead) == ["A", "B", "C", "D"]

@@ -28,7 +28,7 @@ from lmms_eval_captions.model_wrappers.video.frame_strip import frame_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
-from tiny_models import FAMILIES
+from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Tiny models with random weights."""
     made = tmp_path_factory.mktemp("models")
     return {
-        "hf": str(FAMILIES["qwen2_5_vl"](made / "qwen")),
+        "hf": str(ARCHITECTURES["qwen2_5_vl"].write(made / "qwen")),
         "auroracap": str(write_auroracap(made / "auroracap")),
     }
 
