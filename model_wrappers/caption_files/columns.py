@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
@@ -27,12 +28,15 @@ ANY = ""
 
 
 def base_name(video: str) -> str:
-    r"""A video's name without folders, of either slash.
+    r"""A video's name without folders, of either slash, nor blanks around, in one form of Unicode.
 
-    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4")
-    ('clip.mp4', 'clip.mp4')
+    Macs store "é" as two characters where others type one.
+
+    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4 "), len(base_name("cafe\u0301.mp4"))
+    ('clip.mp4', 'clip.mp4', 8)
     """
-    return re.split(r"[/\\]", video)[-1] or video
+    name = unicodedata.normalize("NFC", video).strip()
+    return re.split(r"[/\\]", name)[-1].strip() or name
 
 
 def stem(video: str) -> str:
@@ -41,7 +45,17 @@ def stem(video: str) -> str:
     >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
     """
-    return without_ending(base_name(video))
+    return without_ending(base_name(video)).strip()
+
+
+def aspect_named(name: str) -> str:
+    """An aspect as benchmarks spell it, where a file's name for it is one but for its letters.
+
+    >>> aspect_named("Camera"), aspect_named(" main object"), aspect_named("Mood")
+    ('camera', 'main_object', 'Mood')
+    """
+    plain = re.sub(r"[\s_-]+", "_", name.strip().lower())
+    return plain if plain in ASPECTS or not plain else name
 
 
 def video_names(doc: Mapping[str, object]) -> list[str]:
@@ -87,10 +101,13 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
     fields = row.fields
     # A row that names its aspect holds the caption of that aspect alone.
     own = fields.get("aspect")
-    captions = {own if isinstance(own, str) else ANY: _caption_of(fields, column)}
+    role = aspect_named(own) if isinstance(own, str) else ANY
+    captions = {role: _caption_of(fields, column)}
     if column is None:
-        named = {aspect: fields.get(f"{aspect}_caption") for aspect in ASPECTS}
-        captions |= {aspect: value for aspect, value in named.items() if value is not None}
+        named = {_aspect_of_column(key): value for key, value in fields.items()}
+        captions |= {
+            aspect: value for aspect, value in named.items() if aspect and value is not None
+        }
     for value in captions.values():
         if value is not None and not isinstance(value, str):
             raise CaptionError(
@@ -123,6 +140,13 @@ def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> s
         if isinstance(task, str) and (task == aspect or task.endswith(f"_{aspect}"))
     )
     return next(endings, None)
+
+
+def _aspect_of_column(key: str) -> str | None:
+    """The aspect whose captions a column holds, ``None`` for any other column."""
+    plain = key.strip().lower()
+    aspect = aspect_named(plain.removesuffix("caption").rstrip(" _-"))
+    return aspect if plain.endswith("caption") and aspect in ASPECTS else None
 
 
 def _is_marked_general(fields: Mapping[str, object]) -> bool:

@@ -74,8 +74,9 @@ class CaptionTable:
     def find(self, video: str, aspect: str | None = None) -> str | None:
         """The caption of a video, unchanged, or ``None`` where the file has none.
 
-        The name is tried as it is, then without folders, then without a video ending too, on both
-        sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video.
+        The name is tried as it is, then without folders and blanks around it and in one form of
+        Unicode, then without a video ending too, on both sides, so that ``a/b/clip.mp4``,
+        ``clip.mp4`` and ``clip`` are one video.
 
         Args:
             video: Any spelling of the video's name.
@@ -162,6 +163,12 @@ class CaptionTable:
         )
 
 
+def _is_of(row: CaptionRow, task: str) -> bool:
+    """Whether a row says that its caption is of a task."""
+    named = row.fields.get("task")
+    return isinstance(named, str) and named.strip().lower() == task.lower()
+
+
 def open_captions(path: str | Path, column: str | None = None) -> Callable[[str], CaptionTable]:
     """A look-up from task name to that task's captions.
 
@@ -183,7 +190,7 @@ def open_captions(path: str | Path, column: str | None = None) -> Callable[[str]
 
         @cache
         def of_rows(task: str) -> CaptionTable:
-            own = [row for row in rows if row.fields.get("task") == task]
+            own = [row for row in rows if _is_of(row, task)]
             if not own:
                 return whole
             return CaptionTable(own, path=folder, column=column, may_be_empty=True)
