@@ -106,6 +106,27 @@ def guard_evaluator() -> None:
 
     vars(simple_evaluate)["is_guarded"] = True
     vars(evaluator)["simple_evaluate"] = simple_evaluate
+    _refuse_tasks_early(evaluator)
+
+
+def _refuse_tasks_early(evaluator: ModuleType) -> None:
+    """Have tasks that a captioner of ours cannot answer named before the others are captioned.
+
+    lmms-eval sends one kind of requests after the other: the refusal of the second would lose the
+    results of the first.
+    """
+    original = getattr(evaluator, "evaluate", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def evaluate(*args: object, **kwargs: object) -> object:
+        from lmms_eval_captions.lmms_eval_tasks.run_guard import require_answerable
+
+        require_answerable(kwargs.get("lm"), kwargs.get("task_dict"))
+        return original(*args, **kwargs)
+
+    vars(evaluator)["evaluate"] = evaluate
 
 
 def complete_results(trackers: ModuleType) -> None:

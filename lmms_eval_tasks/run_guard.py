@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -123,6 +123,31 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
         raise cause.with_traceback(None) from None
     finally:
         RUN_GUARD.will_judge = False
+
+
+def require_answerable(model: object, tasks: object) -> None:
+    """Raise where a captioner of ours cannot answer some of the tasks.
+
+    Args:
+        model: Whatever lmms-eval evaluates; others than ours are none of our business.
+        tasks: Its tasks by name, those of groups in dicts of their own.
+
+    Raises:
+        SettingsError: If there are such tasks.
+    """
+    from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
+
+    if isinstance(model, CaptionModel) and isinstance(tasks, dict):
+        require_answers(model, dict(_kinds(tasks)))
+
+
+def _kinds(tasks: dict[object, object]) -> Iterator[tuple[str, str]]:
+    """Each task's name, and the kind of its requests."""
+    for name, task in tasks.items():
+        if isinstance(task, dict):
+            yield from _kinds(task)
+        elif isinstance(kind := getattr(task, "OUTPUT_TYPE", None), str):
+            yield str(name), kind
 
 
 def _show(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from threading import Lock
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
+from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import torch
     from lmms_eval.api.instance import Instance
+
+    from lmms_eval_captions.model_wrappers.caption_jobs import Visuals
+
+_ONE_HOOK: Final = Lock()
+"""Hooks of lmms-eval's tasks, and what ``datasets`` decodes for them, expect one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +35,17 @@ class CaptionRequest:
     task: str
     split: str
     doc_id: int
-    doc: Mapping[str, object]
-    """Row of the benchmark, as its task made it."""
-    visuals: Callable[[], Sequence[object]] = field(repr=False)
-    """Fetches what is shown; it may download, and raise where a video is missing."""
+    docs: Sequence[Mapping[str, object]] = field(repr=False)
+    """The rows of the task's split; a row that holds pictures is decoded whenever it is taken."""
+    visuals: Callable[[], Visuals] = field(repr=False)
+    """Fetches what is shown; it may decode or download, and raise where a video is missing."""
     generation_kwargs: Mapping[str, object] = field(default_factory=dict)
     """Generation settings of the task's YAML and of ``--gen_kwargs``."""
 
-    def video_path(self) -> Path:
-        """File of the first video of the request.
-
-        Raises:
-            DataError: If nothing shown is a video file, or it cannot be fetched.
-        """
-        shown = self.visuals()
-        for visual in shown:
-            if isinstance(visual, str | Path):
-                return Path(visual)
-        kinds = [type(visual).__name__ for visual in shown]
-        raise DataError(
-            f"{self.task}, document {self.doc_id}: expected the path of a video, got {kinds}; "
-            "this model captions video tasks only"
-        )
+    @property
+    def doc(self) -> Mapping[str, object]:
+        """Row of the benchmark, as its task made it; taken anew each time."""
+        return self.docs[self.doc_id]
 
 
 class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
@@ -59,6 +55,8 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     """
 
     is_simple: ClassVar[bool] = True
+    answers: ClassVar[frozenset[str]] = frozenset({"generate_until", "generate_until_agentic"})
+    """Kinds of lmms-eval's requests that it answers; tasks of any other end a run by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,9 +83,13 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         """Refuse: no probabilities are asked of a captioner."""
         raise NotImplementedError(_refusal(self, "loglikelihood", requests))
 
-    def generate_until_multi_round(self, requests: Sequence[Instance]) -> NoReturn:
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> Sequence[Sequence[str]]:
         """Refuse: a caption is one answer."""
         raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
+
+    def generate_visual_cot(self, requests: Sequence[Instance]) -> NoReturn:
+        """Refuse: a captioner draws no pictures."""
+        raise NotImplementedError(_refusal(self, "generate_visual_cot", requests))
 
 
 def read_request(
@@ -107,39 +109,65 @@ def read_request(
     """
     context, second, third, doc_id, task, split = arguments
     fetch, kwargs = (third, second) if is_simple else (second, third)
-    doc = task_dict[str(task)][str(split)][int(str(doc_id))]
+    docs, position = task_dict[str(task)][str(split)], int(str(doc_id))
 
-    def visuals() -> Sequence[object]:
-        shown = fetch(doc)  # type: ignore[operator] # An untyped tuple of lmms-eval.
-        if not is_simple:
-            return _videos(shown)
-        return shown if isinstance(shown, list | tuple) else [shown]
+    def visuals() -> Visuals:
+        where = f"{task}, document {position}"
+        try:
+            with _ONE_HOOK:
+                shown = fetch(docs[position])  # type: ignore[operator] # an untyped tuple
+        except (OSError, SystemExit) as error:
+            # Some of lmms-eval's tasks end the process where a video is missing.
+            raise DataError(f"{where}: {error}") from error
+        try:
+            return visuals_of(shown) if is_simple else conversation_of(shown, str(context))
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
 
     return CaptionRequest(
         prompt=str(context),
         task=str(task),
         split=str(split),
-        doc_id=int(str(doc_id)),
-        doc=doc,
+        doc_id=position,
+        docs=docs,
         visuals=visuals,
         generation_kwargs=dict(kwargs) if isinstance(kwargs, dict) else {},
     )
 
 
-def _videos(messages: Sequence[Mapping[str, object]]) -> list[object]:
-    """Videos of chat messages, in order."""
-    shown: list[object] = []
-    for message in messages:
-        content = message["content"]
-        if not isinstance(content, list):
-            continue
-        shown += [item["url"] for item in content if item.get("type") == "video"]
-    return shown
-
-
 def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
     tasks = sorted({str(request.task_name) for request in requests})
-    return (
-        f"{type(model).__name__} writes one caption per video and cannot serve {kind} requests "
-        f"({', '.join(tasks)}); choose captioning tasks for it"
-    )
+    return words_of_refusal(type(model).__name__, {kind: tasks})
+
+
+def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
+    """Stop before anything is captioned where a captioner cannot answer some of a run's tasks.
+
+    Args:
+        model: The captioner.
+        kinds: Kind of its requests, by task; lmms-eval asks ``multiple_choice`` by likelihoods.
+
+    Raises:
+        SettingsError: If there are such tasks; all are named.
+    """
+    refused: dict[str, list[str]] = defaultdict(list)
+    for task, kind in kinds.items():
+        asked = "loglikelihood" if kind == "multiple_choice" else kind
+        if asked not in model.answers:
+            refused[asked].append(task)
+    if refused:
+        raise SettingsError(words_of_refusal(type(model).__name__, refused))
+
+
+def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
+    """Why a captioner cannot answer the requests of some tasks.
+
+    Args:
+        model: The captioner's class.
+        kinds: Tasks by the kind of their requests.
+
+    >>> words_of_refusal("CaptionHf", {"loglikelihood": ["b", "a"]})
+    'CaptionHf writes texts, it cannot serve loglikelihood requests (a, b); leave these tasks out'
+    """
+    asked = " or ".join(f"{kind} requests ({', '.join(sorted(kinds[kind]))})" for kind in kinds)
+    return f"{model} writes texts, it cannot serve {asked}; leave these tasks out"

@@ -16,10 +16,11 @@ from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 DTYPES: Final = ("auto", "float16", "bfloat16", "float32")
 
@@ -27,7 +28,8 @@ DTYPES: Final = ("auto", "float16", "bfloat16", "float32")
 class CaptionAuroraCap(Captioner):
     """AuroraCap-7B, or any checkpoint in its layout.
 
-    A clip is looked at once for all captions that are asked of it in a row with one kept ratio.
+    A clip is looked at once for all captions that are asked of it in a row with one kept ratio. A
+    picture is a clip of one frame, of which no token is merged with those of others.
 
     Args:
         pretrained: Folder or hub repository in AuroraCap's (xtuner's) layout.
@@ -56,6 +58,8 @@ class CaptionAuroraCap(Captioner):
         measured; kept ratio 0.1 in setting C, "the final training strategy"; no slowfast by
         default).
     """
+
+    takes = "all"
 
     def __init__(  # noqa: PLR0913
         self,
@@ -89,7 +93,7 @@ class CaptionAuroraCap(Captioner):
             attn_implementation=attn_implementation,
             size_bias=size_bias,
         )
-        self._seen: dict[tuple[Path, float], list[torch.Tensor]] = {}
+        self._seen: dict[tuple[Source, float], list[list[torch.Tensor]]] = {}
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; ``auto`` is another dtype on a CPU."""
@@ -103,14 +107,11 @@ class CaptionAuroraCap(Captioner):
         self,
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002 (of the base's signature)
-    ) -> dict[Path, torch.Tensor]:
-        """The tower's pixels, (n_frames, 3, height, width), of each clip among the jobs."""
-        frames = {job.path: job.clip.frames for job in jobs}
+    ) -> dict[Source, list[torch.Tensor]]:
+        """The tower's pixels, (n_frames, 3, height, width), of all that is shown, by source."""
         return {
-            path: self.processor(
-                images=torch.from_numpy(shown).permute(0, 3, 1, 2), return_tensors="pt"
-            )["pixel_values"]
-            for path, shown in frames.items()
+            source: [self._pixels(clip) for clip in clips]
+            for source, clips in {job.source: job.clips for job in jobs}.items()
         }
 
     def caption(self, batch: Batch) -> list[Caption]:
@@ -118,14 +119,14 @@ class CaptionAuroraCap(Captioner):
         pixels = batch.prepared
         if not isinstance(pixels, dict):
             raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")
-        looks = [(job.path, self.variant(job.task)) for job in batch.jobs]
+        looks = [(job.source, self.variant(job.task)) for job in batch.jobs]
         # The clips of this batch alone are kept: the next one may go on with the last of them.
         self._seen = {
             look: self._seen[look] if look in self._seen else self._see(pixels[look[0]], look[1])
             for look in dict.fromkeys(looks)
         }
         inputs = [
-            self.model.embed(job.prompt, self._seen[look], system_prompt=self.system_prompt)
+            self.model.embed(job.messages, self._seen[look], system_prompt=self.system_prompt)
             for job, look in zip(batch.jobs, looks, strict=True)
         ]
         tokenizer = self.model.tokenizer
@@ -137,8 +138,16 @@ class CaptionAuroraCap(Captioner):
             for given, ids, n in zip(inputs, written.tolist(), n_outputs, strict=True)
         ]
 
-    def _see(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
-        return self.model.see(pixels, kept_ratio=kept_ratio, slowfast=self.slowfast)
+    def _pixels(self, clip: Clip) -> torch.Tensor:
+        images = torch.from_numpy(clip.frames).permute(0, 3, 1, 2)
+        pixels: torch.Tensor = self.processor(images=images, return_tensors="pt")["pixel_values"]
+        return pixels
+
+    def _see(self, clips: Sequence[torch.Tensor], kept_ratio: float) -> list[list[torch.Tensor]]:
+        return [
+            self.model.see(pixels, kept_ratio=kept_ratio, slowfast=self.slowfast)
+            for pixels in clips
+        ]
 
 
 class CaptionAuroraCapChat(CaptionAuroraCap):

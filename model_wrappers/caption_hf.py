@@ -1,53 +1,66 @@
-"""The ``caption_hf`` model: any vision-language model of transformers that has a chat template."""
+"""The ``caption_hf`` model: any vision-language model of transformers."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.hf.inputs import Part, make_parts
-from lmms_eval_captions.model_wrappers.hf.loading import model_class, prepare_tokenizer
-from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
-from lmms_eval_captions.model_wrappers.hf.shared_generation import generate_shared, why_not
-from lmms_eval_captions.model_wrappers.hf.shared_prefix import (
-    ProcessorOfThread,
-    SharedPart,
-    share,
-    visual_ids,
+from lmms_eval_captions.model_wrappers.hf.fitting import DEFAULT_FRAMES, Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.generation import (
+    generation_config,
+    n_written,
+    new_tokens,
 )
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+from lmms_eval_captions.model_wrappers.hf.loading import (
+    DTYPES,
+    load_config,
+    load_model,
+    load_processor,
+    prepare_tokenizer,
+    reads_by_encoder,
+)
+from lmms_eval_captions.model_wrappers.hf.positions import positions
+from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
+    check_processor_arguments,
+    read_processor_arguments,
+)
+from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
+from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
+from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
+from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from transformers import GenerationConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
-
-    AnyPart = Part | SharedPart
-
-_DTYPES: Final = ("auto", "bfloat16", "float16", "float32")
-_PROMPTS_TOGETHER: Final = 8
-"""VDC asks five of each clip."""
+    from lmms_eval_captions.model_wrappers.hf.prompt_sharing import AnyPart
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 
 
 class CaptionHf(Captioner):
     """Captions by a checkpoint of the Hugging Face hub, or of a folder.
 
     Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
-    whatever ``AutoProcessor`` and ``AutoModelForImageTextToText`` load. A model whose processor
-    knows no videos is shown the frames as images. Batches are padded on the left, so that greedy
-    captions do not depend on the batch (but for rounding, in half precision).
+    whatever ``AutoProcessor`` loads beside a model that generates. docs/architectures.md names what
+    is tested. A model whose processor knows no videos is shown the frames as images. Batches are
+    padded on the left (on the right for an encoder), so that greedy captions do not depend on the
+    batch (but for rounding, in half precision).
 
     Args:
         pretrained: Name on the hub or folder.
         max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+            By default 32, or as many as fit the model's positions.
         fps: Frames a second, at most ``max_num_frames``.
         dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
         attn_implementation: As transformers takes it, e.g. ``flash_attention_2``.
@@ -55,25 +68,31 @@ class CaptionHf(Captioner):
         revision: Of the checkpoint.
         trust_remote_code: Whether code of the checkpoint may be run.
         system_prompt: Put before the prompt; by default the chat template's own.
-        frame_pixels: Largest area of a frame after the processor's resizing, for processors that
-            take one (Qwen-VL); by default the checkpoint's own.
-        share_prefix: Whether the prompts of one clip go through the model together, which then
-            encodes the clip once; the first ones are written both ways, and a model whose logits
-            differ reads the clip again for each.
+        frame_pixels: Largest area of a frame after the processor's resizing; by default the
+            checkpoint's own, or what fits the model's positions.
+        processor_kwargs: Further arguments of the processor's call, as JSON or
+            ``name:value;name:value``.
+        prompt_format: How the model is asked: a name of ``hf.prompt_forms.PROMPT_FORMS`` or a
+            file ``*.jinja`` with a chat template; by default the checkpoint's own template, else
+            the documented form of its model.
+        share_prefix: Whether the prompts of one clip go through the model together, which encodes
+            the clip once for all of them, where the first ones show that its logits stay the same.
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
-        SettingsError: If an argument cannot be used, or the checkpoint has no chat template.
+        SettingsError: If an argument cannot be used, the checkpoint cannot caption, or the model
+            does not hold the frames that are asked for.
     """
 
     prepare_threads = 2
+    takes = "all"
     without_bearing = frozenset({"share_prefix"})
 
     def __init__(  # noqa: PLR0913
         self,
         *,
         pretrained: str = "",
-        max_num_frames: int = 32,
+        max_num_frames: int | None = None,
         fps: float | None = None,
         dtype: str = "auto",
         attn_implementation: str | None = None,
@@ -82,143 +101,116 @@ class CaptionHf(Captioner):
         trust_remote_code: bool = False,
         system_prompt: str | None = None,
         frame_pixels: int | None = None,
+        processor_kwargs: object = None,
+        prompt_format: str | None = None,
         share_prefix: bool = True,
         **common: object,
     ) -> None:
         if not pretrained:
             raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
-        if dtype not in _DTYPES:
-            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(_DTYPES)}")
+        if dtype not in DTYPES:
+            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        from transformers import AutoConfig, AutoProcessor
-
-        self.sampling = sampling_of(max_num_frames, fps)
-        where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
-        }
+        sampling_of(DEFAULT_FRAMES if max_num_frames is None else max_num_frames, fps)
+        pixels = None if frame_pixels is None else at_least_one("frame_pixels", frame_pixels)
+        arguments = read_processor_arguments(processor_kwargs)
         name = str(pretrained)
-        load_processor: Callable[..., Any] = AutoProcessor.from_pretrained
+        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        config = load_config(name, **where)
         self.processor = load_processor(name, **where)
-        if getattr(self.processor, "chat_template", None) is None:
-            raise SettingsError(
-                f"caption_hf: {pretrained} has no chat template; take an instruction-tuned "
-                "checkpoint, or write a Captioner for it (model_wrappers/README.md)"
-            )
-        prepare_tokenizer(self.processor)
-        self._processors = ProcessorOfThread(self.processor)
-        self.system_prompt = system_prompt
-        self.frame_pixels = frame_pixels
-        config = AutoConfig.from_pretrained(name, **where)  # nosec B615
-        self.model = model_class(config).from_pretrained(
+        check_frames(self.processor, max_num_frames, fps, pixels)
+        self.is_encoder_decoder = reads_by_encoder(config)
+        prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
+        check_processor_arguments(self.processor, arguments)
+        form = find_format(self.processor, config.model_type, prompt_format)
+        showing = Showing(system_prompt, form, arguments=arguments)
+        self.budget = fit(
+            self.processor, showing, Wanted(max_num_frames, pixels), positions(config)
+        )
+        self.showing = replace(
+            showing, frame_size=self.budget.frame_size, is_row=self.budget.is_row
+        )
+        self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
+        self.sampling = sampling_of(self.budget.n_frames, fps)
+        if self.rank == 0:
+            logger.info("{}: {}", type(self).__name__, self.budget)
+        self.model = load_model(
             name,
-            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            config,
+            dtype=dtype,
             attn_implementation=attn_implementation,
             device_map=device_map or {"": self.device},
             **where,
         )
-        self.model.requires_grad_(requires_grad=False).train(mode=False)
-        self._visual_ids = visual_ids(config)
-        self._shares: bool | None = None if share_prefix else False
-        """``None`` until it was tried."""
-        self.prompts_together = _PROMPTS_TOGETHER if share_prefix else 1
-        self._most_rows = max(self.batch_size, self.prompts_together)
+        self.prompts_together = MOST_TOGETHER if share_prefix else 1
+        self.sharing = PromptSharing(
+            self.model,
+            self.processor,
+            self.showing,
+            batch_size=self.batch_size,
+            is_wanted=share_prefix and not self.is_encoder_decoder,
+        )
+
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """See whether clips, prompts and captions fit the model's positions together."""
+        longest: dict[Generation, str] = {}
+        for asked in planned:
+            if isinstance(asked.source, Path):
+                longest[asked.generation] = max(
+                    longest.get(asked.generation, ""), asked.prompt, key=len
+                )
+        for generation, prompt in longest.items():
+            asked_for = generation.max_new_tokens
+            n_prompt = len(self.processor.tokenizer(prompt)["input_ids"])
+            n_new = self.budget.check(n_prompt, asked_for)
+            if n_new < asked_for and self.rank == 0:
+                logger.warning(
+                    "a clip of {} frames leaves room for captions of {:,} tokens, max_new_tokens "
+                    "is {:,}: longer ones are cut off; a smaller max_num_frames leaves more",
+                    self.budget.n_frames,
+                    n_new,
+                    asked_for,
+                )
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; ``auto`` may be another dtype on another machine."""
         return {**super().identity(), "dtype": str(self.model.dtype)}
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
-        """The processor's work, done while the model generates."""
-        processor = self._processors.own
-        shared: Sequence[AnyPart] | None = None
-        if self._shares is not False and generation.num_beams == 1:
-            shared = share(
-                jobs,
-                partial(self._text, processor),
-                partial(self._whole, processor),
-                tokenizer=processor.tokenizer,
-                visual_ids=self._visual_ids,
-            )
-        return list(shared or self._parts(processor, jobs))
+        """The processor's work, done while the model generates.
+
+        Raises:
+            DataError: If what is shown and asked is longer than the model's positions.
+        """
+        parts = self.sharing.prepare(jobs, generation)
+        for part in parts:
+            self.budget.check_length(_n_read(part))
+        return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
         """Generate, part by part where the processor could not put all jobs into one."""
-        parts = batch.prepared
-        if not isinstance(parts, list):
-            raise TypeError(f"expected what prepare returned, got {parts!r}")
-        if any(isinstance(part, SharedPart) for part in parts) and not self._can_share(batch):
-            parts = self._parts(self.processor, batch.jobs)
+        if not isinstance(batch.prepared, list):
+            raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
+        settings = generation_config(
+            self.model.generation_config, self.processor.tokenizer, batch.generation
+        )
         captions: dict[int, Caption] = {}
-        for part in parts:
-            captions.update(zip(part.jobs, self._generate(part, batch.generation), strict=True))
+        with torch.inference_mode():
+            for part in self.sharing.usable(batch.prepared, batch.jobs, settings):
+                asked_for = batch.generation.max_new_tokens
+                settings.max_new_tokens = self.budget.n_new(_n_read(part), asked_for)
+                captions.update(zip(part.jobs, self._generate(part, settings), strict=True))
         return [captions[index] for index in range(len(batch.jobs))]
 
-    def _text(self, processor: Any, job: CaptionJob) -> str:  # noqa: ANN401
-        sees_videos = getattr(processor, "video_processor", None) is not None
-        return prompt_text(processor, job, self.system_prompt, sees_videos=sees_videos)
-
-    def _whole(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[Part]:  # noqa: ANN401
-        return make_parts(
-            processor, jobs, system_prompt=self.system_prompt, frame_pixels=self.frame_pixels
-        )
-
-    def _parts(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[Part]:  # noqa: ANN401
-        """Every job with its clip, at most ``batch_size`` together."""
-        return [
-            Part([at + index for index in part.jobs], part.inputs)
-            for at in range(0, len(jobs), self.batch_size)
-            for part in self._whole(processor, jobs[at : at + self.batch_size])
-        ]
-
-    def _can_share(self, batch: Batch) -> bool:
-        """Whether the model's captions are the same where prompts share their clip; tried once."""
-        if self._shares is None:
-            part = next(part for part in batch.prepared if isinstance(part, SharedPart))  # type: ignore[attr-defined] # a list
-            tried = part.shortest_and_longest()
-            wholes = [
-                self._whole(self.processor, [batch.jobs[index]])[0].inputs for index in tried.jobs
-            ]
-            with torch.inference_mode():
-                reason = why_not(self.model, tried, wholes, self._settings(batch.generation))
-            self._shares = reason is None
-            if reason is not None:
-                logger.info(
-                    "caption_hf: each prompt of a clip is asked apart, the model cannot share what "
-                    "it makes of the clip ({})",
-                    reason,
-                )
-        return self._shares
-
-    def _settings(self, generation: Generation) -> GenerationConfig:
-        return generation_config(self.model.generation_config, self.processor.tokenizer, generation)
-
-    def _generate(self, part: AnyPart, generation: Generation) -> list[Caption]:
-        settings = self._settings(generation)
-        with torch.inference_mode():
-            if isinstance(part, SharedPart):
-                return self._captions(self._new(part, settings), part.n_inputs(), settings)
+    def _generate(self, part: AnyPart, settings: GenerationConfig) -> list[Caption]:
+        if isinstance(part, SharedPart):
+            new, n_inputs = self.sharing.new_tokens(part, settings), part.n_inputs()
+        else:
             inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
             written = self.model.generate(**inputs, generation_config=settings)
-        n_prompt = inputs["input_ids"].shape[1]
-        new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
-        n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
-        return self._captions(list(new), n_inputs, settings)
-
-    def _new(self, part: SharedPart, settings: GenerationConfig) -> list[torch.Tensor]:
-        """New tokens of each job; fewer at once from the first time that they filled the memory."""
-        try:
-            return generate_shared(self.model, part, settings, most_rows=self._most_rows)
-        except torch.OutOfMemoryError:
-            if self._most_rows <= self.batch_size:
-                raise
-        self._most_rows = self.batch_size
-        torch.cuda.empty_cache()
-        return generate_shared(self.model, part, settings, most_rows=self._most_rows)
-
-    def _captions(
-        self, new: Sequence[torch.Tensor], n_inputs: Sequence[int], settings: GenerationConfig
-    ) -> list[Caption]:
+            is_read_apart = self.is_encoder_decoder
+            new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))
+            n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
         texts = self.processor.tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -227,6 +219,13 @@ class CaptionHf(Captioner):
             Caption(text, int(n_input), n_output)
             for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
         ]
+
+
+def _n_read(part: AnyPart) -> int:
+    """Tokens of a part's longest inputs."""
+    if isinstance(part, SharedPart):
+        return max(part.n_inputs())
+    return int(part.inputs["input_ids"].shape[1])
 
 
 class CaptionHfChat(CaptionHf):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+
+_MARK: Final = re.compile(r"<image>|<video>")
+"""Where prompts of lmms-eval's tasks mean something shown; what its wrappers put in themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,27 @@ class Message:
 
 
 def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
-    """The one message that shows everything, and then asks.
+    """The one message that shows everything, and asks.
+
+    Where a prompt has as many ``<image>`` or ``<video>`` as there is to show, it is shown there, as
+    its task wrote it; otherwise these marks are left out, and everything is shown before the text.
 
     >>> asked_about(1, "Describe the video.")
     (Message(role='user', content=(0, 'Describe the video.')),)
+    >>> asked_about(2, "Is <image> older than <image>?")
+    (Message(role='user', content=('Is', 0, 'older than', 1, '?')),)
     """
-    return (Message("user", (*range(n_clips), prompt)),)
+    marks = len(_MARK.findall(prompt))
+    if not marks:
+        return (Message("user", (*range(n_clips), prompt)),)
+    texts = _MARK.split(prompt)
+    if marks != n_clips:
+        return (Message("user", (*range(n_clips), "".join(texts).strip())),)
+    content: list[str | int] = []
+    for place, text in enumerate(texts):
+        content += [text.strip()] if text.strip() else []
+        content += [place] if place < n_clips else []
+    return (Message("user", tuple(content)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +141,8 @@ class CaptionJob:
         """
         if not isinstance(self.source, Path):
             raise DataError(
-                f"{self.task}, document {self.doc_id}: expected one video file, got pictures"
+                f"{self.task}, document {self.doc_id}: expected one video file, and it shows "
+                "something else"
             )
         return self.source
 

@@ -171,6 +171,10 @@ class RunCaptions:
         """
         self._identities[task] = identity
 
+    def expects(self, task: str) -> bool:
+        """Whether captions of a task are saved as soon as they are written."""
+        return task in self._identities
+
     def save_early(self, task: str, doc: Mapping[str, Any], caption: str) -> None:
         """Save a caption that was just written; those of tasks that are not ours are not saved."""
         identity = self._identities.get(task)

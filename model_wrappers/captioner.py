@@ -23,6 +23,7 @@ from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
     make_batches,
@@ -34,12 +35,14 @@ from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
 from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
-from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, Within
+from lmms_eval_captions.model_wrappers.visuals import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -87,6 +90,8 @@ class Captioner(CaptionModel):
         SettingsError: If an argument is unknown or cannot be used.
     """
 
+    answers = CaptionModel.answers | {"generate_until_multi_round"}
+
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
     keeps_captions: ClassVar[bool] = True
@@ -98,6 +103,12 @@ class Captioner(CaptionModel):
     for models that encode a clip once for all of them."""
     prepare_threads: int = 1
     """Threads in which ``prepare`` may be called at once."""
+
+    takes: ClassVar[Takes] = "videos"
+    """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
+    one picture (``job.clip``) and one prompt; ``all``, whatever a task shows and says
+    (``job.clips`` and ``job.messages``): several, none, system messages, earlier turns. Tasks that
+    show more are refused by name before the first caption."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Note the arguments: captions are kept for a captioner of equal ones."""
@@ -176,6 +187,13 @@ class Captioner(CaptionModel):
         """
         return None
 
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """What is to be captioned, before the first caption: the place to refuse its settings.
+
+        Raises:
+            SettingsError: If a task asks for what the model cannot do.
+        """
+
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
@@ -207,7 +225,8 @@ class Captioner(CaptionModel):
         def save(position: int, caption: str) -> None:
             # Read once more: the documents of all requests would fill the memory.
             asked = self.read_request(requests[position].args)
-            RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
+            if RUN_CAPTIONS.expects(asked.task):
+                RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
 
         with closing(self._kept_captions()) as kept:
             results = Results(outcome, save, kept.keep)
@@ -216,6 +235,7 @@ class Captioner(CaptionModel):
                 results.reuse(asked, caption)
             if taken:
                 logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
+            self.begin(left)
             self._write(left, kept, results)
             finished = results.finish(len(requests))
         outcome.report()
@@ -262,22 +282,30 @@ class Captioner(CaptionModel):
         name = "-".join(filter(None, [type(self).__name__, named]))
         return caption_store.open_kept(name, self.identity(), is_quiet=self.rank != 0)
 
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
+        """The answers of each request's rounds, in the order of the requests."""
+        return answer_rounds(
+            requests, self.generate_until, self.task_dict, is_simple=self.is_simple
+        )
+
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.
 
         Raises:
-            SettingsError: If the captioner's arguments do not fit a task.
+            SettingsError: If the captioner's arguments do not fit a task, or the captioner cannot
+                caption what a task shows.
             NoVideosError: If not a single video can be found.
         """
         planned: list[PlannedCaption] = []
         lost: list[str] = []
+        sources = Sources(self.takes, type(self).__name__)
         for position, instance in enumerate(requests):
             request = self.read_request(instance.args)
             task, doc_id = request.task, request.doc_id
             generation = Generation.read(request.generation_kwargs)
             variant = self.variant(task)
             try:
-                path = request.video_path()
+                asked = sources.of(request)
             except NoVideosError:
                 raise
             except DataError as error:
@@ -286,7 +314,16 @@ class Captioner(CaptionModel):
                 self.outcome.fail(name, task, doc_id, lost[-1], (position,), is_quiet=is_quiet)
                 continue
             planned.append(
-                PlannedCaption(path, request.prompt, generation, task, doc_id, (position,), variant)
+                PlannedCaption(
+                    asked.source,
+                    asked.prompt,
+                    generation,
+                    task,
+                    doc_id,
+                    (position,),
+                    variant,
+                    asked.messages,
+                )
             )
         # Another process may have found some of its own.
         if len(lost) > 1 and not planned and self.world_size == 1:
@@ -298,13 +335,19 @@ class Captioner(CaptionModel):
     def _decode(self, source: Source) -> Shown:
         if isinstance(source, Path):
             return Shown([self._read(source)])
-        raise DataError("this model captions video files only")
+        return read_document(source, self.takes, self._read)
 
-    def _read(self, path: Path) -> Clip:
+    def _read(self, video: Path | Segment) -> Clip:
+        if isinstance(video, Segment):
+            within = Within(self.sampling, video.start_s, video.end_s)
+            return within.alone(self._read_frames(video.path, within))
+        return self._read_frames(video, self.sampling)
+
+    def _read_frames(self, path: Path, sampling: Sampling) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
             path,
-            self.sampling,
+            sampling,
             max_pixels=self.max_pixels,
             n_threads=1,
             limits=self.limits,

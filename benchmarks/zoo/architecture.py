@@ -30,24 +30,27 @@ class Architecture:
     """Inputs for what is shown and asked, as the documentation of transformers makes them."""
     shown: Literal["video", "images"] = "video"
     """What its processor takes."""
+    repeats_prompt: bool = True
+    """Whether ``generate`` returns the prompt before the caption."""
+    load: Callable[[Path], Any] | None = None
+    """Loads the model where its documentation does more than ``model.from_pretrained``."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """``--model_args`` of ``caption_hf`` that its real checkpoints need, too."""
 
-    def documented_caption(
-        self, folder: Path, shown: Shown, prompt: str, *, max_new_tokens: int
-    ) -> str:
-        """A greedy caption, without any code of ours between the frames and the text."""
+    def documented(self, folder: Path) -> Callable[[Shown, str, int], str]:
+        """Greedy captions of so many tokens, with no code of ours between frames and text."""
         import torch
 
         hf: Any = importlib.import_module("transformers")
         processor = hf.AutoProcessor.from_pretrained(folder)
-        model = getattr(hf, self.model).from_pretrained(folder)
-        inputs = self.recipe(processor, shown, prompt)
-        with torch.inference_mode():
-            written = model.generate(**inputs, max_new_tokens=max_new_tokens, do_sample=False)
-        n_prompt = inputs["input_ids"].shape[1]
-        new = written[:, n_prompt:] if written.shape[1] > n_prompt else written
-        [text] = processor.batch_decode(
-            new, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return str(text)
+        model = (self.load or getattr(hf, self.model).from_pretrained)(folder)
+
+        def caption(shown: Shown, prompt: str, max_new_tokens: int) -> str:
+            inputs = self.recipe(processor, shown, prompt)
+            with torch.inference_mode():
+                written = model.generate(**inputs, max_new_tokens=max_new_tokens, do_sample=False)
+            if self.repeats_prompt:
+                written = written[:, inputs["input_ids"].shape[1] :]
+            return str(processor.batch_decode(written, skip_special_tokens=True)[0])
+
+        return caption

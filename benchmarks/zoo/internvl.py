@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zoo.architecture import Architecture
 from zoo.building import (
     IMAGE_SIZE,
     chatml,
@@ -14,6 +15,7 @@ from zoo.building import (
     token_id,
     tower,
 )
+from zoo.recipes import chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +48,13 @@ def write_internvl(folder: Path, **text: object) -> Path:
         tie_word_embeddings=False,
     )
     return save("InternVLForConditionalGeneration", config, processor, folder)
+
+
+ARCHITECTURES = {
+    "internvl": Architecture(
+        write_internvl,
+        "InternVLForConditionalGeneration",
+        "OpenGVLab/InternVL3-8B-hf",
+        chat_about_video,
+    ),
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zoo.architecture import Architecture
 from zoo.building import (
     IMAGE_SIZE,
     chatml,
@@ -14,6 +15,7 @@ from zoo.building import (
     token_id,
     tower,
 )
+from zoo.recipes import chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,3 +45,13 @@ def write_llava_onevision(folder: Path, **text: object) -> Path:
         tie_word_embeddings=False,
     )
     return save("LlavaOnevisionForConditionalGeneration", config, processor, folder)
+
+
+ARCHITECTURES = {
+    "llava_onevision": Architecture(
+        write_llava_onevision,
+        "LlavaOnevisionForConditionalGeneration",
+        "llava-hf/llava-onevision-qwen2-7b-ov-hf",
+        chat_about_video,
+    ),
+}

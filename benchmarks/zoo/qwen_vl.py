@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zoo.architecture import Architecture
 from zoo.building import chatml, library, make_tokenizer, save, text_config, token_id
+from zoo.recipes import chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,3 +159,31 @@ def write_qwen3_vl_moe(folder: Path, **text: object) -> Path:
     )
     processor = processor_of_qwen3(tokenizer)
     return save("Qwen3VLMoeForConditionalGeneration", config, processor, folder)
+
+
+ARCHITECTURES = {
+    "qwen2_vl": Architecture(
+        write_qwen2_vl,
+        "Qwen2VLForConditionalGeneration",
+        "Qwen/Qwen2-VL-7B-Instruct",
+        chat_about_video,
+    ),
+    "qwen2_5_vl": Architecture(
+        write_qwen2_5_vl,
+        "Qwen2_5_VLForConditionalGeneration",
+        "Qwen/Qwen2.5-VL-7B-Instruct",
+        chat_about_video,
+    ),
+    "qwen3_vl": Architecture(
+        write_qwen3_vl,
+        "Qwen3VLForConditionalGeneration",
+        "Qwen/Qwen3-VL-8B-Instruct",
+        chat_about_video,
+    ),
+    "qwen3_vl_moe": Architecture(
+        write_qwen3_vl_moe,
+        "Qwen3VLMoeForConditionalGeneration",
+        "Qwen/Qwen3-VL-30B-A3B-Instruct",
+        chat_about_video,
+    ),
+}

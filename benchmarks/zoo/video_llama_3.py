@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zoo.architecture import Architecture
 from zoo.building import chatml, library, make_tokenizer, save, text_config, token_id, tower
+from zoo.recipes import chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,3 +30,13 @@ def write_video_llama_3(folder: Path, **text: object) -> Path:
         tie_word_embeddings=False,
     )
     return save("VideoLlama3ForConditionalGeneration", config, processor, folder)
+
+
+ARCHITECTURES = {
+    "video_llama_3": Architecture(
+        write_video_llama_3,
+        "VideoLlama3ForConditionalGeneration",
+        "lkhl/VideoLLaMA3-7B-HF",
+        chat_about_video,
+    ),
+}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from lmms_eval_captions.model_wrappers.auroracap.conversation import texts_around_frames
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
     SizeBias,
     TokenMerging,
@@ -19,14 +20,10 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from lmms_eval_captions.model_wrappers.caption_jobs import Message
+
 N_UNREAD_LAYERS: Final = 1
 """Layers at the end of the tower whose output is not read: the last but one's is."""
-
-SYSTEM: Final = (
-    "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
-    "helpful, detailed, and polite answers to the user's questions."
-)
-"""Vicuna's own system sentence. AuroraCap was tuned without it; lmms-eval's wrapper sends it."""
 
 
 class Tokenizer(GenerationTokens, Protocol):
@@ -122,33 +119,46 @@ class AuroraCap:
         return frames
 
     def embed(
-        self, prompt: str, frames: Sequence[torch.Tensor], *, system_prompt: bool = False
+        self,
+        messages: Sequence[Message],
+        clips: Sequence[Sequence[torch.Tensor]],
+        *,
+        system_prompt: bool = False,
     ) -> torch.Tensor:
         """A whole input of the language model, shape (n_tokens, width).
 
         Args:
-            prompt: What is asked.
-            frames: Of :meth:`see`, at least one.
-            system_prompt: Whether to begin with :data:`SYSTEM`.
+            messages: The conversation.
+            clips: Of each clip and picture in it the frames, of :meth:`see`.
+            system_prompt: Whether to begin with Vicuna's system sentence.
         """
-        pieces = self.pieces(prompt, len(frames), system_prompt=system_prompt)
+        pieces = self.pieces(messages, [len(frames) for frames in clips], system_prompt)
+        order = [part for turn in messages for part in turn.content if isinstance(part, int)]
+        frames = [frame for place in order for frame in clips[place]]
         embedding = self.llm.get_input_embeddings()
         with torch.inference_mode():
             texts = [embedding(torch.tensor(ids, device=self.device)) for ids in pieces]
             shown = [part for pair in zip(texts, frames, strict=False) for part in pair]
             return torch.cat([*shown, texts[-1]])
 
-    def pieces(self, prompt: str, n_frames: int, *, system_prompt: bool = False) -> list[list[int]]:
-        """Token ids before, between and after the frames: ``n_frames + 1`` lists.
-
-        The text is ``USER: <frame> <frame> ... <frame>`` and on a new line ``prompt ASSISTANT:``.
-        """
-        opening = f"{SYSTEM} USER: " if system_prompt else "USER: "
-        rest = [" "] * (n_frames - 1) + [f"\n{prompt} ASSISTANT:"]
+    def pieces(
+        self, messages: Sequence[Message], n_frames: Sequence[int], system_prompt: bool = False
+    ) -> list[list[int]]:
+        """Token ids before, between and after the frames, of which each clip has ``n_frames``."""
+        around = texts_around_frames(
+            messages, n_frames, end=self.tokenizer.eos_token, system_prompt=system_prompt
+        )
         # Parity: each piece is tokenized alone, as in training, though a tokenizer may put another
         # space in front of each.
         encode = self.tokenizer.encode
-        return [encode(opening), *(encode(text, add_special_tokens=False) for text in rest)]
+        return [
+            [
+                token
+                for place, text in enumerate(texts)
+                for token in encode(text, add_special_tokens=not gap and not place)
+            ]
+            for gap, texts in enumerate(around)
+        ]
 
     def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> torch.Tensor:
         """New token ids, shape (n_inputs, n_new); a text that ends early is padded on the right.

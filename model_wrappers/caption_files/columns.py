@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
@@ -12,7 +13,7 @@ from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCapti
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
@@ -27,16 +28,23 @@ ANY = ""
 """Stands in for the aspect of a caption that is of none in particular."""
 
 
-def base_name(video: str) -> str:
-    r"""A video's name without folders, of either slash, nor blanks around, in one form of Unicode.
+def plain_aspect(aspect: str) -> str:
+    """An aspect as it is compared, or the text as it is where it is none of ``ASPECTS``.
 
-    Macs store "é" as two characters where others type one.
-
-    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4 "), len(base_name("cafe\u0301.mp4"))
-    ('clip.mp4', 'clip.mp4', 8)
+    >>> plain_aspect("Camera"), plain_aspect("main object "), plain_aspect("Mood")
+    ('camera', 'main_object', 'Mood')
     """
-    name = unicodedata.normalize("NFC", video).strip()
-    return re.split(r"[/\\]", name)[-1].strip() or name
+    plain = re.sub(r"[\s-]+", "_", aspect.strip().lower())
+    return plain if plain in ASPECTS else aspect
+
+
+def base_name(video: str) -> str:
+    r"""A video's name without folders, of either slash.
+
+    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4")
+    ('clip.mp4', 'clip.mp4')
+    """
+    return re.split(r"[/\\]", video)[-1] or video
 
 
 def stem(video: str) -> str:
@@ -45,17 +53,18 @@ def stem(video: str) -> str:
     >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
     """
-    return without_ending(base_name(video)).strip()
+    return without_ending(base_name(video))
 
 
-def aspect_named(name: str) -> str:
-    """An aspect as benchmarks spell it, where a file's name for it is one but for its letters.
+def plain_name(video: str) -> str:
+    r"""A video's stem without blanks around, its accents in one form of Unicode.
 
-    >>> aspect_named("Camera"), aspect_named(" main object"), aspect_named("Mood")
-    ('camera', 'main_object', 'Mood')
+    macOS writes names of files with accents apart from their letters (NFD), most others do not.
+
+    >>> plain_name(" a/cafe\u0301.mp4 ") == "caf\xe9"
+    True
     """
-    plain = re.sub(r"[\s_-]+", "_", name.strip().lower())
-    return plain if plain in ASPECTS or not plain else name
+    return unicodedata.normalize("NFC", stem(video.strip())).strip()
 
 
 def video_names(doc: Mapping[str, object]) -> list[str]:
@@ -101,13 +110,10 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
     fields = row.fields
     # A row that names its aspect holds the caption of that aspect alone.
     own = fields.get("aspect")
-    role = aspect_named(own) if isinstance(own, str) else ANY
-    captions = {role: _caption_of(fields, column)}
+    captions = {plain_aspect(own) if isinstance(own, str) else ANY: _caption_of(fields, column)}
     if column is None:
-        named = {_aspect_of_column(key): value for key, value in fields.items()}
-        captions |= {
-            aspect: value for aspect, value in named.items() if aspect and value is not None
-        }
+        named = {aspect: fields[key] for aspect, key in _aspect_columns(tuple(fields))}
+        captions |= {aspect: value for aspect, value in named.items() if value is not None}
     for value in captions.values():
         if value is not None and not isinstance(value, str):
             raise CaptionError(
@@ -142,11 +148,17 @@ def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> s
     return next(endings, None)
 
 
-def _aspect_of_column(key: str) -> str | None:
-    """The aspect whose captions a column holds, ``None`` for any other column."""
-    plain = key.strip().lower()
-    aspect = aspect_named(plain.removesuffix("caption").rstrip(" _-"))
-    return aspect if plain.endswith("caption") and aspect in ASPECTS else None
+@lru_cache(maxsize=64)
+def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Each aspect that has a column of its own, and that column, spelled exactly or nearly so."""
+    found: dict[str, str] = {}
+    for column in columns:
+        plain = column.strip().lower()
+        aspect = plain_aspect(plain.removesuffix("_caption"))
+        if plain.endswith("_caption") and aspect in ASPECTS:
+            found[aspect] = column
+    exact = {aspect: f"{aspect}_caption" for aspect in ASPECTS if f"{aspect}_caption" in columns}
+    return list((found | exact).items())
 
 
 def _is_marked_general(fields: Mapping[str, object]) -> bool:

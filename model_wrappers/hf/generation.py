@@ -47,6 +47,25 @@ def generation_config(
     return settings
 
 
+def new_tokens(
+    written: torch.Tensor, prompt: torch.Tensor, *, is_encoder_decoder: bool
+) -> torch.Tensor:
+    """What was written, without the prompt.
+
+    Args:
+        written: What ``generate`` gave, shape (n_captions, n_tokens): the prompt and what follows
+            it, or that alone where a model was handed embeddings; the start token and what
+            follows it of a model with an encoder.
+        prompt: ``input_ids``, shape (n_captions, n_prompt).
+        is_encoder_decoder: Whether an encoder has read the prompt.
+    """
+    if is_encoder_decoder:
+        return written[:, 1:]
+    n_prompt = prompt.shape[1]
+    repeats = written.shape[1] >= n_prompt and torch.equal(written[:, :n_prompt], prompt)
+    return written[:, n_prompt:] if repeats else written
+
+
 def n_written(new: torch.Tensor, settings: GenerationConfig) -> list[int]:
     """Tokens written for each caption, its end included, padding not."""
     ends = settings.eos_token_id

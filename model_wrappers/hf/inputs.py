@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.hf.frame_size import counts_area, frames_per_group
+from lmms_eval_captions.model_wrappers.hf.merging import merged
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
+    from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor, PromptFormat
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
@@ -31,79 +35,138 @@ class Part:
     inputs: BatchFeature
 
 
-def make_parts(
-    processor: Processor,
-    jobs: Sequence[CaptionJob],
-    *,
-    system_prompt: str | None = None,
-    frame_pixels: int | None = None,
-) -> list[Part]:
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How a processor is called, the same for all jobs of a captioner."""
+
+    system_prompt: str | None = None
+    form: PromptFormat | None = None
+    """How the model is asked; ``None``: by its processor's chat template."""
+    frame_size: FrameSize | None = None
+    """``None``: the processor's own."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    """Of the processor's call, as the user gives them (``processor_kwargs``)."""
+    is_row: bool = False
+    """Whether clips of different lengths may stand in one batch, see ``merging.lies_in_a_row``."""
+
+
+def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> list[Part]:
     """The inputs of a batch, in as few parts as the processor allows.
 
-    Most processors stack clips, which need equally many frames; those that lay all patches in one
-    row take any.
+    Clips of different lengths are processed apart, because some processors stack them, others fill
+    up the shorter ones and tell the model of frames that are not there (SmolVLM), and some have one
+    number of pixels for all clips of a call. Where the processor is known to lay all patches in one
+    row, the parts are put together again.
 
     Raises:
         DataError: If the processor refuses even clips of equal length.
     """
-
-    def part(indices: Sequence[int]) -> Part:
-        chosen = [jobs[index] for index in indices]
-        return Part(indices, _inputs(processor, chosen, system_prompt, frame_pixels))
-
-    by_length: dict[int, list[int]] = defaultdict(list)
+    alike: dict[object, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
-        by_length[len(job.clip.frames)].append(index)
-    if len(by_length) > 1:
-        try:
-            return [part(range(len(jobs)))]
-        except (ValueError, TypeError, RuntimeError):
-            pass  # the processor stacks
+        alike[tuple((clip.is_image, len(clip.frames)) for clip in job.clips)].append(index)
     try:
-        return [part(indices) for indices in by_length.values()]
+        parts = [
+            Part(indices, inputs_of(processor, [jobs[index] for index in indices], showing))
+            for indices in alike.values()
+        ]
     except (ValueError, RuntimeError) as error:
-        sizes = sorted({job.clip.frames.shape[:3] for job in jobs})
+        sizes = sorted({clip.frames.shape[:3] for job in jobs for clip in job.clips})
         raise DataError(
             f"the model's processor refuses clips of (frames, height, width) {sizes}: {error}"
         ) from error
+    if len(parts) == 1 or not showing.is_row:
+        return parts
+    try:
+        together = merged([part.inputs for part in parts], processor.tokenizer)
+    except ValueError:
+        return parts  # pictures of different sizes, filled up to the largest of each part
+    return [Part([index for part in parts for index in part.jobs], together)]
 
 
-def _inputs(
-    processor: Processor,
-    jobs: Sequence[CaptionJob],
-    system_prompt: str | None,
-    frame_pixels: int | None,
-) -> BatchFeature:
+def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> BatchFeature:
+    """Inputs of jobs whose clips have equally many frames.
+
+    Raises:
+        ValueError: If the processor refuses them, or RuntimeError.
+    """
+    sees_videos = getattr(processor, "video_processor", None) is not None
+    texts = [
+        prompt_text(
+            processor, job, showing.system_prompt, sees_videos=sees_videos, form=showing.form
+        )
+        for job in jobs
+    ]
+    start = getattr(processor.tokenizer, "bos_token", None)
+    called: dict[str, object] = {
+        "text": texts,
+        "padding": True,
+        "padding_side": getattr(processor.tokenizer, "padding_side", "left"),
+        "return_tensors": "pt",
+        # The template has written the start token already.
+        "add_special_tokens": not (start and texts[0].startswith(start)),
+        **_visuals(processor, jobs, showing),
+    }
+    for name, value in showing.arguments.items():
+        before = called.get(name)
+        called[name] = {**before, **value} if _are_mappings(before, value) else value  # type: ignore[dict-item] # both are mappings
+    return processor(**called)
+
+
+def _visuals(
+    processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
+) -> dict[str, object]:
+    """The frames, and what the processor is told of them."""
     video_processor: Any = getattr(processor, "video_processor", None)
-    sees_videos = video_processor is not None
-    texts = [prompt_text(processor, job, system_prompt, sees_videos=sees_videos) for job in jobs]
-    visuals: dict[str, object]
-    if sees_videos:
+    clips = [clip for job in jobs for clip in job.clips]
+    videos = [c for c in clips if video_processor is not None and not c.is_image]
+    frames = [
+        [
+            Image.fromarray(frame)
+            for clip in job.clips
+            if clip not in videos
+            for frame in clip.frames
+        ]
+        for job in jobs
+    ]
+    visuals: dict[str, object] = {}
+    if videos:
+        shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
+        videos = [_at_least(clip, shortest) for clip in videos]
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
-            "videos": [torch.from_numpy(job.clip.frames).permute(0, 3, 1, 2) for job in jobs],
-            "video_metadata": [_metadata(job.clip) for job in jobs],
+            "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
+            "video_metadata": [video_metadata(clip) for clip in videos],
             "do_sample_frames": False,
         }
-        if frame_pixels is not None:
-            shortest = video_processor.size["shortest_edge"]
-            longest = max(frame_pixels, 1)
-            visuals["size"] = {"shortest_edge": min(shortest, longest), "longest_edge": longest}
-    else:
-        visuals = {"images": [list(job.clip.frames) for job in jobs]}
-    start = getattr(processor.tokenizer, "bos_token", None)
-    return processor(
-        text=texts,
-        padding=True,
-        padding_side="left",
-        return_tensors="pt",
-        # The template has written the start token already.
-        add_special_tokens=not (start and texts[0].startswith(start)),
-        **visuals,
+    if any(frames):
+        visuals["images"] = frames
+    if showing.frame_size is not None:
+        counts = [len(clip.frames) for clip in videos]
+        visuals |= showing.frame_size.arguments(processor, counts, has_pictures=any(frames))
+    return visuals
+
+
+def _at_least(clip: Clip, n_frames: int) -> Clip:
+    """A clip whose last frame is shown again until there are enough.
+
+    Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
+    GLM-4V refuse a single frame all the same.
+    """
+    missing = n_frames - len(clip.frames)
+    if missing <= 0:
+        return clip
+    return replace(
+        clip,
+        frames=np.concatenate([clip.frames, *[clip.frames[-1:]] * missing]),
+        timestamps_s=np.concatenate([clip.timestamps_s, *[clip.timestamps_s[-1:]] * missing]),
     )
 
 
-def _metadata(clip: Clip) -> dict[str, object]:
+def _are_mappings(*values: object) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+def video_metadata(clip: Clip) -> dict[str, object]:
     """When the frames are shown, for the models that are told.
 
     Models work out times as position / rate; positions that give the file's own times are right

@@ -1,29 +1,109 @@
-"""Which class loads a checkpoint, and how its tokenizer is set up."""
+"""A checkpoint's processor and model, loaded, or an error that says why it cannot caption."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.hf.qformer import MARKS_FIRST, MarksFirst
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from transformers import PretrainedConfig
 
+DTYPES: Final = ("auto", "bfloat16", "float16", "float32")
+_REMOTE: Final = (
+    "AutoModelForImageTextToText",
+    "AutoModelForMultimodalLM",
+    "AutoModelForVision2Seq",
+    "AutoModelForCausalLM",
+    "AutoModel",
+)
+"""Auto classes under which a checkpoint's own code may name its model, the most telling first."""
+_SEES_NOTHING: Final = (
+    "has no processor for pictures or videos with a tokenizer: take a vision-language checkpoint "
+    "in the form of transformers, or write a Captioner for it (model_wrappers/README.md)"
+)
+_THINKERS: Final[Mapping[str, str]] = {
+    "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
+    "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
+}
+"""Of models that speak, the part that writes: it loads alone, out of the whole checkpoint."""
 
-def prepare_tokenizer(processor: object) -> None:
-    """Pad on the left: generation goes on at the right end."""
+
+def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (transformers' own)
+    """The config of a checkpoint.
+
+    Args:
+        name: On the hub, or a folder.
+        **where: ``revision`` and ``trust_remote_code``, as transformers takes them.
+
+    Raises:
+        SettingsError: If there is none, or it needs code that is not trusted.
+    """
+    from transformers import AutoConfig
+
+    config: PretrainedConfig = _loaded(name, AutoConfig.from_pretrained, where)
+    return config
+
+
+def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code has no common type)
+    """What makes a checkpoint's inputs, padding so that batches do not change captions.
+
+    Raises:
+        SettingsError: If there is none, or it takes neither pictures nor videos.
+    """
+    from transformers import AutoProcessor
+
+    processor = _loaded(name, AutoProcessor.from_pretrained, where)
+    sees = any(getattr(processor, f"{kind}_processor", None) for kind in ("image", "video"))
+    if not sees or getattr(processor, "tokenizer", None) is None:
+        raise SettingsError(
+            f"caption_hf: {name} {_SEES_NOTHING} (transformers makes a {type(processor).__name__})"
+        )
+    if type(processor).__name__ in MARKS_FIRST:
+        return MarksFirst(processor)
+    return processor
+
+
+def prepare_tokenizer(processor: object, *, is_encoder_decoder: bool = False) -> None:
+    """Pad on the left, where generation does not go on; what an encoder reads, on the right."""
     tokenizer = processor.tokenizer  # type: ignore[attr-defined] # every multimodal processor's
-    tokenizer.padding_side = "left"
+    tokenizer.padding_side = "right" if is_encoder_decoder else "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
 
 
-def model_class(config: PretrainedConfig) -> Any:  # noqa: ANN401 (auto classes have no common type)
-    """The class that loads a checkpoint: the auto class, else the one that its config names."""
+def reads_by_encoder(config: PretrainedConfig) -> bool:
+    """Whether an encoder reads the prompt, and what is written stands apart from it (T5)."""
+    return bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
+
+
+def model_class(config: PretrainedConfig, *, trust_remote_code: bool = False) -> Any:  # noqa: ANN401 (auto classes have no common type)
+    """The class that loads a checkpoint.
+
+    Of a model that also speaks, the part that writes; the checkpoint's own code where it is trusted
+    and the config is its own, too; transformers' auto class for pictures and text; else the class
+    that the config names.
+
+    Raises:
+        SettingsError: If transformers has no class that captions for it.
+    """
     import transformers
 
+    if thinker := getattr(transformers, _THINKERS.get(config.model_type, ""), None):
+        return thinker
+    auto_map = getattr(config, "auto_map", None) or {}
+    if trust_remote_code and not type(config).__module__.startswith("transformers."):
+        for name in _REMOTE:
+            if name in auto_map:
+                return _remote_class(config, name)
     auto = transformers.AutoModelForImageTextToText
-    if type(config) in auto._model_mapping or getattr(config, "auto_map", None):
+    if type(config) in auto._model_mapping:
         return auto
     for name in config.architectures or ():
         named = getattr(transformers, name, None)
@@ -34,3 +114,143 @@ def model_class(config: PretrainedConfig) -> Any:  # noqa: ANN401 (auto classes 
         f"{config.model_type!r} ({config.architectures}); write a Captioner for it "
         "(model_wrappers/README.md)"
     )
+
+
+def load_model(
+    name: str,
+    config: PretrainedConfig,
+    *,
+    dtype: str = "auto",
+    attn_implementation: str | None = None,
+    device_map: object = "cpu",
+    **where: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """The model of a checkpoint, ready to generate.
+
+    Args:
+        name: On the hub, or a folder.
+        config: The checkpoint's, from ``load_config``.
+        dtype: One of ``DTYPES``.
+        attn_implementation: As transformers takes it.
+        device_map: As transformers takes it.
+        **where: ``revision`` and ``trust_remote_code``.
+
+    Raises:
+        SettingsError: If it cannot be loaded, or writes nothing.
+    """
+    chosen = model_class(config, trust_remote_code=bool(where.get("trust_remote_code")))
+    own = {} if hasattr(chosen, "base_model_prefix") else {"config": config}
+    model, told = _loaded(
+        name,
+        chosen.from_pretrained,
+        {
+            "dtype": dtype if dtype == "auto" else getattr(torch, dtype),
+            "attn_implementation": attn_implementation,
+            "device_map": device_map,
+            "output_loading_info": True,
+            **own,
+            **where,
+        },
+    )
+    if not hasattr(model, "generate"):
+        raise SettingsError(
+            f"caption_hf: {type(model).__name__} of {name} has no generate(): it writes no text; "
+            "write a Captioner for it (model_wrappers/README.md)"
+        )
+    # Nobody listens to clips here, and transformers 5 misses weights for it that are of no use.
+    if missing := sorted(key for key in told["missing_keys"] if "audio" not in key):
+        logger.warning(
+            f"caption_hf: {name} lacks {len(missing)} weights, which are random now, so that its "
+            f"captions may mean nothing: {', '.join(missing[:5])}{', ...' * (len(missing) > 5)}"
+        )
+    if model.generation_config is None:
+        from transformers import GenerationConfig
+
+        model.generation_config = GenerationConfig.from_model_config(model.config)
+    if config.model_type == "phi4_multimodal":
+        _see_both_ways(model)
+        _put_on(model, name, "vision", where)
+    model.requires_grad_(requires_grad=False).train(mode=False)
+    return model
+
+
+def _remote_class(config: PretrainedConfig, name: str) -> Any:  # noqa: ANN401
+    """The auto class for what a checkpoint's code names; transformers 5 has dropped one of them."""
+    import transformers
+
+    if name == "AutoModelForVision2Seq":
+        config.auto_map["AutoModelForImageTextToText"] = config.auto_map[name]
+        return transformers.AutoModelForImageTextToText
+    return getattr(transformers, name)
+
+
+def _see_both_ways(model: torch.nn.Module) -> None:
+    """Let the patches of a picture see each other.
+
+    transformers 5.23 marks the tower of Phi-4-multimodal as causal, which its fast attentions heed
+    wherever no picture of a batch is padded: captions would depend on the batch.
+    """
+    for module in model.modules():
+        if type(module).__name__ == "Phi4MultimodalVisionAttention":
+            module.is_causal = False
+
+
+def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) -> None:  # noqa: ANN401
+    """Load and switch on an adapter, out of the folder ``<adapter>-lora`` of the checkpoint."""
+    folder = f"{adapter}-lora"
+    revision = where.get("revision")
+    try:
+        model.load_adapter(
+            name,
+            adapter_name=adapter,
+            adapter_kwargs={"subfolder": folder, "revision": revision},
+        )
+    except (OSError, ValueError, ImportError) as error:
+        logger.warning(
+            f"caption_hf: {name}: the adapter in {folder}/ cannot be loaded, and the model sees "
+            f"badly without it ({error}); copy that folder beside the weights"
+        )
+        return
+    model.set_adapter(adapter)
+
+
+def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """What transformers loads; its errors in words.
+
+    Raises:
+        SettingsError: If it cannot be loaded.
+    """
+    from safetensors import SafetensorError
+
+    # What others' code raises where files are missing, damaged, or of another version.
+    known = (OSError, ValueError, ImportError, LookupError, AttributeError, TypeError, RuntimeError)
+    try:
+        return load(name, **arguments)
+    except (*known, SafetensorError) as error:
+        raise SettingsError(f"caption_hf: {name} cannot be loaded: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    """An error in one paragraph, with what helps where that is known."""
+    text = f"{type(error).__name__}: {error}"
+    if "trust_remote_code" in text:
+        return f"it brings code of its own; add trust_remote_code=true if you trust it ({text})"
+    if "load image processor" in text or "load processor" in text:
+        return f"it {_SEES_NOTHING} ({text})"
+    if trouble := _tokenizer_trouble():
+        return f"{text}; {trouble}"
+    return text
+
+
+def _tokenizer_trouble() -> str | None:
+    """What keeps a ``tokenizer.model`` from being read, if anything does."""
+    from google.protobuf.runtime_version import VersionError
+
+    try:
+        from sentencepiece import sentencepiece_model_pb2  # noqa: F401
+    except (ImportError, VersionError) as error:
+        return (
+            f"a tokenizer.model cannot be read here ({error}): run pip install "
+            "'sentencepiece<0.2.3', or save the tokenizer as tokenizer.json"
+        )
+    return None

@@ -66,7 +66,8 @@ def test_every_clip_is_handed_over_as_a_video(
         metadata = {"task": name, "doc_id": 0, "repeats": 1, "split": "test"}
         instance = task.construct_requests(0, prompt, metadata=metadata)
         asked = read_request(instance.args, docs, is_simple=kind == "simple")
-        paths.add(asked.video_path())
+        (shown,) = asked.visuals().shown
+        paths.add(shown)
         prompts.add(asked.prompt)
         if kind == "chat":
             (turn,) = task.doc_to_messages(docs[name]["test"][0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
+from lmms_eval.api.instance import Instance
 from tenacity import RetryError, retry, stop_after_attempt
 from tqdm import tqdm
 
@@ -20,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.adaptations import EVALUATOR, guard_eval
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
@@ -207,3 +209,36 @@ def test_lmms_eval_has_what_is_wrapped() -> None:
     parameters = inspect.signature(evaluator.simple_evaluate).parameters
     assert {"predict_only", "launcher_args", "verbosity"} <= set(parameters)
     assert "evaluator.simple_evaluate(" in inspect.getsource(cli.cli_evaluate_single)
+
+
+class Text(CaptionModel):
+    """A captioner that is never asked."""
+
+    def generate_until(self, requests: Sequence[Instance]) -> list[str]:
+        """As lmms-eval wants it."""
+        return [""] * len(requests)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["multiple_choice", "loglikelihood", "generate_visual_cot", "generate_until_multi_round"],
+)
+def test_tasks_that_a_captioner_cannot_answer_end_the_run_before_the_others(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are named, and those of groups, too; nothing was captioned that could be lost."""
+    began: list[object] = []
+    module = ModuleType(EVALUATOR)
+    vars(module)["evaluate"] = lambda **tasks: began.append(tasks)
+    vars(module)["simple_evaluate"] = print
+    monkeypatch.setitem(sys.modules, EVALUATOR, module)
+    guard_evaluator()
+    fine, choice = (SimpleNamespace(OUTPUT_TYPE=name) for name in ("generate_until", kind))
+    evaluate = vars(module)["evaluate"]
+    asked = "loglikelihood" if kind == "multiple_choice" else kind
+    with pytest.raises(SettingsError, match=rf"Text .* {asked} requests \(arc, mmbench\)"):
+        evaluate(lm=Text(), task_dict={"vdc": fine, "group": {"mmbench": choice}, "arc": choice})
+    assert not began
+    evaluate(lm=Text(), task_dict={"vdc": fine})
+    evaluate(lm=object(), task_dict={"arc": choice})
+    assert len(began) == 2

@@ -8,6 +8,8 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.base import read_request
+from lmms_eval_captions.model_wrappers.caption_jobs import Message
+from lmms_eval_captions.model_wrappers.visuals import Picture
 
 DOCS = {"task": {"test": [{"video": "a.mp4"}]}}
 
@@ -20,25 +22,44 @@ def test_a_simple_request_shows_what_its_hook_gives(shown: object) -> None:
     request = read_request(arguments, DOCS, is_simple=True)
     assert (request.prompt, request.doc, request.doc_id) == ("Describe.", {"video": "a.mp4"}, 0)
     assert request.generation_kwargs == {"max_new_tokens": 3}
-    assert request.video_path() == Path("a.mp4")
+    assert request.visuals().shown == (Path("a.mp4"),)
 
 
-def test_a_chat_request_shows_the_videos_of_its_messages() -> None:
-    """Texts, pictures and plain contents are passed over."""
+def test_a_chat_request_is_a_conversation_about_what_it_shows() -> None:
+    """Texts, pictures and videos keep their places; plain contents are texts."""
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [
-            {"type": "image", "url": "a.jpg"}, {"type": "video", "url": "b.mp4"},
-            {"type": "text", "text": "Describe."},
+            {"type": "image", "url": "a.bin"}, {"type": "video", "url": "b.mp4"},
+            {"type": "text", "text": "Which is older?"},
         ]},
     ]  # fmt: skip
     arguments: tuple[object, ...] = ("Describe.", lambda _: messages, {}, 0, "task", "test")
-    assert read_request(arguments, DOCS, is_simple=False).video_path() == Path("b.mp4")
+    visuals = read_request(arguments, DOCS, is_simple=False).visuals()
+    picture, video = visuals.shown
+    assert isinstance(picture, Picture)
+    assert (picture.raw, video) == (Path("a.bin"), Path("b.mp4"))
+    assert visuals.messages == (
+        Message("system", ("Be brief.",)),
+        Message("user", (0, 1, "Which is older?")),
+    )
 
 
-@pytest.mark.parametrize(("shown", "kinds"), [([], r"\[\]"), ([3, b""], r"\['int', 'bytes'\]")])
-def test_a_task_without_a_video_is_told_what_it_shows(shown: list[object], kinds: str) -> None:
-    """The task, the document and the kinds of what is there."""
-    arguments: tuple[object, ...] = ("Describe.", {}, lambda _: shown, 0, "task", "test")
-    with pytest.raises(DataError, match=f"task, document 0: expected .*{kinds}"):
-        read_request(arguments, DOCS, is_simple=True).video_path()
+@pytest.mark.parametrize(("shown", "kind"), [(3, "int"), ({"array": []}, "something with array")])
+def test_a_task_that_shows_something_else_is_told_what(shown: object, kind: str) -> None:
+    """The task, the document and the kind of what is there."""
+    arguments: tuple[object, ...] = ("Describe.", {}, lambda _: [shown], 0, "task", "test")
+    with pytest.raises(DataError, match=f"task, document 0: expected .*{kind}"):
+        read_request(arguments, DOCS, is_simple=True).visuals()
+
+
+@pytest.mark.parametrize("error", [SystemExit("no video here"), FileNotFoundError("no video here")])
+def test_a_task_that_ends_the_process_loses_its_document_alone(error: BaseException) -> None:
+    """As lmms-eval's VATEX does where a video is missing."""
+
+    def missing(_doc: object) -> list[str]:
+        raise error
+
+    arguments: tuple[object, ...] = ("Describe.", {}, missing, 0, "task", "test")
+    with pytest.raises(DataError, match="task, document 0: no video here"):
+        read_request(arguments, DOCS, is_simple=True).visuals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,16 +52,16 @@ def _requests(videos: list[Path], tasks: tuple[str, ...], *, chat: bool) -> list
     def visual(doc: dict[str, str]) -> list[str]:
         return [doc["video"]]
 
-    def messages(doc: dict[str, str]) -> list[dict[str, object]]:
-        content = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": "Describe."}]
-        return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+    def messages(doc: dict[str, str], prompt: str) -> list[dict[str, object]]:
+        content = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": prompt}]
+        return [{"role": "system", "content": "Be true."}, {"role": "user", "content": content}]
 
     instances = []
     for task in tasks:
         prompt = CAMERA_PROMPT if task == "camera" else "Describe the video."
         for doc_id in range(len(videos)):
             arguments = (
-                (prompt, messages, {}, doc_id, task, "test")
+                (prompt, partial(messages, prompt=prompt), {}, doc_id, task, "test")
                 if chat
                 else (prompt, {}, visual, doc_id, task, "test")
             )
@@ -146,7 +147,7 @@ def test_visuals_are_fetched_only_when_asked_for() -> None:
     request = read_request(arguments, {"t": {"test": [{"id": "a"}]}}, is_simple=True)
     assert (request.doc, request.prompt) == ({"id": "a"}, "Describe.")
     with pytest.raises(DataError, match="no such video"):
-        request.video_path()
+        request.visuals()
 
 
 def test_unknown_arguments_are_named() -> None:
@@ -162,7 +163,7 @@ def test_a_number_of_frames_that_cannot_be_used(value: Any) -> None:
         CaptionBaseline(n_frames=value)
 
 
-@pytest.mark.parametrize("kind", ["loglikelihood", "generate_until_multi_round"])
+@pytest.mark.parametrize("kind", ["loglikelihood", "generate_visual_cot"])
 def test_other_requests_are_refused(kind: str) -> None:
     """Requests that are no captioning say which task asked for them."""
     instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})

@@ -18,8 +18,13 @@ from caption_requests import GREEDY, caption_all, make_requests, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner as module
+from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
+from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import arguments_of
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -109,6 +114,12 @@ def test_clips_are_read_by_the_reader_that_is_asked_for(
     monkeypatch.setattr(module, "read_frames", reading)
     assert len(caption_all(Echo(video_reader=reader), clips[:2])) == 2
     assert asked == [reader, reader]
+
+
+@pytest.mark.parametrize("model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai])
+def test_every_captioner_takes_a_video_reader(model: type[Captioner]) -> None:
+    """It is an argument of all that read clips."""
+    assert "video_reader" in arguments_of(model, Captioner)
 
 
 def test_an_unknown_reader_is_refused_before_the_run() -> None:

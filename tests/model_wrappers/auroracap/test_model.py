@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector
-from lmms_eval_captions.model_wrappers.auroracap.model import SYSTEM, AuroraCap
+from lmms_eval_captions.model_wrappers.auroracap.conversation import SYSTEM
+from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import TokenMerging
+from lmms_eval_captions.model_wrappers.caption_jobs import Message, asked_about
 from plain_merging import LogSizesOn, plain_states
 from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GREEDY = {"max_new_tokens": 24, "do_sample": False}
+WHAT = asked_about(1, "What?")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,16 +128,41 @@ def test_the_sizes_weigh_as_released_or_as_in_the_equation(
 def test_the_prompt_is_vicunas(model: AuroraCap) -> None:
     """Frames stand between spaces after the user's name, the prompt on a line of its own."""
     decode = model.tokenizer.decode
-    pieces = [decode(ids) for ids in model.pieces("What <image> moves?", 3)]
+    pieces = [
+        decode(ids) for ids in model.pieces((Message("user", (0, "What <image> moves?")),), [3])
+    ]
     assert pieces == ["<s>USER: ", " ", " ", "\nWhat <image> moves? ASSISTANT:"]
-    assert decode(model.pieces("What?", 1, system_prompt=True)[0]) == f"<s>{SYSTEM} USER: "
+    assert decode(model.pieces(WHAT, [1], system_prompt=True)[0]) == f"<s>{SYSTEM} USER: "
+
+
+def test_a_conversation_is_vicunas(model: AuroraCap) -> None:
+    """Pictures stand where they are shown, answers end as in training, systems are one sentence."""
+    messages = (
+        Message("system", ("Be brief.",)),
+        Message("user", (0, 1, "Which is older?")),
+        Message("assistant", ("The first.",)),
+        Message("user", ("And than", 2, "?")),
+    )
+    pieces = [model.tokenizer.decode(ids) for ids in model.pieces(messages, [1, 2, 1])]
+    assert pieces == [
+        "<s>Be brief. USER: ",
+        " ",
+        " ",
+        "\nWhich is older? ASSISTANT:The first.</s>\nUSER: And than\n",
+        "\n? ASSISTANT:",
+    ]
+
+
+def test_a_question_about_nothing_shown(model: AuroraCap) -> None:
+    """Tasks of text alone are answered, too."""
+    assert model.embed((Message("user", ("Why?",)),), []).shape[0] > 1
 
 
 def test_frames_stand_in_their_places(model: AuroraCap) -> None:
     """An input is the pieces' embeddings with the frames between them."""
     frames = model.see(clip(2), kept_ratio=0.1)
-    pieces = model.pieces("What?", 2)
-    given = model.embed("What?", frames)
+    pieces = model.pieces(WHAT, [2])
+    given = model.embed(WHAT, [frames])
     start = len(pieces[0])
     assert torch.equal(given[start : start + 7], frames[0])
     assert torch.equal(given[start + 7 + len(pieces[1]) :][:7], frames[1])
@@ -145,7 +173,7 @@ def test_frames_stand_in_their_places(model: AuroraCap) -> None:
 def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: bool) -> None:
     """Greedy captions of clips of different length do not depend on their batch."""
     inputs = [
-        model.embed(prompt, model.see(clip(n), kept_ratio=0.3, slowfast=slowfast))
+        model.embed(asked_about(1, prompt), [model.see(clip(n), kept_ratio=0.3, slowfast=slowfast)])
         for n, prompt in ((1, "Short."), (4, "A far longer prompt than the others."), (2, "Two?"))
     ]
     settings = {**GREEDY, "min_new_tokens": 24}
@@ -158,6 +186,6 @@ def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: boo
 
 def test_captions_follow_the_kept_ratio(model: AuroraCap) -> None:
     """What is merged away is not read."""
-    inputs = [model.embed("What?", model.see(clip(), kept_ratio=ratio)) for ratio in (1.0, 0.1)]
+    inputs = [model.embed(WHAT, [model.see(clip(), kept_ratio=ratio)]) for ratio in (1.0, 0.1)]
     first, other = model.generate(inputs, **GREEDY, min_new_tokens=24).tolist()
     assert first != other

@@ -1,0 +1,131 @@
+"""Arguments of a processor's call, as ``--model_args processor_kwargs=...`` gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import SettingsError
+
+_PARTS: Final = {
+    "text_kwargs": "tokenizer",
+    "images_kwargs": "image_processor",
+    "videos_kwargs": "video_processor",
+    "audio_kwargs": "feature_extractor",
+}
+"""Arguments that hold those of one part. Source: transformers 5.23, ``ProcessorMixin``."""
+_SIZES: Final = ("size", "min_pixels", "max_pixels", "max_soft_tokens")
+_OURS: Final = frozenset(
+    {"text", "images", "videos", "audio", "padding", "padding_side", "return_tensors"}
+)
+
+
+def read_processor_arguments(value: object) -> dict[str, object]:
+    """The arguments, out of JSON, or of ``name:value;name:value``.
+
+    Raises:
+        SettingsError: If it is neither.
+
+    >>> read_processor_arguments('{"videos_kwargs": {"max_soft_tokens": 140}}')
+    {'videos_kwargs': {'max_soft_tokens': 140}}
+    >>> read_processor_arguments("do_image_splitting:false;max_patches:4")
+    {'do_image_splitting': False, 'max_patches': 4}
+    """
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name): entry for name, entry in value.items()}
+    text = str(value).strip().strip("'")
+    if not text.startswith("{"):
+        return dict(_named(entry) for entry in text.split(";") if entry.strip())
+    try:
+        read = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SettingsError(_expected(value)) from error
+    return dict(read)
+
+
+def check_processor_arguments(processor: object, arguments: Mapping[str, object]) -> None:
+    """Stop at an argument that the processor does not know, which it would leave out.
+
+    Raises:
+        SettingsError: If there is one; the text lists those that exist.
+    """
+    known = _known(processor)
+    names = {
+        name
+        for key, value in arguments.items()
+        for name in (value if key in _PARTS and isinstance(value, Mapping) else (key,))
+    }
+    if known and (unknown := sorted(names - known)):
+        raise SettingsError(
+            f"caption_hf: processor_kwargs: {type(processor).__name__} does not know {unknown}; "
+            f"it takes {sorted(known)}"
+        )
+    if taken := sorted(names & _OURS):
+        raise SettingsError(f"caption_hf: processor_kwargs: {taken} are filled in by caption_hf")
+
+
+def size_given(arguments: Mapping[str, object]) -> int | None:
+    """The largest size of a video that the arguments name, in the processor's own unit.
+
+    >>> size_given({"videos_kwargs": {"size": {"shortest_edge": 3136, "longest_edge": 602112}}})
+    602112
+    >>> size_given({"max_soft_tokens": 140}), size_given({"do_rescale": False})
+    (140, None)
+    """
+    for given in (arguments.get("videos_kwargs"), arguments.get("images_kwargs"), arguments):
+        if not isinstance(given, Mapping):
+            continue
+        size = given.get("size")
+        if isinstance(size, Mapping) and isinstance(size.get("longest_edge"), int):
+            return int(size["longest_edge"])
+        for name in ("max_pixels", "max_soft_tokens"):
+            if isinstance(value := given.get(name), int):
+                return value
+    return None
+
+
+def without_size(arguments: Mapping[str, object]) -> dict[str, object]:
+    """The other arguments.
+
+    >>> without_size({"size": {"longest_edge": 99}, "videos_kwargs": {"max_pixels": 9, "fps": 1}})
+    {'videos_kwargs': {'fps': 1}}
+    """
+    left: dict[str, object] = {}
+    for name, value in arguments.items():
+        if name in _PARTS and isinstance(value, Mapping):
+            left[name] = without_size(value)
+        elif name not in _SIZES:
+            left[name] = value
+    return left
+
+
+def _known(processor: object) -> set[str]:
+    """Names of arguments that a processor and its parts take."""
+    whole: Any = getattr(processor, "valid_processor_kwargs", None)
+    annotations = dict(getattr(whole, "__annotations__", {}))
+    known = {name for name in annotations if name not in _PARTS}
+    for name, part in _PARTS.items():
+        kinds = (annotations.get(name), getattr(getattr(processor, part, None), "valid_kwargs", 0))
+        for kind in kinds:
+            known |= set(getattr(kind, "__annotations__", {}))
+    return known
+
+
+def _named(entry: str) -> tuple[str, object]:
+    name, separator, text = entry.partition(":")
+    if not separator or not name.strip():
+        raise SettingsError(_expected(entry))
+    try:
+        return name.strip(), json.loads(text)
+    except json.JSONDecodeError:
+        return name.strip(), text.strip()
+
+
+def _expected(value: object) -> str:
+    return (
+        'processor_kwargs: expected JSON, such as {"size": {"longest_edge": 602112}}, or '
+        f"name:value;name:value, got {value!r}"
+    )

@@ -1,0 +1,98 @@
+"""Pictures that tasks show, as clips of one frame."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video.clip import Clip
+from lmms_eval_captions.model_wrappers.video.reading_errors import one_line
+from lmms_eval_captions.model_wrappers.video.resizing import fit
+
+MAX_PICTURE_PIXELS: Final = 4096 * 4096
+"""Larger pictures are shrunk to this area: what no captioner can see costs no memory. Pages and
+plans are read at sizes at which frames of videos are not."""
+_TIMEOUT_S: Final = 60
+_MOST_BYTES: Final = 256 * 2**20
+
+
+def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
+    """A picture in RGB, turned as its file says; no other is remembered.
+
+    Args:
+        raw: One of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file, a
+            ``Path``, ``data:image/...;base64,...`` or an address.
+        max_pixels: Larger pictures are shrunk to this area, keeping their shape.
+
+    Raises:
+        DataError: If it cannot be read.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        if isinstance(raw, np.ndarray):
+            picture = Image.fromarray(raw)
+        elif isinstance(raw, Image.Image):
+            picture = raw
+        else:
+            with Image.open(_file(raw)) as opened:
+                picture = ImageOps.exif_transpose(opened)
+        pixels = np.array(picture.convert("RGB"))
+    except (OSError, ValueError, TypeError, SyntaxError, Image.DecompressionBombError) as error:
+        raise DataError(
+            f"expected a readable picture, {_name(raw)} is not one: {one_line(error)}"
+        ) from error
+    return Clip(
+        frames=fit(pixels, max_pixels)[None],
+        timestamps_s=np.zeros(1),
+        duration_s=0.0,
+        fps=0.0,
+        n_total=1,
+        is_image=True,
+    )
+
+
+def _file(raw: object) -> Path | io.BytesIO:
+    if isinstance(raw, bytes):
+        return io.BytesIO(raw)
+    if isinstance(raw, str) and raw.startswith("data:"):
+        try:
+            return io.BytesIO(base64.b64decode(raw.partition(",")[2], validate=True))
+        except binascii.Error as error:
+            raise ValueError(f"no base64: {error}") from error
+    if isinstance(raw, str) and raw.startswith(("http://", "https://")):
+        return io.BytesIO(_fetched(raw))
+    path = Path(str(raw))
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file")
+    return path
+
+
+def _fetched(address: str) -> bytes:
+    from urllib.request import urlopen
+
+    # An address of http or https that a task shows.
+    with urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # nosec B310
+        raw: bytes = answer.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+    return raw
+
+
+def _name(raw: object) -> str:
+    """What a picture is called in messages.
+
+    >>> _name(Path("a.jpg")), _name(b"12"), _name("data:image/png;base64,AAAA")
+    ('a.jpg', 'one of 2 bytes', 'one of a data address')
+    """
+    if isinstance(raw, bytes):
+        return f"one of {len(raw):,} bytes"
+    if isinstance(raw, str | Path):
+        return "one of a data address" if str(raw).startswith("data:") else str(raw)
+    return f"one given as {type(raw).__name__}"
