@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +25,7 @@ WITHOUT_BEARING: Final = frozenset(
     }
 )
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
-_PACKAGES: Final = ("av", "torch", "transformers")
+_PACKAGES: Final = ("av", "torch", "transformers", "vllm")
 _DIGEST_BYTES: Final = 16
 _HASHED_BYTES: Final = 1 << 20
 """Files up to this size are told by their content, larger ones by size and time of change."""
@@ -84,9 +85,11 @@ def files_stamp(path: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The packages that captions are made with; builds for other devices are the same version."""
+    """The packages that were loaded to make captions; builds for other devices are the same version."""
     found = {}
     for name in _PACKAGES:
+        if name not in sys.modules:
+            continue
         try:
             found[name] = version(name).partition("+")[0]
         except PackageNotFoundError:
