@@ -53,7 +53,7 @@ def _no_settings_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
     THIS_RUN.clear()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the real data; tests that need it skip without."""
     folder = SHARED / "data"
