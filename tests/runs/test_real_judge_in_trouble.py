@@ -67,7 +67,7 @@ def test_a_caption_beyond_the_context_costs_its_own_questions(
     ).run
     reasons: dict[str, list[str]] = {long_one: [], other: []}
     for judgement in judged(run, TASK):
-        reasons[judgement["video_id"]].append(judgement["reason"] or "")
+        reasons[Path(judgement["video_id"]).stem].append(judgement["reason"] or "")
     assert reasons[long_one]
     assert all(str(CONTEXT_TOKENS) in reason for reason in reasons[long_one]), reasons[long_one]
     assert reasons[other]
