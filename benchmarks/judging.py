@@ -70,7 +70,7 @@ class Row:
 def main() -> None:
     """Measure and print."""
     arguments = _arguments()
-    captions = list(_captions(arguments.questions))
+    captions = list(made_captions(arguments.questions))
     n_questions = sum(len(questions) for _, questions in captions)
     ideal = arguments.concurrency / arguments.latency
     print(
@@ -188,7 +188,8 @@ def _match_messages(question: Question, answer: str) -> list[Any]:
     )
 
 
-def _captions(n_questions: int) -> Iterator[Captioned]:
+def made_captions(n_questions: int) -> Iterator[Captioned]:
+    """Captions of the gold answers, with as many of the published questions in all."""
     settings = read_data_settings()
     for aspect in ASPECTS:
         for pairs in read_questions(settings, aspect).values():

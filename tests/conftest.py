@@ -62,7 +62,7 @@ def _captions_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         monkeypatch.setattr(caption_store, "open_kept", lambda *_, **__: KeptCaptions(None, ""))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the real data; tests that need it skip without."""
     folder = SHARED / "data"

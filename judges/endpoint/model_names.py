@@ -5,7 +5,8 @@ A completion carries the name of its ``model``. Two names are the same model whe
 - equal but for case;
 - equal but for an organisation or a folder before it, on one side only: ``meta-llama/X`` and ``X``;
 - equal but for a version on one side only: ``gpt-4o`` and ``gpt-4o-2024-08-06``, ``-20240806``,
-  ``@20240806``, ``-0806``, ``-08-06``, ``-001``. ``-latest`` is any version.
+  ``@20240806``, ``-0806``, ``-08-06``, ``-001``. ``-latest`` is any version, and so is ``@main``,
+  which ``transformers serve`` puts behind every name: the newest revision of a repository.
 
 Two different versions are two models. A reply without a name is no evidence, and counts.
 """
@@ -28,7 +29,7 @@ _PLAIN: Final = re.compile(r"[^\s|,]+")
 """A name that may stand in a signature."""
 _MONTH_AND_DAY: Final = r"(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 _VERSION: Final = re.compile(rf"[-@](?:(?:20\d\d-?)?{_MONTH_AND_DAY}|0\d\d)$", re.ASCII)
-_LATEST: Final = re.compile(r"[-@:]latest$")
+_LATEST: Final = re.compile(r"(?:[-@:]latest|@main)$")
 _SHOWN: Final = 300
 """Characters of a name in a message."""
 

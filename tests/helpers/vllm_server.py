@@ -18,9 +18,13 @@ from small_model import NAME, Installed
 
 SECOND_NAME: Final = "another-judge"
 """It answers to this name as well, and says its first one in every reply."""
+KEY: Final = "sk-of-the-test-server"  # - no secret
+"""Without it the server refuses requests."""
 MOST_TOKENS: Final = 256
 """Longest reply: the model often rambles until it is cut, which at 2,048 tokens outlasts every
 time-out on a busy machine."""
+CONTEXT_TOKENS: Final = 8192
+"""Longest prompt and reply together: all that the model knows."""
 _HOST: Final = "127.0.0.1"
 _START_S: Final = 600.0
 """How long a server may take to start: 45 s on two idle cores, minutes on busy ones."""
@@ -51,8 +55,19 @@ class VllmServer:
 
     def n_requests(self) -> int:
         """Chat requests that it has answered, with whatever status; it counts them itself."""
-        counted = _REQUESTS.findall(self._get("/metrics"))
+        counted = _REQUESTS.findall(self.metrics())
         return int(sum(map(float, counted)))
+
+    def metrics(self) -> str:
+        """Its counters, in Prometheus's text form."""
+        return self._get("/metrics")
+
+    def kill(self) -> None:
+        """End it as a machine that loses power does."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def __enter__(self) -> VllmServer:
         with self._log.open("wb") as log:
@@ -91,6 +106,7 @@ class VllmServer:
         return [
             str(self._installed.binaries / "vllm"), "serve", str(self._installed.model),
             "--served-model-name", NAME, SECOND_NAME, "--host", _HOST, "--port", str(self._port),
+            "--api-key", KEY, "--max-model-len", str(CONTEXT_TOKENS),
             "--enforce-eager", "--block-size", "32", "--max-num-batched-tokens", "65536",
             # Without it a checkpoint's own sampling defaults fill what a request leaves out.
             "--generation-config", "vllm",

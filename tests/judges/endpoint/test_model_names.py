@@ -43,6 +43,8 @@ DATED = [
     ("gemini-2.0-flash", "models/gemini-2.0-flash-001"),
     ("chatgpt-4o", "chatgpt-4o-latest"),
     ("llama3.1:latest", "llama3.1"),
+    ("HuggingFaceTB/SmolLM2-135M-Instruct@main", "HuggingFaceTB/SmolLM2-135M-Instruct"),
+    ("./SmolLM2-135M-Instruct@main", "./SmolLM2-135M-Instruct"),
 ]
 """Names of which one has a version."""
 OTHER = [
