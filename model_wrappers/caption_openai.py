@@ -81,6 +81,9 @@ class CaptionOpenai(Captioner):
         SettingsError: If an argument or the endpoint's key is missing or cannot be used.
     """
 
+    takes = "all"
+    prepare_threads = 2
+
     def __init__(  # noqa: PLR0913
         self,
         *,
