@@ -69,6 +69,5 @@ ARCHITECTURES = {
         "facebook/chameleon-7b",
         _documented,
         shown="images",
-        arguments={"prompt_format": "plain"},
     ),
 }
