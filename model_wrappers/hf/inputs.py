@@ -137,7 +137,7 @@ def _visuals(
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
             "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
-            "video_metadata": [_metadata(clip) for clip in videos],
+            "video_metadata": [video_metadata(clip) for clip in videos],
             "do_sample_frames": False,
         }
     if any(frames):
@@ -168,7 +168,7 @@ def _are_mappings(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _metadata(clip: Clip) -> dict[str, object]:
+def video_metadata(clip: Clip) -> dict[str, object]:
     """When the frames are shown, for the models that are told.
 
     Models work out times as position / rate; positions that give the file's own times are right
