@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.hf.frame_size import frames_per_group
+from lmms_eval_captions.model_wrappers.hf.frame_size import counts_area, frames_per_group
 from lmms_eval_captions.model_wrappers.hf.merging import merged
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
@@ -130,9 +130,7 @@ def _visuals(
     ]
     visuals: dict[str, object] = {}
     if videos:
-        shortest = 1
-        if showing.frame_size is not None and showing.frame_size.unit == "clip":
-            shortest = frames_per_group(video_processor)
+        shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
         videos = [_at_least(clip, shortest) for clip in videos]
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
@@ -151,8 +149,8 @@ def _visuals(
 def _at_least(clip: Clip, n_frames: int) -> Clip:
     """A clip whose last frame is shown again until there are enough.
 
-    Qwen3-VL and GLM-4V see frames in pairs, fill up odd numbers in this way, and refuse a single
-    frame all the same.
+    Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
+    GLM-4V refuse a single frame all the same.
     """
     missing = n_frames - len(clip.frames)
     if missing <= 0:
