@@ -43,7 +43,7 @@ def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prom
     shown: dict[str, object] = {}
     arguments: dict[str, object] = dict(showing.arguments)
     if videos:
-        videos = [at_least(clip, videos_of, showing) for clip in videos]
+        videos = [at_least(clip, videos_of) for clip in videos]
         shown["video"] = [_video(clip) for clip in videos]
         arguments = {"do_sample_frames": False, **arguments}
     if pictures:
