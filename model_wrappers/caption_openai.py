@@ -6,39 +6,42 @@ pass, and every reply on disk before it counts, so that no caption is ever paid 
 
 from __future__ import annotations
 
-import base64
-import mimetypes
-import os
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.urls import parse_urls
-from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.video.resizing import fit
+from lmms_eval_captions.model_wrappers.chat_api.connection import (
+    cost_limit,
+    endpoint_of,
+    engine_config,
+)
+from lmms_eval_captions.model_wrappers.chat_api.messages import chat_messages, video_part
+from lmms_eval_captions.model_wrappers.chat_api.pictures import Pictures, with_smaller_pictures
+from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
     from lmms_eval_captions.judges.endpoint.outcome import Asked
+    from lmms_eval_captions.model_wrappers.chat_api.pictures import Part
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PROTOCOL: Final = "caption:1"
 _SEND: Final = ("frames", "video")
-_JPEG_QUALITY: Final = 90
+_DETAIL: Final = ("auto", "low", "high")
+_MAX_NUM_FRAMES: Final = 32
+_FRAME_PIXELS: Final = 768 * 768
+_OURS: Final = ("model", "messages", "stream", "n")
+"""What a body has of its own."""
 
 
 class CaptionOpenai(Captioner):
@@ -46,7 +49,9 @@ class CaptionOpenai(Captioner):
 
     The key is read from ``OPENAI_API_KEY`` or the variable that ``api_key_env`` names; an endpoint
     on this machine needs none. Captions are kept under ``LMMS_CAPTIONS_CACHE``: a run that was
-    ended goes on where it stopped, and a finished one costs nothing when it is run again.
+    ended goes on where it stopped, and a finished one costs nothing when it is run again. Where an
+    endpoint takes no request so large (413), frames are sent smaller; the caption is kept all the
+    same.
 
     Args:
         model: Name that the endpoint knows.
@@ -54,9 +59,16 @@ class CaptionOpenai(Captioner):
             replicas are separated by ``;``.
         alias: Name under which the endpoint answers as the model, where it is another one.
         send: ``frames`` sends them as images, ``video`` the file itself as a ``video_url``.
-        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given
+            (32). Refused with ``send=video``, like the next three: there the server chooses.
         fps: Frames a second, at most ``max_num_frames``.
-        frame_pixels: Larger frames are shrunk to that area before they are sent.
+        frame_pixels: Larger frames are shrunk to that area before they are sent (768 x 768).
+        detail: How closely the model looks at a frame: ``auto``, ``low`` or ``high``.
+        system_prompt: Put before the prompt.
+        extra_body: Further fields of the request's body, as JSON or ``name:value;name:value``; they
+            win over those that the task gives.
+        max_cost: US dollars that captioning may cost, all processes together; needs the model's
+            price, of ours or of ``LMMS_CAPTIONS_PRICES``.
         concurrency: Most requests in flight.
         timeout_s: Longest wait for one caption.
         api_key_env: Variable that holds the key.
@@ -69,6 +81,9 @@ class CaptionOpenai(Captioner):
         SettingsError: If an argument or the endpoint's key is missing or cannot be used.
     """
 
+    keeps_captions = False
+    """Replies are kept by the engine, for every captioner of the model's name."""
+
     def __init__(  # noqa: PLR0913
         self,
         *,
@@ -76,9 +91,13 @@ class CaptionOpenai(Captioner):
         base_url: str | None = None,
         alias: str | None = None,
         send: str = "frames",
-        max_num_frames: int = 32,
+        max_num_frames: int | None = None,
         fps: float | None = None,
-        frame_pixels: int = 768 * 768,
+        frame_pixels: int | None = None,
+        detail: str | None = None,
+        system_prompt: str | None = None,
+        extra_body: str | Mapping[str, object] | None = None,
+        max_cost: float | str | None = None,
         concurrency: int = 32,
         timeout_s: float = 300.0,
         api_key_env: str = "OPENAI_API_KEY",
@@ -87,68 +106,104 @@ class CaptionOpenai(Captioner):
     ) -> None:
         if not model:
             raise SettingsError("caption_openai: expected --model_args model=NAME, got none")
-        if send not in _SEND:
-            raise SettingsError(f"caption_openai: send={send!r} is not one of {', '.join(_SEND)}")
-        if not isinstance(concurrency, int) or concurrency < 1:
+        _check_choice("send", send, _SEND)
+        if detail is not None:
+            _check_choice("detail", detail, _DETAIL)
+        looks = {
+            "max_num_frames": max_num_frames,
+            "fps": fps,
+            "frame_pixels": frame_pixels,
+            "detail": detail,
+        }
+        if send == "video":
+            _refuse_with_video([name for name, value in looks.items() if value is not None])
+        n_in_flight = at_least_one("caption_openai: concurrency", concurrency)
+        self.model_name = str(model)
+        limit_usd = cost_limit(max_cost, self.model_name)
+        if send == "video" and limit_usd is not None:
             raise SettingsError(
-                f"caption_openai: expected concurrency of at least 1, got {concurrency!r}"
+                "caption_openai: max_cost: what a video costs is not known before it is sent; use "
+                "send=frames, or leave max_cost out"
             )
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        self.model_name = str(model)
         self.send = send
         # A clip that is sent whole is opened for its first frame: a broken one is not paid for.
-        self.sampling = Explicit((0,)) if send == "video" else sampling_of(max_num_frames, fps)
-        self.frame_pixels = frame_pixels
+        self.sampling = (
+            Explicit((0,))
+            if send == "video"
+            else sampling_of(_MAX_NUM_FRAMES if max_num_frames is None else max_num_frames, fps)
+        )
+        self.frame_pixels = at_least_one(
+            "frame_pixels", _FRAME_PIXELS if frame_pixels is None else frame_pixels
+        )
+        self.system_prompt = None if system_prompt is None else str(system_prompt)
+        self.extra_body = _checked_body(mapping_of("extra_body", extra_body))
         self.timeout_s = float(timeout_s)
         self.max_tokens_field = max_tokens_field
-        self._under_way = threading.Semaphore(2 * concurrency)
-        self._engine = Engine(_engine_config(base_url, api_key_env, concurrency, alias))
+        self._pictures = Pictures(
+            frame_pixels=self.frame_pixels, detail=detail, n_threads=self.decode_threads
+        )
+        self._under_way = threading.Semaphore(2 * n_in_flight)
+        self._engine = Engine(
+            engine_config(
+                endpoint_of(base_url, api_key_env, alias),
+                concurrency=n_in_flight,
+                # Processes cannot see what the others spend.
+                max_cost_usd=None if limit_usd is None else limit_usd / self.world_size,
+            )
+        )
 
     def prepare(
         self,
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002
-    ) -> list[list[dict[str, object]]]:
-        """What is shown, as parts of a chat message."""
-        if self.send == "video":
-            return [[_video_part(job)] for job in jobs]
-        return [[_image_part(fit(f, self.frame_pixels)) for f in job.clip.frames] for job in jobs]
+    ) -> list[list[Part]]:
+        """What is shown and asked, as messages of a chat."""
+        return [
+            chat_messages(job, partial(self._parts_of, job), self.system_prompt) for job in jobs
+        ]
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:
         """Hand the jobs to the engine; waits only where many are under way already."""
-        shown = batch.prepared
-        if not isinstance(shown, list):
-            raise TypeError(f"expected what prepare returned, got {shown!r}")
+        asked = batch.prepared
+        if not isinstance(asked, list):
+            raise TypeError(f"expected what prepare returned, got {asked!r}")
         futures = []
-        for job, parts in zip(batch.jobs, shown, strict=True):
+        for messages in asked:
             self._under_way.acquire()
-            request = self._request(job, parts, batch.generation)
+            request = self._request(messages, batch.generation)
             futures.append(_caption_of(self._engine, _chain(request), self._under_way))
         return futures
 
     def clean(self) -> None:
         """End the engine before judging begins."""
         self._engine.close()
+        self._pictures.close()
         super().clean()
 
-    def _request(
-        self, job: CaptionJob, parts: Sequence[dict[str, object]], generation: Generation
-    ) -> Request:
-        content = [*parts, {"type": "text", "text": job.prompt}]
+    def _parts_of(self, job: CaptionJob, clip: Clip) -> list[Part]:
+        if self.send == "video" and not clip.is_image:
+            return [video_part(job)]
+        return self._pictures.of(clip)
+
+    def _request(self, messages: Sequence[Part], generation: Generation) -> Request:
         params: dict[str, object] = {
             "temperature": generation.temperature,
             self.max_tokens_field: generation.max_new_tokens,
         }
         if generation.top_p is not None:
             params["top_p"] = generation.top_p
+        params |= self.extra_body
+        seed = params.pop("seed", 0)
         return Request(
             protocol=_PROTOCOL,
             model=self.model_name,
-            messages=[{"role": "user", "content": content}],
+            messages=messages,
             params=params,
-            seed=0,
+            seed=seed if isinstance(seed, int) else 0,
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
+            shrink=partial(with_smaller_pictures, messages, frame_pixels=self.frame_pixels),
         )
 
 
@@ -158,41 +213,32 @@ class CaptionOpenaiChat(CaptionOpenai):
     is_simple = False
 
 
-def _endpoint(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
-    """The captioner's endpoint; settings of the judge are those of another one.
-
-    Raises:
-        SettingsError: If it cannot be used, or needs a key and has none.
-    """
-    given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
-    texts = (str(value).strip() for value in given if value)
-    url = next(filter(None, texts), PROVIDER_URLS["openai"])
-    setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
-    key = os.environ.get(api_key_env, "").strip()
-    endpoint = Endpoint(
-        urls=parse_urls(setting, url.replace(";", ",")),
-        api_key=parse_key(api_key_env, key) if key else None,
-        key_name=api_key_env,
-        alias=whole(str(alias)) if alias else None,
-    )
-    endpoint.require_access(
-        "caption_openai:", "set it, or name an endpoint on this machine with base_url="
-    )
-    return endpoint
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise SettingsError(f"caption_openai: {name}={value!r} is not one of {', '.join(choices)}")
 
 
-def _engine_config(
-    base_url: str | None, api_key_env: str, concurrency: int, alias: str | None = None
-) -> EngineConfig:
-    endpoint = _endpoint(base_url, api_key_env, alias)
-    return EngineConfig(
-        urls=endpoint.urls,
-        store=cache_folder() / "caption_replies",
-        api_key=endpoint.api_key,
-        concurrency=concurrency,
-        role="captioner",
-        alias=endpoint.alias,
-    )
+def _refuse_with_video(names: Sequence[str]) -> None:
+    """Refuse what has no bearing where the file itself is sent."""
+    if names:
+        raise SettingsError(
+            f"caption_openai: send=video sends the file as it is, and the server chooses its "
+            f"frames: {', '.join(names)} would change nothing. Leave it out, or use send=frames; "
+            'on vLLM extra_body={"media_io_kwargs": {"video": {"num_frames": 32}}} says how many'
+        )
+
+
+def _checked_body(given: dict[str, object]) -> dict[str, object]:
+    """The fields of ``extra_body``, none of which stands for what is asked, and of whom."""
+    if ours := sorted(set(given) & set(_OURS)):
+        raise SettingsError(
+            f"caption_openai: extra_body: {', '.join(ours)} cannot be set there; it holds further "
+            "fields of the request, such as top_k or chat_template_kwargs"
+        )
+    seed = given.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise SettingsError(f"caption_openai: extra_body: seed: expected a number, got {seed!r}")
+    return given
 
 
 def _chain(request: Request) -> Chain[Asked[Reply]]:
@@ -229,32 +275,3 @@ def _caption_of(
 
     asked.add_done_callback(finish)
     return caption
-
-
-def _image_part(frame: NDArray[np.uint8]) -> dict[str, object]:
-    import cv2
-
-    quality = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
-    is_written, jpeg = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), quality)
-    if not is_written:
-        raise DataError(f"a frame of shape {frame.shape} cannot be written as JPEG")
-    return {"type": "image_url", "image_url": {"url": _data_url("image/jpeg", jpeg.tobytes())}}
-
-
-def _video_part(job: CaptionJob) -> dict[str, object]:
-    url = _data_url(_media_type(job.path.name), job.path.read_bytes())
-    return {"type": "video_url", "video_url": {"url": url}}
-
-
-def _media_type(name: str) -> str:
-    """What a clip is sent as: by its name alone ``.ts`` is a text, and ``.3gp`` sound.
-
-    >>> _media_type("a.webm"), _media_type("a.bin")
-    ('video/webm', 'video/mp4')
-    """
-    kind = (mimetypes.guess_type(name)[0] or "").replace("audio/", "video/")
-    return kind if kind.startswith("video/") or kind == "image/gif" else "video/mp4"
-
-
-def _data_url(kind: str, raw: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(raw).decode('ascii')}"

@@ -12,13 +12,14 @@ from typing import Final
 from lmms_eval_captions.judges.endpoint.answers.tokens import pictures_in
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Price, Prices
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
 
 SAFE_CHARS_PER_TOKEN: Final = 2.0
 """Characters of a body that count as a token in a worst case. English text has more than 4; what is
 not ASCII is escaped in a body, at 6 or more for one."""
-LIMIT_REACHED: Final = "LMMS_CAPTIONS_MAX_COST: $"
-"""How the words begin of a request that was not sent because of the limit."""
+LIMIT_REACHED: Final = f"{WORDS['judge'].limit}: $"
+"""How the words begin of a judge's request that was not sent because of the limit."""
 _TOKENS_AROUND: Final = 50
 """Tokens that a provider may count beside those of the texts."""
 _LOOK_AGAIN_S: Final = 1.0
@@ -34,6 +35,7 @@ class Budget:
         prices: What tokens cost.
         mode: Whether requests are billed at the Batch API's price.
         spent_usd: What is spent of it already.
+        role: What is asked, for messages.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Budget:
         *,
         mode: JudgeMode = "now",
         spent_usd: float = 0.0,
+        role: Role = "judge",
     ) -> None:
+        self._role: Role = role
         self._limit_usd = limit_usd
         self._prices = prices
         self._mode: JudgeMode = mode
@@ -63,7 +67,7 @@ class Budget:
             JudgeStoppedError: If the model's price is not known.
         """
         model = request.model
-        price = price_of(model, self._prices)
+        price = price_of(model, self._prices, self._role)
         most = request.params.get("max_completion_tokens") or request.params.get("max_tokens")
         n_replies = request.params.get("n")
         n_pictures, n_letters = pictures_in(request.messages)
@@ -134,10 +138,11 @@ class Budget:
         return max(cost, worst_usd) if reply.is_estimated else cost
 
     def _words(self, cost_usd: float) -> str:
+        role = WORDS[self._role]
         return (
-            f"{LIMIT_REACHED}{self.spent_usd:.4f} of this process's "
+            f"{role.limit}: ${self.spent_usd:.4f} of this process's "
             f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
-            "judging stopped. Everything answered is kept. Run the same command again with a "
+            f"{role.work} stopped. Everything answered is kept. Run the same command again with a "
             "higher limit to go on: only what is missing is asked"
         )
 
@@ -179,7 +184,7 @@ class CappedClient:
         await self._client.close()
 
 
-def price_of(model: str, prices: Prices) -> Price:
+def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
     """What a model costs, which must be known where there is a limit.
 
     Raises:
@@ -187,11 +192,12 @@ def price_of(model: str, prices: Prices) -> Price:
     """
     price = prices.models.get(model)
     if price is None:
+        limit = WORDS[role].limit
         raise JudgeStoppedError(
-            f"LMMS_CAPTIONS_MAX_COST is set and the price of {model!r} is not known: nothing "
+            f"{limit} is set and the price of {model!r} is not known: nothing "
             "was sent. Set LMMS_CAPTIONS_PRICES to a file such as `models: "
             f"{{{model}: {{input: 2.5, output: 10}}}}` (US dollars for a million tokens; 0 for "
-            "a server of your own), or unset LMMS_CAPTIONS_MAX_COST"
+            f"a server of your own), or unset {limit}"
         )
     return price
 

@@ -193,7 +193,13 @@ def _budget(config: EngineConfig) -> Budget | None:
     if config.max_cost_usd is None:
         return None
     prices = load_prices(config.prices)
-    return Budget(config.max_cost_usd, prices, mode=config.mode, spent_usd=config.spent_usd)
+    return Budget(
+        config.max_cost_usd,
+        prices,
+        mode=config.mode,
+        spent_usd=config.spent_usd,
+        role=config.role,
+    )
 
 
 def _open_client(config: EngineConfig, budget: Budget | None) -> Client:

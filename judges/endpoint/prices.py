@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
 JudgeMode = Literal["now", "batch"]
 """Whether requests are answered at once, or within a day by the provider's Batch API."""
 
+PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
 _FIELDS: Final = {"input", "output", "image_tokens"}
 _SHAPE: Final = (
     "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
@@ -61,6 +63,16 @@ class Prices:
             return None
         factor = self.batch_factor if mode == "batch" else 1.0
         return factor * (input_tokens * price.input + output_tokens * price.output) / 1e6
+
+
+def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """The user's file of prices by itself, as captioners need it.
+
+    Args:
+        environ: Variables to read, by default the process's own.
+    """
+    text = (os.environ if environ is None else environ).get(PRICES_VARIABLE, "").strip()
+    return Path(text).expanduser() if text else None
 
 
 @cache

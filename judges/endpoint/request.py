@@ -38,6 +38,11 @@ class Request:
     """Parameters that it is sent without, as its model does not take them; in no key."""
     beside: Mapping[str, object] | None = None
     """Parameters that it is sent with beside its own; in no key."""
+    shrink: Callable[[int], Sequence[Message] | None] | None = field(default=None, compare=False)
+    """Its messages with smaller pictures, where an endpoint takes no request so large: the more so
+    the larger the number, which starts at 1; ``None`` from it where none can be smaller."""
+    instead: Sequence[Message] | None = None
+    """Messages that are sent in the place of its own; in no key."""
     _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Attempt to its body, of the latest attempt alone: encoding takes time."""
 
@@ -53,6 +58,11 @@ class Request:
             temperature = _number(parameters.get("temperature"))
             parameters["temperature"] = max(RESAMPLE_TEMPERATURE, temperature)
         return parameters
+
+    @property
+    def sent_messages(self) -> Sequence[Message]:
+        """What goes over the wire."""
+        return self.messages if self.instead is None else self.instead
 
     def body(self, attempt: int) -> bytes:
         """JSON body of what is asked, of which the key is made; each API has its own on the wire.
@@ -76,17 +86,20 @@ class Request:
         *,
         left_out: tuple[str, ...] | None = None,
         beside: Mapping[str, object] | None = None,
+        instead: Sequence[Message] | None = None,
     ) -> Request:
-        """The same request, under the same key, with other parameters on the wire.
+        """The same request, under the same key, with something else on the wire.
 
         Args:
             left_out: Parameters that are not sent, by default those that are not sent now.
             beside: Parameters that are sent beside the request's own, by default as now.
+            instead: Messages that are sent in the place of its own, by default as now.
         """
         request = replace(
             self,
             left_out=self.left_out if left_out is None else left_out,
             beside=self.beside if beside is None else beside,
+            instead=self.instead if instead is None else instead,
         )
         request._bodies.update(self._bodies)
         return request

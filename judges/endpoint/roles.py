@@ -34,6 +34,8 @@ class RoleWords:
     """What the endpoint's address is set with."""
     timeout: str
     """What the time that a reply may take is set with."""
+    limit: str
+    """What a limit of cost is set with."""
     sight: str
     """What to do where the model cannot see pictures."""
     video: str
@@ -51,6 +53,7 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         alias="LMMS_CAPTIONS_JUDGE_ALIAS",
         url="LMMS_CAPTIONS_JUDGE_URL",
         timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
+        limit="LMMS_CAPTIONS_MAX_COST",
         sight=(
             "msvd_eval_ref_free and msvd_eval_combined show the judge frames of the clip and need "
             f"one that sees: set LMMS_CAPTIONS_JUDGE to a vision-language model {_VISION}. What is "
@@ -67,6 +70,7 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         alias="caption_openai's alias=",
         url="caption_openai's base_url=",
         timeout="caption_openai's timeout_s=",
+        limit="caption_openai's max_cost=",
         sight=f"name a vision-language model with caption_openai's model= {_VISION}",
         video=(
             "use caption_openai's send=frames, or name a model that takes videos with its model="

@@ -22,6 +22,7 @@ from lmms_eval_captions.judges.endpoint.refused_parameters import RefusedParamet
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.smaller_pictures import SmallerPictures
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeStoppedError,
@@ -68,6 +69,7 @@ class Sender:
         """Model and what it is shown to why nothing more of that is asked."""
         self._sampling = ExplicitSampling(config.sampling, n_replicas=len(config.urls))
         self._refused = RefusedParameters(self._role, DIALECTS[config.api].not_taken)
+        self._smaller = SmallerPictures(self._role)
 
     async def send(self, question_index: int, request: Request, attempt: int) -> Reply:
         """The reply to a request, however often it has to be sent.
@@ -192,8 +194,9 @@ class Sender:
 
     async def _complete(self, request: Request, attempt: int, given_s: float) -> Reply:
         """One completion of the model that was asked for."""
-        send = partial(self._send_once, attempt, given_s)
-        explicitly = partial(self._sampling.send, send=send)
+        once = partial(self._send_once, attempt, given_s)
+        fitting = partial(self._smaller.send, attempt=attempt, send=once)
+        explicitly = partial(self._sampling.send, send=fitting)
         reply = await self._refused.send(request, attempt, send=explicitly)
         return self._named(reply, request.model)
 

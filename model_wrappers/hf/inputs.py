@@ -130,12 +130,11 @@ def _visuals(
     ]
     visuals: dict[str, object] = {}
     if videos:
-        shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
-        videos = [_at_least(clip, shortest) for clip in videos]
+        videos = [_filled_up(clip, video_processor) for clip in videos]
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
             "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
-            "video_metadata": [_metadata(clip) for clip in videos],
+            "video_metadata": [video_metadata(clip) for clip in videos],
             "do_sample_frames": False,
         }
     if any(frames):
@@ -146,14 +145,16 @@ def _visuals(
     return visuals
 
 
-def _at_least(clip: Clip, n_frames: int) -> Clip:
-    """A clip whose last frame is shown again until there are enough.
+def _filled_up(clip: Clip, video_processor: object) -> Clip:
+    """A clip whose last frame is shown again, where the model cannot do with fewer.
 
-    Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
-    GLM-4V refuse a single frame all the same.
+    Models that see frames in groups fill up the last group in this way by themselves. But Qwen3-VL
+    and GLM-4V refuse a single frame, and Kimi K2.5 groups of different lengths in a batch.
     """
-    missing = n_frames - len(clip.frames)
-    if missing <= 0:
+    group, n_frames = frames_per_group(video_processor), len(clip.frames)
+    is_refused = n_frames < group or not counts_area(video_processor)
+    missing = -n_frames % group if is_refused else 0
+    if not missing:
         return clip
     return replace(
         clip,
@@ -166,7 +167,7 @@ def _are_mappings(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _metadata(clip: Clip) -> dict[str, object]:
+def video_metadata(clip: Clip) -> dict[str, object]:
     """When the frames are shown, for the models that are told.
 
     Models work out times as position / rate; positions that give the file's own times are right

@@ -24,6 +24,10 @@ _REMOTE: Final = (
     "AutoModel",
 )
 """Auto classes under which a checkpoint's own code may name its model, the most telling first."""
+_SEES_NOTHING: Final = (
+    "has no processor for pictures or videos with a tokenizer: take a vision-language checkpoint "
+    "in the form of transformers, or write a Captioner for it (model_wrappers/README.md)"
+)
 _THINKERS: Final[Mapping[str, str]] = {
     "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
@@ -59,9 +63,7 @@ def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code
     sees = any(getattr(processor, f"{kind}_processor", None) for kind in ("image", "video"))
     if not sees or getattr(processor, "tokenizer", None) is None:
         raise SettingsError(
-            f"caption_hf: {name} has no processor for pictures or videos with a tokenizer (got "
-            f"{type(processor).__name__}): take a vision-language checkpoint in the form of "
-            "transformers, or write a Captioner for it (model_wrappers/README.md)"
+            f"caption_hf: {name} {_SEES_NOTHING} (transformers makes a {type(processor).__name__})"
         )
     if type(processor).__name__ in MARKS_FIRST:
         return MarksFirst(processor)
@@ -218,9 +220,13 @@ def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -
     Raises:
         SettingsError: If it cannot be loaded.
     """
+    from safetensors import SafetensorError
+
+    # What others' code raises where files are missing, damaged, or of another version.
+    known = (OSError, ValueError, ImportError, LookupError, AttributeError, TypeError, RuntimeError)
     try:
         return load(name, **arguments)
-    except (OSError, ValueError, ImportError, KeyError, AttributeError, TypeError) as error:
+    except (*known, SafetensorError) as error:
         raise SettingsError(f"caption_hf: {name} cannot be loaded: {_said(error)}") from error
 
 
@@ -229,6 +235,8 @@ def _said(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if "trust_remote_code" in text:
         return f"it brings code of its own; add trust_remote_code=true if you trust it ({text})"
+    if "load image processor" in text or "load processor" in text:
+        return f"it {_SEES_NOTHING} ({text})"
     if trouble := _tokenizer_trouble():
         return f"{text}; {trouble}"
     return text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -11,17 +13,13 @@ import pytest
 
 from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
-from judge_server import Behaviour, JudgeServer, Say
+from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.caption_openai import (
-    CaptionOpenai,
-    CaptionOpenaiChat,
-    _media_type,
-)
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
+from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.captioner import Captioner
 
@@ -58,7 +56,9 @@ def make(
     made: list[CaptionOpenai] = []
 
     def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: Any) -> CaptionOpenai:
-        given = {"model": "seer", "base_url": endpoint.url, "max_num_frames": 3, "device": "cpu"}
+        given = {"model": "seer", "base_url": endpoint.url, "device": "cpu"}
+        if arguments.get("send") != "video":
+            given["max_num_frames"] = 3
         made.append(cls(**{**given, **arguments}))
         return made[-1]
 
@@ -198,6 +198,17 @@ def test_a_broken_clip_is_not_sent(
         ({"model": ""}, "expected --model_args model"),
         ({"send": "sound"}, "send='sound'"),
         ({"concurrency": 0}, "concurrency"),
+        ({"detail": "sharp"}, "detail='sharp' is not one of auto, low, high"),
+        ({"frame_pixels": 0}, "frame_pixels"),
+        ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
+        ({"extra_body": {"messages": []}}, "messages cannot be set there"),
+        ({"extra_body": {"seed": "one"}}, "seed: expected a number"),
+        ({"send": "video", "max_num_frames": 8}, "max_num_frames would change nothing"),
+        ({"send": "video", "fps": 2}, "fps would change nothing"),
+        ({"send": "video", "frame_pixels": 9, "detail": "low"}, "frame_pixels, detail would"),
+        ({"max_cost": 0, "model": "gpt-4o"}, "max_cost: expected US dollars above 0"),
+        ({"max_cost": 5}, "max_cost= is set and the price of 'seer' is not known"),
+        ({"max_cost": 5, "model": "gpt-4o", "send": "video"}, "max_cost: what a video costs"),
         ({"base_url": "https://example.invalid/v1", "api_key_env": "NO_KEY"}, "NO_KEY is not set"),
     ],
 )
@@ -224,4 +235,143 @@ def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both(
 @pytest.mark.parametrize("ending", [".mp4", ".webm", ".ts", ".mts", ".3gp", ".ogg", ".bin", ""])
 def test_a_clip_is_never_sent_as_sound_or_text(ending: str) -> None:
     """Whatever its ending means elsewhere on this machine."""
-    assert _media_type(f"clip{ending}").startswith("video/")
+    assert media_type(Path(f"clip{ending}")).startswith("video/")
+
+
+def test_what_else_is_asked_goes_into_the_body(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """A system prompt, how closely to look, and fields of one's own, which win, are sent."""
+    model = make(
+        system_prompt="You see.",
+        detail="low",
+        extra_body='{"top_k": 1, "temperature": 0.2, "seed": 7, "mm": {"fps": 2}}',
+    )
+    assert all(caption_all(model, clips[:1]))
+    [body] = endpoint.bodies
+    assert body["messages"][0] == {"role": "system", "content": "You see."}
+    pictures = [p["image_url"] for p in body["messages"][1]["content"] if p["type"] == "image_url"]
+    assert [picture["detail"] for picture in pictures] == ["low"] * 3
+    sent = {name: body[name] for name in ("top_k", "temperature", "seed", "mm", "max_tokens")}
+    assert sent == {"top_k": 1, "temperature": 0.2, "seed": 7, "mm": {"fps": 2}, "max_tokens": 16}
+
+
+def test_a_server_is_told_how_many_frames_of_a_video_to_look_at(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """With ``send=video`` that is said in the server's own words."""
+    chosen = {"media_io_kwargs": {"video": {"num_frames": 4}}}
+    assert all(caption_all(make(send="video", extra_body=chosen), clips[:1]))
+    assert endpoint.bodies[0]["media_io_kwargs"] == chosen["media_io_kwargs"]
+
+
+def test_frames_of_a_clip_are_written_once_for_all_its_prompts(
+    make: Callable[..., Captioner], clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five prompts of three clips write three clips' frames: writing them held requests back."""
+    written: list[object] = []
+    write = cv2.imencode
+
+    def counted(*arguments: Any) -> Any:
+        written.append(arguments[1].shape)
+        return write(*arguments)
+
+    monkeypatch.setattr(cv2, "imencode", counted)
+    assert all(caption_all(make(), clips, {f"t{n}": f"Prompt {n}." for n in range(5)}))
+    assert len(written) == 3 * len(clips)
+
+
+def test_the_allowed_concurrency_is_filled(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
+) -> None:
+    """With enough to ask all 32 requests that may be are in flight, as the server counts them."""
+    endpoint.behaviour = Behaviour(latency_s=0.5)
+    prompts = {f"t{n}": f"Prompt {n}." for n in range(40)}
+    assert all(caption_all(make(), clips, prompts))
+    assert endpoint.counts.most_in_flight == 32
+
+
+def _refuse_above(n_bytes: int, status: int = 413, words: str = "too large") -> Callable[..., Any]:
+    def script(body: dict[str, Any]) -> Refuse | None:
+        size = len(json.dumps(body, separators=(",", ":")))
+        return Refuse(status, words) if size > n_bytes else None
+
+    return script
+
+
+@pytest.fixture
+def large_clips(tmp_path: Path) -> list[Path]:
+    """Three clips whose frames can be made smaller."""
+    return [write_clip(tmp_path / f"large{n}.mp4", 4 + n, size=(640, 480)) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(413, "Request Entity Too Large"), (400, "Request payload size exceeds the limit: 9 bytes.")],
+)
+def test_smaller_frames_answer_a_request_that_is_too_large(
+    make: Callable[..., Captioner],
+    endpoint: JudgeServer,
+    large_clips: list[Path],
+    logged: list[str],
+    status: int,
+    words: str,
+) -> None:
+    """Frames are halved until the endpoint takes them, said once; a rerun sends nothing."""
+    assert all(caption_all(make(), large_clips[:1]))
+    full = len(json.dumps(endpoint.bodies[0], separators=(",", ":")))
+    endpoint.bodies.clear()
+    endpoint.script = _refuse_above(full // 2, status, words)
+    frame_pixels = 640 * 480
+    captions = caption_all(make(frame_pixels=frame_pixels), large_clips[1:], PROMPTS)
+    assert all(captions)
+    sizes = {image.shape[0] * image.shape[1] for body in endpoint.bodies for image in _images(body)}
+    assert max(sizes) < frame_pixels
+    assert {len(_images(body)) for body in endpoint.bodies} == {3}
+    assert [line for line in logged if "pictures are sent with 1/2 of their pixels" in line] != []
+    n_steps = len([line for line in logged if "of their pixels from here on" in line])
+    assert n_steps == len({line for line in logged if "of their pixels from here on" in line})
+    n_requests = endpoint.counts.n_requests
+    assert caption_all(make(frame_pixels=frame_pixels), large_clips[1:], PROMPTS) == captions
+    assert endpoint.counts.n_requests == n_requests
+
+
+def test_a_request_that_cannot_be_smaller_is_named(
+    make: Callable[..., Captioner], endpoint: JudgeServer, large_clips: list[Path]
+) -> None:
+    """Where nothing is small enough, and where a file is sent whole, the server's words are it."""
+    endpoint.script = _refuse_above(100)
+    model = make(frame_pixels=640 * 480)
+    assert caption_all(model, large_clips[:1]) == [""]
+    assert "too large" in str(model.outcome.failures.values())
+    n_requests = endpoint.counts.n_requests
+    assert n_requests <= 8
+    model = make(send="video")
+    assert caption_all(model, large_clips[:1]) == [""]
+    assert endpoint.counts.n_requests == n_requests + 1
+
+
+def test_captioning_stays_within_its_limit_of_cost(
+    make: Callable[..., Captioner],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What may pass the limit is not sent; what was answered is kept, and a higher limit goes on."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("models: {seer: {input: 1000, output: 0, image_tokens: 1}}\n")
+    monkeypatch.setenv("LMMS_CAPTIONS_PRICES", str(prices))
+    endpoint.script = lambda _: Say("A caption.")
+    model = make(max_cost=1.0, concurrency=1)
+    prompts = {f"t{n}": f"Prompt {n}." for n in range(4)}
+    captions = caption_all(model, clips, prompts)
+    n_sent = endpoint.counts.n_requests
+    assert 0 < n_sent < len(captions)
+    assert sum(map(bool, captions)) == n_sent
+    reason = next(iter(model.outcome.failures.values()))
+    assert "caption_openai's max_cost=: $" in reason
+    assert "captioning stopped" in reason
+    assert "LMMS_CAPTIONS_MAX_COST" not in reason
+    assert all(caption_all(make(max_cost=100), clips, prompts))
+    assert endpoint.counts.n_requests == len(captions)

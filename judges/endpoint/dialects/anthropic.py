@@ -99,12 +99,12 @@ class AnthropicDialect(Dialect):
         most = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
         payload: dict[str, object] = {"model": request.model, "max_tokens": most}
         payload |= {name: value for name, value in asked.items() if name not in dropped}
-        system = [text_of(m["content"]) for m in request.messages if m["role"] == "system"]
+        system = [text_of(m["content"]) for m in request.sent_messages if m["role"] == "system"]
         if system:
             payload["system"] = "\n\n".join(system)
         payload["messages"] = [
             {"role": message["role"], "content": _content(message["content"])}
-            for message in request.messages
+            for message in request.sent_messages
             if message["role"] != "system"
         ]
         return encode(payload)

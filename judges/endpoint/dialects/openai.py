@@ -58,8 +58,11 @@ class OpenaiDialect(Dialect):
     def encode(self, request: Request, attempt: int) -> bytes:
         """A request as it goes over the wire: its body, with what is left out or sent beside it."""
         body = request.body(attempt)
-        if request.left_out:
-            payload: dict[str, object] = {"model": request.model, "messages": request.messages}
+        if request.left_out or request.instead is not None:
+            payload: dict[str, object] = {
+                "model": request.model,
+                "messages": request.sent_messages,
+            }
             body = encode(payload | _without(request.parameters(attempt), request.left_out))
         if request.beside:
             body = body[:-1] + b"," + encode(request.beside)[1:]

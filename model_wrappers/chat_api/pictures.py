@@ -1,0 +1,142 @@
+"""Frames and pictures as an endpoint takes them: JPEG in data URLs, each clip's written once."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video.resizing import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+Part = dict[str, Any]
+"""A part of a chat message, as OpenAI has them."""
+
+_JPEG_QUALITY: Final = 90
+_JPEG: Final = "data:image/jpeg;base64,"
+_LEAST_PIXELS: Final = 64 * 64
+"""No picture is made smaller than that."""
+
+
+class Pictures:
+    """Frames of clips as parts of messages; those of one clip are written once for all its prompts.
+
+    They stay for as long as the clip does. May be asked by several threads.
+
+    Args:
+        frame_pixels: Larger frames are shrunk to that area.
+        detail: How closely the endpoint looks, as OpenAI has it; ``None`` for its own choice.
+        n_threads: Frames that are written at once, >= 1.
+    """
+
+    def __init__(self, *, frame_pixels: int, detail: str | None = None, n_threads: int = 1) -> None:
+        self._frame_pixels = frame_pixels
+        self._detail = detail
+        self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
+        self._lock = threading.Lock()
+        self._written: WeakKeyDictionary[Clip, Future[list[Part]]] = WeakKeyDictionary()
+
+    def of(self, clip: Clip) -> list[Part]:
+        """A clip's frames, in order.
+
+        Raises:
+            DataError: If one cannot be written.
+        """
+        with self._lock:
+            written = self._written.get(clip)
+            is_first = written is None
+            if written is None:
+                written = self._written[clip] = Future()
+        if is_first:
+            try:
+                written.set_result(list(self._writers.map(self._part, clip.frames)))
+            except BaseException as error:
+                written.set_exception(error)
+                raise
+        return written.result()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._writers.shutdown(wait=False, cancel_futures=True)
+
+    def _part(self, frame: NDArray[np.uint8]) -> Part:
+        picture = {"url": data_url(fit(frame, self._frame_pixels))}
+        return {
+            "type": "image_url",
+            "image_url": picture | ({"detail": self._detail} if self._detail else {}),
+        }
+
+
+def data_url(frame: NDArray[np.uint8]) -> str:
+    """A frame, (height, width, 3), RGB, as JPEG in a data URL.
+
+    Raises:
+        DataError: If it cannot be written.
+    """
+    import cv2
+
+    quality = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
+    is_written, jpeg = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), quality)
+    if not is_written:
+        raise DataError(f"a frame of shape {frame.shape} cannot be written as JPEG")
+    return _JPEG + base64.b64encode(jpeg.tobytes()).decode("ascii")
+
+
+def with_smaller_pictures(
+    messages: Sequence[Part], step: int, *, frame_pixels: int
+) -> list[Part] | None:
+    """Messages whose JPEG pictures have at most ``frame_pixels / 2**step`` pixels.
+
+    The frames themselves are gone when an endpoint says that they are too large: their JPEGs are
+    read, shrunk and written anew.
+
+    Args:
+        messages: As they were to be sent.
+        step: How often the area is halved, >= 1.
+        frame_pixels: Area that frames were shrunk to before.
+
+    Returns:
+        The messages, or ``None`` where there is no picture in them that could be smaller.
+    """
+    most_pixels = frame_pixels // 2**step
+    if most_pixels < _LEAST_PIXELS or not any(map(_pictures_of, messages)):
+        return None
+    return [
+        {**message, "content": [_smaller(part, most_pixels) for part in message["content"]]}
+        if _pictures_of(message)
+        else message
+        for message in messages
+    ]
+
+
+def _pictures_of(message: Part) -> list[Part]:
+    content = message["content"]
+    return [part for part in content if _is_jpeg(part)] if isinstance(content, list) else []
+
+
+def _is_jpeg(part: Part) -> bool:
+    return part["type"] == "image_url" and part["image_url"]["url"].startswith(_JPEG)
+
+
+def _smaller(part: Part, most_pixels: int) -> Part:
+    if not _is_jpeg(part):
+        return part
+    import cv2
+
+    jpeg = base64.b64decode(part["image_url"]["url"].removeprefix(_JPEG))
+    frame = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
+    if frame is None:  # ours are all readable
+        return part
+    picture = {**part["image_url"], "url": data_url(fit(np.asarray(frame, np.uint8), most_pixels))}
+    return {**part, "image_url": picture}
