@@ -148,12 +148,11 @@ def _visuals(
 def _filled_up(clip: Clip, video_processor: object) -> Clip:
     """A clip whose last frame is shown again, where the model cannot do with fewer.
 
-    Models that see frames in groups fill up the last group in this way by themselves. But Qwen3-VL
-    and GLM-4V refuse a single frame, and Kimi K2.5 groups of different lengths in a batch.
+    Models that see frames in groups fill up the last group in this way by themselves, but Qwen3-VL
+    and GLM-4V refuse a single frame.
     """
-    group, n_frames = frames_per_group(video_processor), len(clip.frames)
-    is_refused = n_frames < group or not counts_area(video_processor)
-    missing = -n_frames % group if is_refused else 0
+    group = frames_per_group(video_processor) if counts_area(video_processor) else 1
+    missing = max(group - len(clip.frames), 0)
     if not missing:
         return clip
     return replace(
