@@ -45,11 +45,11 @@ def make_clip(
         fps: The rate that the file gives, 0 for none.
         n_total: As of :class:`Clip`.
         end_s: When the last frame of the video ends, in seconds from the first, where that is
-            known. Where the rate says otherwise by more than a frame, the rate is wrong: files of
-            a variable rate often give the highest one.
+            known. Where the rate says otherwise by more than half a frame, the rate is wrong:
+            files of a variable rate often give the highest one.
     """
     duration_s = n_total / fps if fps > 0 else 0.0
-    if end_s and (not duration_s or abs(duration_s - end_s) > end_s / n_total):
+    if end_s and (not duration_s or 2 * abs(duration_s - end_s) > end_s / n_total):
         duration_s, fps = end_s, n_total / end_s
     return Clip(
         frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total

@@ -78,15 +78,18 @@ def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float 
 
     Args:
         times_s: When all frames are shown, at least one.
-        last_s: How long the file says that the last one is shown, 0 where it does not.
+        last_s: How long the file says that the last one is shown, 0 where it does not; it counts as
+            long as the one before where that is next to nothing.
         fps: The stream's rate, 0 for none; counts for a clip of one frame.
 
-    >>> end_of(np.array([0.0, 1.0, 3.0]), 0.5, fps=25.0), end_of(np.array([0.0, 2.0]), 0, fps=25.0)
+    >>> end_of(np.array([0.0, 1.0, 3.0]), 0.5, fps=25), end_of(np.array([0.0, 2.0]), 0, fps=25)
     (3.5, 4.0)
     """
-    n_steps = len(times_s) - 1
-    if last_s <= 0:
-        last_s = float(times_s[-1]) / n_steps if n_steps else 1 / fps if fps > 0 else 0.0
+    steps_s = np.diff(times_s)
+    steps_s = steps_s[steps_s > 0]
+    # The last packet of fragmented MP4 is said to last for one tick of the clock.
+    if last_s <= 0 or (len(steps_s) and last_s < steps_s.min() / 2):
+        last_s = float(steps_s[-1]) if len(steps_s) else 1 / fps if fps > 0 else 0.0
     return float(times_s[-1]) + last_s or None
 
 

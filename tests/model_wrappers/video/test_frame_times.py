@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, end_of, shown_at
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,22 @@ def test_times_follow_the_stamps_as_far_as_they_are_good(
     times_s = shown_at(stamps, unit_s=1.0, step_s=1.0, may_jump=may_jump)
     assert times_s == pytest.approx(wanted)
     assert np.all(np.diff(times_s) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "last_s", "fps", "wanted"),
+    [
+        pytest.param([0, 1, 2], 1.0, 1.0, 3.0, id="as the file says"),
+        pytest.param([0, 1, 2], 7.0, 1.0, 9.0, id="a long last frame"),
+        pytest.param([0, 1, 3], 0.0, 1.0, 5.0, id="as long as the one before"),
+        pytest.param([0, 1, 2], 0.01, 1.0, 3.0, id="one tick"),
+        pytest.param([0], 0.0, 4.0, 0.25, id="one frame"),
+        pytest.param([0], 0.0, 0.0, None, id="nothing known"),
+        pytest.param([0, 0], 0.0, 4.0, 0.25, id="no clock"),
+    ],
+)
+def test_a_clip_ends_with_its_last_frame(
+    times_s: list[float], last_s: float, fps: float, wanted: float | None
+) -> None:
+    """The length of the last frame is the file's, unless that is none."""
+    assert end_of(np.array(times_s, dtype=np.float64), last_s, fps=fps) == wanted
