@@ -6,27 +6,39 @@ together.
 
 from __future__ import annotations
 
+import argparse
+import json
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import av
 import numpy as np
+import torch
+import transformers
 from lmms_eval.api.instance import Instance
 from PIL import Image
 
+from architecture_table import table, with_table
 from caption_requests import results_of
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+from lmms_eval_captions.model_wrappers.hf.loading import load_processor, prepare_tokenizer
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from zoo import ARCHITECTURES
+from zoo.real_sizes import REAL_SIZES
 from zoo.recipes import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from lmms_eval.api.instance import GenerationResult
 
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "architectures.md"
 N_FRAMES: Final = 5
 MAX_NEW_TOKENS: Final = 10
 PROMPTS: Final = {"short": "Describe.", "long": "Describe the camera, then the background."}
@@ -63,6 +75,9 @@ class Trial:
     picture: Caption
     """Of a picture, and no video."""
     documented_picture: str
+    by_default: str
+    """What a real checkpoint is shown of a clip unless the user says otherwise; empty where the
+    sizes of one are not known."""
 
 
 def write_clips(folder: Path) -> list[Path]:
@@ -110,6 +125,7 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
         documented=[documented(_shown(clip, model), prompt, MAX_NEW_TOKENS) for clip in clips],
         picture=of_picture,
         documented_picture=documented(_shown_picture(picture), prompt, MAX_NEW_TOKENS),
+        by_default=_by_default(name, folder),
     )
 
 
@@ -125,6 +141,20 @@ def _set(model: CaptionHf, *, batch_size: int, is_sharing: bool) -> CaptionHf:
         is_wanted=is_sharing and not model.is_encoder_decoder,
     )
     return model
+
+
+def _by_default(name: str, tiny: Path) -> str:
+    """Frames and tokens of a clip, with a real checkpoint's sizes."""
+    real = REAL_SIZES.get(name)
+    if real is None:
+        return ""
+    folder = real.write_processor(tiny, tiny.with_name(f"{tiny.name} of real size"))
+    processor = load_processor(str(folder), revision="main", trust_remote_code=False)
+    prepare_tokenizer(processor)
+    model_type = json.loads((tiny / "config.json").read_text())["model_type"]
+    showing = Showing(form=find_format(processor, model_type))
+    budget = fit(processor, showing, Wanted(), real.positions)
+    return f"{budget.n_frames} frames, {budget.n_clip:,} tokens of {real.positions:,}"
 
 
 def _settings() -> dict[str, object]:
@@ -173,3 +203,21 @@ def _shown_picture(picture: Image.Image) -> Shown:
 
 def _noise(shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8)
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        clips = write_clips(folder)
+        trials = {name: try_architecture(name, folder / name, clips) for name in ARCHITECTURES}
+    rows = table(trials)
+    PAGE.write_text(with_table(PAGE.read_text(), transformers.__version__, rows))
+    print(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+import transformers
 
-from architectures import Trial, try_architecture, write_clips
+from architecture_table import table, table_of, version_of
+from architectures import PAGE, Trial, try_architecture, write_clips
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ def trial(
 ) -> Trial:
     """What comes of one architecture."""
     name = request.param
+    if not hasattr(transformers, ARCHITECTURES[name].model):
+        pytest.skip(f"transformers {transformers.__version__} has no {name}")
     TRIALS[name] = try_architecture(name, tmp_path_factory.mktemp("zoo") / name, clips)
     return TRIALS[name]
 
@@ -74,3 +78,13 @@ def test_captions_are_those_of_the_documented_recipe(trial: Trial) -> None:
 def test_a_picture_is_shown_as_a_picture(trial: Trial) -> None:
     """Its caption is that of the documented recipe for pictures."""
     assert trial.picture.text == trial.documented_picture
+
+
+def test_the_table_of_the_docs_is_up_to_date() -> None:
+    """Each line says what came of an architecture in the tests above."""
+    page = PAGE.read_text()
+    if transformers.__version__ != version_of(page):
+        pytest.skip(f"the table was made with transformers {version_of(page)}")
+    if len(TRIALS) != len(ARCHITECTURES):
+        pytest.skip("not all architectures were tried in this run")
+    assert table(TRIALS) == table_of(page), "run: python benchmarks/architectures.py"
