@@ -172,9 +172,7 @@ def captioning_table(
         f"Prices of {prices.as_of}. caption_openai's max_cost= sets a limit that is not passed.",
     ]
     if price is None:
-        lines.append(
-            f"No price is known of {captioner.model}: give one in LMMS_CAPTIONS_PRICES."
-        )
+        lines.append(f"No price is known of {captioner.model}: give one in LMMS_CAPTIONS_PRICES.")
     return lines
 
 

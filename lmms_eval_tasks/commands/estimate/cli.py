@@ -77,7 +77,10 @@ def _estimate(arguments: argparse.Namespace) -> int:
     captions = CaptionArguments.parse(arguments.captions) if arguments.captions else None
     tasks = tasks_of(arguments.tasks)
     if arguments.captioner:
-        captioner, prices = CaptionerArguments.parse(arguments.captioner), load_prices(settings.prices)
+        captioner, prices = (
+            CaptionerArguments.parse(arguments.captioner),
+            load_prices(settings.prices),
+        )
         known = {"frame_tokens": arguments.tokens_per_frame}
         asked = estimate_captions(settings, tasks, captioner, prices, **known)
         of_captions = captioning_table(asked, captioner, prices, **known)
