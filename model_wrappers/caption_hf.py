@@ -154,7 +154,13 @@ class CaptionHf(Captioner):
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; ``auto`` may be another dtype on another machine."""
-        return {**super().identity(), "dtype": str(self.model.dtype)}
+        return {
+            **super().identity(),
+            "dtype": str(self.model.dtype),
+            "n_frames": self.budget.n_frames,
+            "frame_size": str(self.budget.frame_size),
+            "max_pixels": self.max_pixels,
+        }
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
         """The processor's work, done while the model generates.
