@@ -60,6 +60,8 @@ class VllmEngine:
             self._engine.shutdown()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CLOSE_S)
+            if not self._thread.is_alive():
+                self._loop.close()
 
     async def _answer(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Any:  # noqa: ANN401 (vLLM is imported when it is used)
         final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY
