@@ -71,4 +71,4 @@ def _verdict(*, same: bool) -> str:
 def _shared(trial: Trial) -> str:
     if trial.shared != trial.alone:
         return "**differ**"
-    return f"apart: {trial.why_not_shared}" if trial.why_not_shared else "together, equal"
+    return "together, equal" if trial.is_shared else "apart"

@@ -68,8 +68,8 @@ class Trial:
     """By three at a time."""
     shared: list[Caption]
     """A clip's prompts at once, where the model can share what it makes of the clip."""
-    why_not_shared: str
-    """Empty where it can."""
+    is_shared: bool
+    """Whether it can, by its first prompts."""
     documented: list[str]
     """Of the second prompt, as its documentation gives them."""
     picture: Caption
@@ -108,7 +108,9 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
     architecture = ARCHITECTURES[name]
     architecture.write(folder)
     arguments: dict[str, Any] = {"max_num_frames": N_FRAMES, **architecture.arguments}
-    model = CaptionHf(pretrained=str(folder), device="cpu", share_prefix=False, **arguments)
+    model = CaptionHf(
+        pretrained=str(folder), device="cpu", share_prefix=False, reuse=False, **arguments
+    )
     documented = architecture.documented(folder)
     alone = _captions(model, clips)
     picture = Image.fromarray(_noise(_PICTURE))
@@ -121,7 +123,7 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
         alone=alone,
         together=together,
         shared=shared,
-        why_not_shared=model.sharing.reason,
+        is_shared=model.sharing.is_possible is True,
         documented=[documented(_shown(clip, model), prompt, MAX_NEW_TOKENS) for clip in clips],
         picture=of_picture,
         documented_picture=documented(_shown_picture(picture), prompt, MAX_NEW_TOKENS),

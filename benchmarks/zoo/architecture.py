@@ -38,6 +38,8 @@ class Architecture:
     """Whether ``generate`` returns the prompt before the caption."""
     load: Callable[[Path], Any] | None = None
     """Loads the model where its documentation does more than ``model.from_pretrained``."""
+    needs: tuple[str, ...] = ()
+    """Packages that its processor or model imports, and transformers does not bring."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """``--model_args`` of ``caption_hf`` that its real checkpoints need, too."""
 

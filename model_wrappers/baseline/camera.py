@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 CameraMove = Literal[
-    "none", "pans left", "pans right", "tilts up", "tilts down", "zooms in", "zooms out"
+    "none", "pans left", "pans right", "tilts up", "tilts down", "zooms in", "zooms out", "shakes"
 ]
 
 _MIN_SHIFT = 0.06
 """Smallest way, as a share of the frame's side, that counts as a pan or tilt."""
+_MIN_SHAKE = 0.005
+"""Smallest step from frame to frame, as a share of the frame's side, of a camera that shakes."""
+_MIN_TURNS = 0.3
+"""Share of steps that go back on the one before, of a camera that shakes; of a pan hardly any."""
 _MIN_ZOOM = 1.12
 """Smallest magnification that counts as a zoom."""
 _GRID = 4
@@ -48,37 +50,44 @@ def read_camera(frames: NDArray[np.uint8]) -> CameraPath:
     if len(frames) < 2:
         return unknown
     placements = [np.eye(3)]
-    steps = []
     for earlier, later in itertools.pairwise(frames):
         step = _step(earlier, later)
         if step is None:
             # A path with a gap says nothing about where the camera went.
             return unknown
-        steps.append(step)
         placements.append(step @ placements[-1])
-    return CameraPath(_name(steps, placements[-1], (width, height)), np.stack(placements))
+    return CameraPath(_name(np.stack(placements), (width, height)), np.stack(placements))
 
 
-def _name(
-    steps: Sequence[NDArray[np.float64]], total: NDArray[np.float64], size: tuple[int, int]
-) -> CameraMove | None:
+def _name(placements: NDArray[np.float64], size: tuple[int, int]) -> CameraMove | None:
     width, height = size
+    total = placements[-1]
     zoom = float(np.hypot(total[0, 0], total[1, 0]))
     center = np.array([width / 2, height / 2, 1.0])
-    across, along = ((total @ center - center)[:2] / (width, height)).tolist()
+    path = (placements @ center - center)[:, :2] / (width, height)
+    across, along = path[-1].tolist()
     if not 1 / _MIN_ZOOM < zoom < _MIN_ZOOM:
         return "zooms in" if zoom > 1 else "zooms out"
+    steps = np.diff(path, axis=0)
+    # Back and forth is neither a pan nor rest.
+    unsteady: CameraMove | None = "shakes" if _shakes(steps) else None
     if max(abs(across), abs(along)) < _MIN_SHIFT:
-        return "none"
+        return unsteady or ("none" if float(np.abs(path).max()) < _MIN_SHIFT else None)
     axis = 0 if abs(across) >= abs(along) else 1
-    shifts = np.array([(step @ center - center)[axis] for step in steps])
-    total_shift = across if axis == 0 else along
-    if np.mean(np.sign(shifts) == np.sign(total_shift)) < 0.7:
-        return None  # Back and forth: neither a pan nor at rest.
+    if np.mean(np.sign(steps[:, axis]) == np.sign(path[-1, axis])) < 0.7:
+        return unsteady
     # The picture goes against the camera.
     if axis == 0:
         return "pans left" if across > 0 else "pans right"
     return "tilts up" if along > 0 else "tilts down"
+
+
+def _shakes(steps: NDArray[np.float64]) -> bool:
+    """Whether steps, shape (n, 2), go to and fro."""
+    axis = int(np.abs(steps).mean(axis=0).argmax())
+    moves = steps[:, axis][np.abs(steps[:, axis]) >= _MIN_SHAKE]
+    n_turns = int(np.sum(np.sign(moves[1:]) != np.sign(moves[:-1])))
+    return n_turns >= max(2, _MIN_TURNS * len(steps))
 
 
 def _step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> NDArray[np.float64] | None:

@@ -194,6 +194,78 @@ def test_focus_of_a_prompt(prompt: str, focus: str) -> None:
     assert focus_of(prompt) == focus
 
 
+DOTTED = Shot("gray", (Thing("blue", "circle"),), "dotted")
+PLAIN = Shot("white", (Thing("red", "circle"),))
+
+
+def _with(shot: Shot, place: slice | int, level: int) -> NDArray[np.uint8]:
+    frames = _drawn(Scene("test", (shot,)))
+    frames[place] = level
+    return frames
+
+
+@pytest.mark.parametrize(
+    ("frames", "light"),
+    [
+        pytest.param(_with(DOTTED, slice(0, None, 2), 0), "flickers", id="every second dark"),
+        pytest.param(_with(PLAIN, slice(1, None, 3), 0), "flickers", id="every third dark"),
+        pytest.param(_with(DOTTED, slice(0, None, 4), 255), "flickers", id="every fourth light"),
+        pytest.param(_with(DOTTED, 7, 255), "flashes", id="one flash"),
+        pytest.param(_with(PLAIN, 7, 0), "flashes", id="one dark moment"),
+        pytest.param(_with(PLAIN, slice(7, 9), 0), "flashes", id="two dark frames"),
+    ],
+)
+def test_strobe_and_flash_are_light_and_no_cuts(frames: NDArray[np.uint8], light: str) -> None:
+    """The picture between is one shot at rest, whose object and background are what they are."""
+    observations = read_scene(frames, 2.5)
+    (shot,) = observations.shots
+    assert (shot.light, shot.camera) == (light, "none")
+    assert [(thing.shape, thing.motion) for thing in shot.objects] == [("circle", "still")]
+    assert shot.background in ("gray", "white")
+    text = describe(observations)
+    assert "brightness stays" not in text
+    assert "brighter" not in text
+    assert "darker" not in text
+
+
+def test_light_and_dark_frames_alone_flicker() -> None:
+    """A strobe without a picture is no series of cuts, and not constant."""
+    frames = np.stack([np.full((120, 160, 3), 255 * (n % 2), np.uint8) for n in range(16)])
+    assert [shot.light for shot in read_scene(frames, 2.5).shots] == ["flickers"]
+
+
+def test_another_picture_for_a_moment_is_two_cuts() -> None:
+    """What is shown between is no flash where it shows something."""
+    other = _drawn(Scene("test", (Shot("blue", (Thing("yellow", "square", center=(0.3, 0.3)),)),)))
+    frames = _with(PLAIN, 0, 245)
+    frames[:] = frames[1]
+    frames[7:9] = other[:2]
+    assert find_cuts(frames) == [7, 9]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.03, 0.06])
+def test_a_shaken_camera_shakes(share: float) -> None:
+    """To and fro around one place is neither rest nor a pan, and the object stays still."""
+    random = np.random.default_rng(1)
+    frames = _drawn(Scene("test", (DOTTED,)))
+    ways = (random.uniform(-share, share, (len(frames), 2)) * frames.shape[1:3]).astype(int)
+    shaken = np.stack(
+        [np.roll(frame, tuple(way), (0, 1)) for frame, way in zip(frames, ways, strict=True)]
+    )
+    (shot,) = read_scene(shaken, 2.5).shots
+    assert shot.camera == "shakes"
+    assert [thing.motion for thing in shot.objects] == ["still"]
+    assert "The camera shakes." in describe(read_scene(shaken, 2.5))
+
+
+def test_a_pan_there_and_back_is_no_rest() -> None:
+    """Nothing is said of a camera that goes and comes back."""
+    frames = _drawn(Scene("test", (DOTTED,)))
+    ways = (0.2 * frames.shape[2] * np.sin(np.linspace(0, np.pi, len(frames)))).astype(int)
+    moved = np.stack([np.roll(frame, way, 1) for frame, way in zip(frames, ways, strict=True)])
+    assert read_scene(moved, 2.5).shots[0].camera is None
+
+
 @pytest.mark.skipif(not REAL.is_file(), reason=f"the real clip is not at {REAL}")
 def test_the_real_clip_is_described_without_inventions() -> None:
     """Two cuts are found, the busy shots get no objects, and no plain shape is claimed."""

@@ -45,6 +45,8 @@ def trial(
     name = request.param
     if not hasattr(transformers, ARCHITECTURES[name].model):
         pytest.skip(f"transformers {transformers.__version__} has no {name}")
+    for package in ARCHITECTURES[name].needs:
+        pytest.importorskip(package)
     TRIALS[name] = try_architecture(name, tmp_path_factory.mktemp("zoo") / name, clips)
     return TRIALS[name]
 
