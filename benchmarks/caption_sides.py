@@ -5,14 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
-    from pathlib import Path
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
@@ -53,11 +54,15 @@ class _Asked:
     n_prompts: int
     batch_size: int
     new_tokens: int
+    same_pixels: bool
+    """Whether both read with decord and resize alike, so that captions can be compared."""
 
 
 class Model(Protocol):
     """What lmms-eval calls."""
 
+    video_reader: str
+    """Of ours alone."""
     task_dict: dict[str, dict[str, list[dict[str, str]]]]
 
     def generate_until(self, requests: list[Instance]) -> list[GenerationResult]:
@@ -104,21 +109,26 @@ class Sides:
             process.join()
 
     def compare(self, clips: list[Path], setting: Setting, n_rounds: int) -> dict[str, list[Round]]:
-        """Both sides in turns, after a small round to warm up."""
+        """Both sides in turns, after a small round to warm up, and a last round of equal pixels."""
         for side in SIDES:
             self._round(side, clips[:1] * setting.n_processes, setting)
         rounds: dict[str, list[Round]] = {side: [] for side in SIDES}
         for _ in range(n_rounds):
             for side in SIDES:
                 rounds[side].append(self._round(side, clips, setting))
+        for side in SIDES:
+            rounds[side].append(self._round(side, clips, setting, same_pixels=True))
         return rounds
 
-    def _round(self, side: str, clips: list[Path], setting: Setting) -> Round:
+    def _round(
+        self, side: str, clips: list[Path], setting: Setting, *, same_pixels: bool = False
+    ) -> Round:
         ends = self._ends[side]
         started_s = time.perf_counter()
         for rank, end in enumerate(ends):
             paths = [str(path) for path in clips[rank :: len(ends)]]
-            end.send(_Asked(paths, setting.n_prompts, setting.batch_size, self._new_tokens))
+            asked = (setting.n_prompts, setting.batch_size, self._new_tokens, same_pixels)
+            end.send(_Asked(paths, *asked))
         answers = [end.recv() for end in ends]
         wall_s = time.perf_counter() - started_s
         captions = [caption for written, _ in answers for caption in written]
@@ -165,22 +175,44 @@ def _serve(
             models.clear()
             models[asked.batch_size] = make(pretrained, asked.batch_size, n_processes, arguments)
         model = models[asked.batch_size]
+        if side == "caption_hf":
+            model.video_reader = "decord" if asked.same_pixels else "pyav"
         docs = [{"video": path} for path in asked.paths]
         prompts = PROMPTS[: asked.n_prompts]
         model.task_dict = {f"task{n}": {"test": docs} for n in range(len(prompts))}
         requests = make_requests(len(docs), prompts, asked.new_tokens)
         before_s = _cpu_s()
-        results = model.generate_until(requests)
+        with _resizing_as_processors_do() if asked.same_pixels else nullcontext():
+            results = model.generate_until(requests)
         end.send(([result.text for result in results], _cpu_s() - before_s))
 
 
-def _cpu_s() -> float:
-    """CPU seconds of this process and its children."""
-    import psutil
+@contextmanager
+def _resizing_as_processors_do() -> Iterator[None]:
+    """Makes qwen-vl-utils resize as transformers does: its own way is up to 4 levels off."""
+    from qwen_vl_utils import vision_process
+    from torchvision.transforms.v2.functional import resize
 
-    own = psutil.Process()
-    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return float(sum(each.user + each.system for each in times))
+    functional = vision_process.transforms.functional
+    own, functional.resize = functional.resize, resize
+    try:
+        yield
+    finally:
+        functional.resize = own
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of its children, which are looked for in /proc."""
+    ticks, own = 0, str(os.getpid())
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # What comes after the name: state, parent, ..., user and system time.
+            values = path.read_text(encoding="ascii").rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue  # it has ended
+        if own in (path.parent.name, values[1]):
+            ticks += int(values[11]) + int(values[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _lmms_eval(
@@ -219,7 +251,7 @@ def _caption_hf(
         "max_num_frames": arguments["frames"],
         "frame_pixels": arguments["frame_pixels"],
         "dtype": arguments["dtype"],
-        "video_reader": arguments["video_reader"],
+        "reuse": False,
         "device": "cuda" if torch.cuda.is_available() else "cpu",
         "batch_size": batch_size,
         "decode_threads": max(1, (os.cpu_count() or 1) // n_processes),
