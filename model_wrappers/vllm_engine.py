@@ -1,4 +1,4 @@
-"""vLLM's engine, in this process: prompts in from any thread, futures out."""
+"""The engine of vLLM, in this process: prompts in from any thread, futures out."""
 
 from __future__ import annotations
 

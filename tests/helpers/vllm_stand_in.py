@@ -1,4 +1,4 @@
-"""What of vLLM ``caption_vllm`` uses, played by transformers: vLLM itself is not installed in CI."""
+"""What ``caption_vllm`` uses of vLLM, played by transformers: CI does not install vLLM itself."""
 
 from __future__ import annotations
 

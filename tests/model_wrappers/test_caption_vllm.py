@@ -100,7 +100,7 @@ def test_engine_arguments_go_to_the_engine(checkpoints: dict[str, Path], vllm: l
 def test_a_refused_prompt_costs_its_own_caption(
     checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
 ) -> None:
-    """vLLM's words are the reason, and the other captions are written."""
+    """The words of vLLM are the reason, and the other captions are written."""
     model = CaptionVllm(
         pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
     )
@@ -138,7 +138,7 @@ def test_beams_and_more_processes_are_refused(
     vllm: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """vLLM has no beams, and spreads over accelerators by itself."""
+    """There are no beams in vLLM, which spreads over accelerators by itself."""
     model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
     with pytest.raises(SettingsError, match="num_beams=3"):
         caption_all(model, clips, settings={**GREEDY, "num_beams": 3})
