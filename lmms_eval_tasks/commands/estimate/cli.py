@@ -57,12 +57,12 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.endpoint.prices import load_prices
     from lmms_eval_captions.judges.settings import read_settings
-    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captioning import (
         CaptionerArguments,
         captioning_table,
         estimate_captions,
     )
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
     from lmms_eval_captions.lmms_eval_tasks.sentence import MOST, sentence
