@@ -6,25 +6,46 @@ together.
 
 from __future__ import annotations
 
+import argparse
+import json
+import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import av
+import numpy as np
+import torch
+import transformers
+from lmms_eval.api.instance import Instance
+from PIL import Image
+
+from architecture_table import table, with_table
 from caption_requests import results_of
-from hostile_clips import write_clip
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+from lmms_eval_captions.model_wrappers.hf.loading import load_processor, prepare_tokenizer
+from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
+from lmms_eval_captions.model_wrappers.hf.prompts import find_format
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from zoo import ARCHITECTURES
+from zoo.real_sizes import REAL_SIZES
 from zoo.recipes import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from lmms_eval.api.instance import GenerationResult
+
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "architectures.md"
 N_FRAMES: Final = 5
-MAX_NEW_TOKENS: Final = 12
+MAX_NEW_TOKENS: Final = 10
 PROMPTS: Final = {"short": "Describe.", "long": "Describe the camera, then the background."}
 _CLIPS: Final = ((3, (64, 48)), (24, (64, 48)), (9, (48, 96)), (1, (32, 32)))
 """Frames, width and height."""
+_PICTURE: Final = (40, 56)
+"""Height and width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,48 +66,124 @@ class Trial:
     """One at a time."""
     together: list[Caption]
     """By three at a time."""
+    shared: list[Caption]
+    """A clip's prompts at once, where the model can share what it makes of the clip."""
+    is_shared: bool
+    """Whether it can, by its first prompts."""
     documented: list[str]
+    """Of the second prompt, as its documentation gives them."""
+    picture: Caption
+    """Of a picture, and no video."""
+    documented_picture: str
+    by_default: str
+    """What a real checkpoint is shown of a clip unless the user says otherwise; empty where the
+    sizes of one are not known."""
 
 
 def write_clips(folder: Path) -> list[Path]:
     """Clips of several lengths and shapes, one of them of a single frame."""
     return [
-        write_clip(folder / f"{index}.mp4", n_frames, size=size)
+        _write_clip(folder / f"{index}.mp4", n_frames, size)
         for index, (n_frames, size) in enumerate(_CLIPS)
     ]
 
 
+def _write_clip(path: Path, n_frames: int, size: tuple[int, int]) -> Path:
+    """Squares of any colour: what a model makes of two such clips is not alike."""
+    width, height = size
+    colours = np.random.default_rng(n_frames).integers(
+        0, 256, (n_frames, height // 8, width // 8, 3), np.uint8
+    )
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=12)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for picture in colours.repeat(8, axis=1).repeat(8, axis=2):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
 def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
-    """Caption clips with a checkpoint written into a folder."""
+    """Caption clips and a picture with a checkpoint written into a folder."""
     architecture = ARCHITECTURES[name]
     architecture.write(folder)
+    arguments: dict[str, Any] = {"max_num_frames": N_FRAMES, **architecture.arguments}
     model = CaptionHf(
-        pretrained=str(folder),
-        device="cpu",
-        **{"max_num_frames": N_FRAMES, **architecture.arguments},  # type: ignore[arg-type] # --model_args
+        pretrained=str(folder), device="cpu", share_prefix=False, reuse=False, **arguments
     )
-    alone = _captions(model, clips)
-    model.batch_size = 3
-    together = _captions(model, clips)
     documented = architecture.documented(folder)
-    shown = [_shown(clip, model) for clip in clips]
+    alone = _captions(model, clips)
+    picture = Image.fromarray(_noise(_PICTURE))
+    _, prompt = PROMPTS.values()
+    of_picture = _picture_caption(model, picture, prompt)
+    together = _captions(_set(model, batch_size=3, is_sharing=False), clips)
+    shared = _captions(_set(model, batch_size=3, is_sharing=True), clips)
     return Trial(
         name,
-        alone,
-        together,
-        [documented(clip, prompt, MAX_NEW_TOKENS) for prompt in PROMPTS.values() for clip in shown],
+        alone=alone,
+        together=together,
+        shared=shared,
+        is_shared=model.sharing.is_possible is True,
+        documented=[documented(_shown(clip, model), prompt, MAX_NEW_TOKENS) for clip in clips],
+        picture=of_picture,
+        documented_picture=documented(_shown_picture(picture), prompt, MAX_NEW_TOKENS),
+        by_default=_by_default(name, folder),
     )
+
+
+def _set(model: CaptionHf, *, batch_size: int, is_sharing: bool) -> CaptionHf:
+    """The same model, called otherwise."""
+    model.batch_size = batch_size
+    model.prompts_together = MOST_TOGETHER if is_sharing else 1
+    model.sharing = PromptSharing(
+        model.model,
+        model.processor,
+        model.showing,
+        batch_size=batch_size,
+        is_wanted=is_sharing and not model.is_encoder_decoder,
+    )
+    return model
+
+
+def _by_default(name: str, tiny: Path) -> str:
+    """Frames and tokens of a clip, with a real checkpoint's sizes."""
+    real = REAL_SIZES.get(name)
+    if real is None:
+        return ""
+    folder = real.write_processor(tiny, tiny.with_name(f"{tiny.name} of real size"))
+    processor = load_processor(str(folder), revision="main", trust_remote_code=False)
+    prepare_tokenizer(processor)
+    model_type = json.loads((tiny / "config.json").read_text())["model_type"]
+    showing = Showing(form=find_format(processor, model_type))
+    budget = fit(processor, showing, Wanted(), real.positions)
+    return f"{budget.n_frames} frames, {budget.n_clip:,} tokens of {real.positions:,}"
+
+
+def _settings() -> dict[str, object]:
+    return {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "until": []}
 
 
 def _captions(model: CaptionHf, clips: Sequence[Path]) -> list[Caption]:
-    settings = {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "until": []}
-    results = results_of(model, clips, PROMPTS, settings)
-    return [
-        Caption(result.text, result.token_counts.input_tokens, result.token_counts.output_tokens)
-        if result.token_counts is not None
-        else Caption(result.text, None, None)
-        for result in results
-    ]
+    return [_caption(result) for result in results_of(model, clips, PROMPTS, _settings())]
+
+
+def _caption(result: GenerationResult) -> Caption:
+    counts = result.token_counts
+    if counts is None:
+        return Caption(result.text, None, None)
+    return Caption(result.text, counts.input_tokens, counts.output_tokens)
+
+
+def _picture_caption(model: CaptionHf, picture: Image.Image, prompt: str) -> Caption:
+    model.task_dict = {"picture": {"test": [{"image": picture}]}}
+
+    def visual(doc: dict[str, Image.Image]) -> list[Image.Image]:
+        return [doc["image"]]
+
+    arguments = (prompt, _settings(), visual, 0, "picture", "test")
+    metadata = {"task": "picture", "doc_id": 0, "repeats": 1}
+    [result] = model.generate_until([Instance("generate_until", arguments, 0, metadata)])
+    return _caption(result)
 
 
 def _shown(path: Path, model: CaptionHf) -> Shown:
@@ -99,3 +196,30 @@ def _shown(path: Path, model: CaptionHf) -> Shown:
         n_total=clip.n_total,
         duration_s=clip.duration_s,
     )
+
+
+def _shown_picture(picture: Image.Image) -> Shown:
+    frames = np.asarray(picture)[None]
+    return Shown(frames, positions=[0], fps=1.0, n_total=1, duration_s=1.0, is_picture=True)
+
+
+def _noise(shape: tuple[int, int]) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8)
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        clips = write_clips(folder)
+        trials = {name: try_architecture(name, folder / name, clips) for name in ARCHITECTURES}
+    rows = table(trials)
+    PAGE.write_text(with_table(PAGE.read_text(), transformers.__version__, rows))
+    print(rows)
+
+
+if __name__ == "__main__":
+    main()

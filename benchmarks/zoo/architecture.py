@@ -6,6 +6,8 @@ import importlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from zoo.recipes import chat_about_images
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -28,12 +30,16 @@ class Architecture:
     """A real checkpoint, by its name on the hub."""
     recipe: Callable[[Any, Shown, str], BatchFeature]
     """Inputs for what is shown and asked, as the documentation of transformers makes them."""
+    picture_recipe: Callable[[Any, Shown, str], BatchFeature] = chat_about_images
+    """The same for one picture, of models whose processor takes videos."""
     shown: Literal["video", "images"] = "video"
     """What its processor takes."""
     repeats_prompt: bool = True
     """Whether ``generate`` returns the prompt before the caption."""
     load: Callable[[Path], Any] | None = None
     """Loads the model where its documentation does more than ``model.from_pretrained``."""
+    needs: tuple[str, ...] = ()
+    """Packages that its processor or model imports, and transformers does not bring."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """``--model_args`` of ``caption_hf`` that its real checkpoints need, too."""
 
@@ -46,7 +52,9 @@ class Architecture:
         model = (self.load or getattr(hf, self.model).from_pretrained)(folder)
 
         def caption(shown: Shown, prompt: str, max_new_tokens: int) -> str:
-            inputs = self.recipe(processor, shown, prompt)
+            is_picture = shown.is_picture and self.shown == "video"
+            recipe = self.picture_recipe if is_picture else self.recipe
+            inputs = recipe(processor, shown, prompt).to(model.device, dtype=model.dtype)
             with torch.inference_mode():
                 written = model.generate(**inputs, max_new_tokens=max_new_tokens, do_sample=False)
             if self.repeats_prompt:

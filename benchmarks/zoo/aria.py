@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config, token_id, tower
-from zoo.recipes import chat_about_images
+from zoo.recipes import chat_about_sized_images
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ ARCHITECTURES = {
         write_aria,
         "AriaForConditionalGeneration",
         "rhymes-ai/Aria",
-        chat_about_images,
+        chat_about_sized_images(max_image_size=_SIDE),
         shown="images",
         arguments={"processor_kwargs": {"max_image_size": _SIDE}},
     ),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
-
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config
 
@@ -22,7 +20,10 @@ _SIDE = 16
 def write_chameleon(folder: Path, **text: object) -> Path:
     """Chameleon; it has no chat template, neither has the real one."""
     hf = library()
-    codes = [f"IMGIMG{letter}Z" for letter in "ABCDEFGHIJKLMNOP"]
+    # The numbers of what a picture may be made of, by letters for digits.
+    codes = [
+        f"IMGIMG{''.join(chr(ord('A') + int(digit)) for digit in str(code))}Z" for code in range(16)
+    ]
     tokenizer = make_tokenizer(
         ("<image>", "<racm3:break>", "<eoss>", *codes),
         start="<s>",
@@ -54,9 +55,9 @@ def write_chameleon(folder: Path, **text: object) -> Path:
 
 
 def _documented(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
-    pictures: list[Image.Image] = shown.pictures()
+    marks = "<image>" * len(shown.frames)
     inputs: BatchFeature = processor(
-        images=pictures, text=f"{prompt}{'<image>' * len(pictures)}", return_tensors="pt"
+        images=shown.pictures(), text=marks + prompt, return_tensors="pt"
     )
     return inputs
 

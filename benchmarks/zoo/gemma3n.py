@@ -85,5 +85,6 @@ ARCHITECTURES = {
         "google/gemma-3n-E4B-it",
         chat_about_images,
         shown="images",
+        needs=("timm",),
     ),
 }

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config, token_id
-from zoo.recipes import chat_about_video
+from zoo.recipes import chat_about_pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _MARKS = {
@@ -29,10 +30,9 @@ _TEMPLATE = (
 
 
 def _write(
-    name: str, folder: Path, *, parts: str = "glm4v", processing: str = "", **text: object
+    name: str, folder: Path, text: Mapping[str, object], *, parts: str, processing: str
 ) -> Path:
     hf: Any = library()
-    processing = processing or name
     tokenizer = make_tokenizer(
         ("[gMASK]", "<sop>", "<|system|>", "<|assistant|>", *_MARKS.values()), end="<|user|>"
     )
@@ -76,12 +76,12 @@ def _write(
 
 def write_glm4v(folder: Path, **text: object) -> Path:
     """GLM-4.1V."""
-    return _write("Glm4v", folder, **text)
+    return _write("Glm4v", folder, text, parts="glm4v", processing="Glm4v")
 
 
 def write_glm46v(folder: Path, **text: object) -> Path:
     """GLM-4.6V."""
-    return _write("Glm46V", folder, **text)
+    return _write("Glm46V", folder, text, parts="glm4v", processing="Glm46V")
 
 
 def write_glm4v_moe(folder: Path, **text: object) -> Path:
@@ -93,7 +93,8 @@ def write_glm4v_moe(folder: Path, **text: object) -> Path:
         "n_shared_experts": 1,
         "head_dim": 16,
     }
-    return _write("Glm4vMoe", folder, parts="glm4v_moe", processing="Glm4v", **experts, **text)
+    sizes = {**experts, **text}
+    return _write("Glm4vMoe", folder, sizes, parts="glm4v_moe", processing="Glm4v")
 
 
 ARCHITECTURES = {
@@ -101,18 +102,18 @@ ARCHITECTURES = {
         write_glm4v_moe,
         "Glm4vMoeForConditionalGeneration",
         "zai-org/GLM-4.5V",
-        chat_about_video,
+        chat_about_pairs,
     ),
     "glm4v": Architecture(
         write_glm4v,
         "Glm4vForConditionalGeneration",
         "zai-org/GLM-4.1V-9B-Thinking",
-        chat_about_video,
+        chat_about_pairs,
     ),
     "glm46v": Architecture(
         write_glm46v,
         "Glm46VForConditionalGeneration",
         "zai-org/GLM-4.6V",
-        chat_about_video,
+        chat_about_pairs,
     ),
 }

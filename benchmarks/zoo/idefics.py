@@ -83,6 +83,7 @@ ARCHITECTURES = {
         "SmolVLMForConditionalGeneration",
         "HuggingFaceTB/SmolVLM2-2.2B-Instruct",
         chat_about_video,
+        needs=("num2words",),
     ),
     "idefics3": Architecture(
         write_idefics3,

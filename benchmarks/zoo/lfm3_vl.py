@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config
 from zoo.qwen_vl import SPECIALS, TEMPLATE, marks
-from zoo.recipes import chat_about_video
+from zoo.recipes import chat_about_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +51,6 @@ ARCHITECTURES = {
         write_lfm3_vl,
         "Lfm3VlForConditionalGeneration",
         "LiquidAI/LFM3-VL",
-        chat_about_video,
+        chat_about_pairs,
     ),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoo.architecture import Architecture
 from zoo.building import IMAGE_SIZE, library, save, text_config, token_id, tower
 from zoo.llava import PINPOINTS, VICUNA, clip_processor, vicuna_tokenizer
-from zoo.recipes import chat_about_video, text_about_video
+from zoo.recipes import chat_about_video, text_about_image, text_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,5 +78,6 @@ ARCHITECTURES = {
         "VideoLlavaForConditionalGeneration",
         "LanguageBind/Video-LLaVA-7B-hf",
         text_about_video("USER: <video>\n{} ASSISTANT:"),
+        text_about_image("USER: <image>\n{} ASSISTANT:"),
     ),
 }

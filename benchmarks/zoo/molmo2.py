@@ -29,7 +29,7 @@ def write_molmo2(folder: Path, **text: object) -> Path:
     tokenizer = make_tokenizer(("<|im_start|>", "<|image|>", "<|video|>", *_PARTS))
     size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
     processor = hf.Molmo2Processor(
-        hf.Molmo2ImageProcessor(size=size, patch_size=7, max_crops=2),
+        hf.Molmo2ImageProcessor(size=size, patch_size=7, max_crops=2, overlap_margins=[0, 0]),
         hf.Molmo2VideoProcessor(size=size, patch_size=7),
         tokenizer,
         chat_template=chatml("<|image|>", "<|video|>"),

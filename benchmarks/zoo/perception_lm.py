@@ -76,5 +76,6 @@ ARCHITECTURES = {
         "PerceptionLMForConditionalGeneration",
         "facebook/Perception-LM-8B",
         chat_about_video,
+        needs=("timm",),
     ),
 }

@@ -110,6 +110,7 @@ ARCHITECTURES = {
         _recipe,
         shown="images",
         load=_load,
+        needs=("peft",),
         # 545 tokens a frame, however small the model.
         arguments={"max_num_frames": 2},
     ),

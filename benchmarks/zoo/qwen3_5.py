@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config
 from zoo.qwen_vl import SPECIALS, marks, processor_of_qwen3, rotary, tower_of_qwen3
-from zoo.recipes import chat_about_video
+from zoo.recipes import chat_about_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,12 +62,12 @@ ARCHITECTURES = {
         write_qwen3_5,
         "Qwen3_5ForConditionalGeneration",
         "Qwen/Qwen3.5-9B",
-        chat_about_video,
+        chat_about_pairs,
     ),
     "qwen3_5_moe": Architecture(
         write_qwen3_5_moe,
         "Qwen3_5MoeForConditionalGeneration",
         "Qwen/Qwen3.5-35B-A3B",
-        chat_about_video,
+        chat_about_pairs,
     ),
 }

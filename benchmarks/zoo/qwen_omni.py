@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zoo.architecture import Architecture
 from zoo.building import chatml, library, make_tokenizer, save, text_config, token_id
 from zoo.qwen_vl import rotary
-from zoo.recipes import chat_about_video
+from zoo.recipes import chat_about_pairs, chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -196,6 +196,6 @@ ARCHITECTURES = {
         write_qwen3_omni_moe,
         "Qwen3OmniMoeThinkerForConditionalGeneration",
         "Qwen/Qwen3-Omni-30B-A3B-Instruct",
-        chat_about_video,
+        chat_about_pairs,
     ),
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.architecture import Architecture
 from zoo.building import chatml, library, make_tokenizer, save, text_config, token_id
-from zoo.recipes import chat_about_video
+from zoo.recipes import chat_about_pairs, chat_about_video
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,12 +178,12 @@ ARCHITECTURES = {
         write_qwen3_vl,
         "Qwen3VLForConditionalGeneration",
         "Qwen/Qwen3-VL-8B-Instruct",
-        chat_about_video,
+        chat_about_pairs,
     ),
     "qwen3_vl_moe": Architecture(
         write_qwen3_vl_moe,
         "Qwen3VLMoeForConditionalGeneration",
         "Qwen/Qwen3-VL-30B-A3B-Instruct",
-        chat_about_video,
+        chat_about_pairs,
     ),
 }

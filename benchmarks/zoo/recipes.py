@@ -5,16 +5,16 @@ Nothing here is shared with ``caption_hf``: its captions are compared with these
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from PIL import Image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
     from transformers import BatchFeature
 
 
@@ -32,6 +32,17 @@ class Shown:
     """Frames of the file."""
     duration_s: float
     """Of the file."""
+    is_picture: bool = False
+    """Whether it is one picture, and no video of one frame."""
+
+    def filled(self, n_frames: int) -> Shown:
+        """The last frame shown again until there are so many."""
+        missing = max(n_frames - len(self.frames), 0)
+        return replace(
+            self,
+            frames=np.concatenate([self.frames, *[self.frames[-1:]] * missing]),
+            positions=[*self.positions, *[self.positions[-1]] * missing],
+        )
 
     def pictures(self) -> list[Image.Image]:
         """The frames one by one."""
@@ -65,6 +76,11 @@ def chat_about_video(processor: Any, shown: Shown, prompt: str) -> BatchFeature:
     )
 
 
+def chat_about_pairs(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
+    """The same for models that see frames in pairs, fill up odd ones, and refuse a single one."""
+    return chat_about_video(processor, shown.filled(2), prompt)
+
+
 def chat_about_images(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
     """``apply_chat_template`` with one image per frame, of models that know no videos."""
     return _chat(processor, [{"type": "image", "image": one} for one in shown.pictures()], prompt)
@@ -88,12 +104,34 @@ def _chat(
     return inputs
 
 
+def chat_about_sized_images(**arguments: object) -> Callable[[Any, Shown, str], BatchFeature]:
+    """The same with further arguments of the processor's call."""
+
+    def recipe(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
+        images = [{"type": "image", "image": one} for one in shown.pictures()]
+        return _chat(processor, images, prompt, arguments)
+
+    return recipe
+
+
 def text_about_video(form: str) -> Callable[[Any, Shown, str], BatchFeature]:
     """A prompt written out with the video's mark in it; ``{}`` is where the question stands."""
 
     def recipe(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
         inputs: BatchFeature = processor(
             text=form.format(prompt), videos=shown.video(), return_tensors="pt"
+        )
+        return inputs
+
+    return recipe
+
+
+def text_about_image(form: str) -> Callable[[Any, Shown, str], BatchFeature]:
+    """The same with an image's mark."""
+
+    def recipe(processor: Any, shown: Shown, prompt: str) -> BatchFeature:  # noqa: ANN401
+        inputs: BatchFeature = processor(
+            text=form.format(prompt), images=shown.pictures(), return_tensors="pt"
         )
         return inputs
 

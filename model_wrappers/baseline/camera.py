@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 CameraMove = Literal[
@@ -19,8 +17,10 @@ CameraMove = Literal[
 
 _MIN_SHIFT = 0.06
 """Smallest way, as a share of the frame's side, that counts as a pan or tilt."""
-_MIN_SHAKE = 0.008
-"""Smallest mean way from frame to frame, as a share of the side, that counts as a shake."""
+_MIN_SHAKE = 0.005
+"""Smallest step from frame to frame, as a share of the frame's side, of a camera that shakes."""
+_MIN_TURNS = 0.3
+"""Share of steps that go back on the one before, of a camera that shakes; of a pan hardly any."""
 _MIN_ZOOM = 1.12
 """Smallest magnification that counts as a zoom."""
 _GRID = 4
@@ -50,53 +50,44 @@ def read_camera(frames: NDArray[np.uint8]) -> CameraPath:
     if len(frames) < 2:
         return unknown
     placements = [np.eye(3)]
-    steps = []
     for earlier, later in itertools.pairwise(frames):
         step = _step(earlier, later)
         if step is None:
             # A path with a gap says nothing about where the camera went.
             return unknown
-        steps.append(step)
         placements.append(step @ placements[-1])
-    return CameraPath(_name(steps, placements[-1], (width, height)), np.stack(placements))
+    return CameraPath(_name(np.stack(placements), (width, height)), np.stack(placements))
 
 
-def _name(
-    steps: Sequence[NDArray[np.float64]], total: NDArray[np.float64], size: tuple[int, int]
-) -> CameraMove | None:
+def _name(placements: NDArray[np.float64], size: tuple[int, int]) -> CameraMove | None:
     width, height = size
+    total = placements[-1]
     zoom = float(np.hypot(total[0, 0], total[1, 0]))
     center = np.array([width / 2, height / 2, 1.0])
-    across, along = ((total @ center - center)[:2] / (width, height)).tolist()
+    path = (placements @ center - center)[:, :2] / (width, height)
+    across, along = path[-1].tolist()
     if not 1 / _MIN_ZOOM < zoom < _MIN_ZOOM:
         return "zooms in" if zoom > 1 else "zooms out"
-    shifts = np.array([((step @ center - center)[:2] / (width, height)) for step in steps])
+    steps = np.diff(path, axis=0)
+    # Back and forth is neither a pan nor rest.
+    unsteady: CameraMove | None = "shakes" if _shakes(steps) else None
     if max(abs(across), abs(along)) < _MIN_SHIFT:
-        places = np.cumsum(shifts, axis=0)
-        if np.abs(shifts).mean(axis=0).max() < _MIN_SHAKE and np.abs(places).max() < _MIN_SHIFT:
-            return "none"
-        return "shakes" if _is_shaking(shifts) else None
+        return unsteady or ("none" if float(np.abs(path).max()) < _MIN_SHIFT else None)
     axis = 0 if abs(across) >= abs(along) else 1
-    total_shift = across if axis == 0 else along
-    if np.mean(np.sign(shifts[:, axis]) == np.sign(total_shift)) < 0.7:
-        # Back and forth: neither a pan nor at rest.
-        return "shakes" if _is_shaking(shifts) else None
+    if np.mean(np.sign(steps[:, axis]) == np.sign(path[-1, axis])) < 0.7:
+        return unsteady
     # The picture goes against the camera.
     if axis == 0:
         return "pans left" if across > 0 else "pans right"
     return "tilts up" if along > 0 else "tilts down"
 
 
-def _is_shaking(shifts: NDArray[np.float64]) -> bool:
-    """Whether the picture turns round all the time, which a single way there and back does not.
-
-    Args:
-        shifts: Shape (n, 2), from frame to frame, as shares of the sides.
-    """
-    axis = int(np.abs(shifts).mean(axis=0).argmax())
-    ways = shifts[:, axis][np.abs(shifts[:, axis]) > _MIN_SHAKE / 2]
-    turns = int(np.sum(np.sign(ways[1:]) != np.sign(ways[:-1])))
-    return turns >= max(3, 0.3 * len(shifts))
+def _shakes(steps: NDArray[np.float64]) -> bool:
+    """Whether steps, shape (n, 2), go to and fro."""
+    axis = int(np.abs(steps).mean(axis=0).argmax())
+    moves = steps[:, axis][np.abs(steps[:, axis]) >= _MIN_SHAKE]
+    n_turns = int(np.sum(np.sign(moves[1:]) != np.sign(moves[:-1])))
+    return n_turns >= max(2, _MIN_TURNS * len(steps))
 
 
 def _step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> NDArray[np.float64] | None:

@@ -13,9 +13,9 @@ from lmms_eval_captions.model_wrappers.baseline.camera import CameraMove, Camera
 from lmms_eval_captions.model_wrappers.baseline.colors import color_shares
 from lmms_eval_captions.model_wrappers.baseline.light import (
     Light,
-    lit_frames,
+    flashes,
     read_light,
-    without_flashes,
+    unlikeness,
 )
 from lmms_eval_captions.model_wrappers.baseline.objects import (
     Part,
@@ -71,7 +71,7 @@ class SeenShot:
     camera: CameraMove | None
     """``None`` where it cannot be told."""
     light: Light | None
-    """``None`` where only one frame was seen, or it cannot be told."""
+    """``None`` where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,40 +99,36 @@ def read_scene(frames: NDArray[np.uint8], duration_s: float) -> Observations:
     if frames.ndim != 4 or frames.shape[3] != 3 or len(frames) < 1:
         raise ValueError(f"read_scene: expected frames of shape (n, h, w, 3), got {frames.shape}")
     small = _shrink(frames)
-    starts = [0, *find_cuts(small), len(small)]
-    shots = [small[start:end] for start, end in itertools.pairwise(starts)]
-    return Observations(tuple(_read_shot(shot) for shot in shots), duration_s, len(frames))
+    is_flash = flashes(small)
+    starts = [0, *find_cuts(small, is_flash), len(small)]
+    shots = tuple(
+        _read_shot(small[start:end], is_flash[start:end])
+        for start, end in itertools.pairwise(starts)
+    )
+    return Observations(shots, duration_s, len(frames))
 
 
-def find_cuts(frames: NDArray[np.uint8]) -> list[int]:
-    """Positions of frames that start a new shot.
+def find_cuts(frames: NDArray[np.uint8], is_flash: NDArray[np.bool_] | None = None) -> list[int]:
+    """Positions of frames that start a new shot; flashes, of shape (n,), start none.
 
     A cut is a step in the colours of the picture that is large, that is far larger than the usual
     step of this clip (a pan moves the colours by as much in every step), and that more or less
-    light on the same picture does not explain, nor a flash, after which it is there again.
+    light on the same picture does not explain.
     """
-    if len(frames) < 2:
+    steady = np.flatnonzero(~flashes(frames) if is_flash is None else ~is_flash)
+    if len(steady) < 2:
         return []
-    pairs = list(itertools.pairwise(frames))
+    pairs = list(itertools.pairwise(frames[steady]))
     steps = np.array([_color_step(earlier, later) for earlier, later in pairs])
     threshold = max(0.35, 2.5 * float(np.median(steps)) + 0.1)
-    is_new = np.array([_unlikeness(earlier, later) > 0.25 for earlier, later in pairs])
-    cuts = [int(index) + 1 for index in np.flatnonzero((steps > threshold) & is_new)]
-    return without_flashes(cuts, _gray(frames))
+    is_new = np.array([unlikeness(earlier, later) > 0.25 for earlier, later in pairs])
+    return [int(steady[index + 1]) for index in np.flatnonzero((steps > threshold) & is_new)]
 
 
 def _color_step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
     """Hellinger distance of two frames' colour histograms, in [0, 1]."""
     overlap = float(np.sum(np.sqrt(_histogram(earlier) * _histogram(later))))
     return float(np.sqrt(max(0.0, 1.0 - overlap)))
-
-
-def _unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
-    """What remains of the second picture beside the first one dimmed or lit, in [0, 1]."""
-    before, after = earlier.astype(np.float64), later.astype(np.float64)
-    gain = float(np.sum(before * after) / max(np.sum(before * before), 1.0))
-    remainder, whole = np.sum((after - gain * before) ** 2), np.sum(after * after)
-    return float(np.sqrt(remainder / max(whole, 1.0)))
 
 
 def _shrink(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -157,11 +153,10 @@ def _gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.stack([cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames])
 
 
-def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
+def _read_shot(frames: NDArray[np.uint8], is_flash: NDArray[np.bool_]) -> SeenShot:
+    light = read_light(_gray(frames), is_flash)
+    frames = frames[~is_flash]
     gray = _gray(frames)
-    light = read_light(gray)
-    shown = lit_frames(gray)
-    frames, gray = frames[shown], gray[shown]
     camera = read_camera(gray)
     layouts = [read_layout(frame) for frame in frames]
     # Dim light turns colours into black and brown: they are named where the shot is brightest.

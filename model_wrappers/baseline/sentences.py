@@ -36,8 +36,8 @@ _LIGHT: dict[Light, str] = {
     "constant": "The brightness stays about the same.",
     "darker": "The picture gets darker.",
     "brighter": "The picture gets brighter.",
-    "flashes": "The brightness changes abruptly for a moment.",
-    "flickers": "The light flickers: the picture is bright and dark in turn.",
+    "flashes": "The brightness jumps for a moment and back.",
+    "flickers": "The picture flickers between bright and dark.",
 }
 
 

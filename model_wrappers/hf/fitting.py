@@ -91,7 +91,8 @@ def fit(processor: Processor, showing: Showing, wanted: Wanted, n_positions: int
             f"frame_pixels={wanted.frame_pixels}, processor_kwargs={dict(showing.arguments)}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    budget.check(n_prompt=0, max_new_tokens=1)
+    if n_positions is not None and budget.n_clip + budget.n_text >= n_positions:
+        budget.check(_PROMPT_TOKENS, DEFAULT_MAX_NEW_TOKENS)
     return budget
 
 

@@ -124,6 +124,13 @@ PROMPT_FORMS: Final[Mapping[str, PromptForm]] = {
         models=("paligemma",),
         source="transformers' page on PaliGemma; the checkpoints named -mix take instructions",
     ),
+    "chameleon": PromptForm(
+        # Its processor adds the start token, and the end of the turn.
+        user="{}",
+        answer="",
+        models=("chameleon",),
+        source="transformers' page on Chameleon",
+    ),
     "question": PromptForm(
         # The processor puts the marks before the text.
         user="Question: {}",

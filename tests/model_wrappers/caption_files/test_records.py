@@ -133,48 +133,6 @@ def test_each_of_several_ids_gets_its_own_caption(videos: list[str], ending: str
     assert [captions.find(f"{video}{ending}") for video in videos] == [f"of {v}" for v in videos]
 
 
-@pytest.mark.parametrize(
-    ("in_file", "asked"),
-    [
-        pytest.param("cafe\u0301.mp4", "caf\xe9.mp4", id="accents apart"),
-        pytest.param("caf\xe9", "videos/cafe\u0301.mp4", id="accents apart in the benchmark"),
-        pytest.param("\u1112\u1161\u11ab.mp4", "\ud55c", id="Hangul"),
-        pytest.param(" clip.mp4 ", "clip", id="blanks around"),
-        pytest.param("clip\t", "a/clip.mp4", id="a tab behind"),
-        pytest.param("clip", "clip ", id="blanks in the benchmark"),
-    ],
-)
-def test_blanks_and_forms_of_unicode_do_not_make_another_video(in_file: str, asked: str) -> None:
-    """What macOS and spreadsheets do to names: the caption is found all the same."""
-    assert table({"video_id": in_file, "caption": "A dog."}).find(asked) == "A dog."
-
-
-def test_names_that_differ_in_blanks_alone_are_told_apart_by_their_spelling() -> None:
-    """An exact name wins; a name that may be either is refused where the captions differ."""
-    both = table({"video_id": "a", "caption": "1"}, {"video_id": " a", "caption": "2"})
-    assert [both.find("a"), both.find(" a")] == ["1", "2"]
-    with pytest.raises(CaptionError, match="may be any of"):
-        both.find("a ")
-
-
-@pytest.mark.parametrize("aspect", ["Camera", "CAMERA", " camera ", "camera"])
-def test_aspects_are_known_in_any_spelling(aspect: str) -> None:
-    """A row's aspect, and a column of an aspect, count however they are written."""
-    rows = table({"video_id": "a", "aspect": aspect, "caption": "It pans."})
-    assert rows.find("a", "camera") == "It pans."
-    assert rows.find("a", "short") is None
-    columns = table({"video_id": "a", f"{aspect}_caption": "It pans.", "caption": "A dog."})
-    assert columns.find("a", "camera") == "It pans."
-    assert columns.find("a", "short") == "A dog."
-
-
-@pytest.mark.parametrize("aspect", ["Main Object", "main-object", "main_object"])
-def test_aspects_of_two_words(aspect: str) -> None:
-    """With a blank, a hyphen or a line between."""
-    rows = table({"video_id": "a", "aspect": aspect, "caption": "A dog."})
-    assert rows.find("a", "main_object") == "A dog."
-
-
 def test_an_exact_name_wins_over_a_like_one() -> None:
     """Videos that differ in folder or ending alone keep their own captions."""
     captions = table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,50 @@ def test_thirty_two_frames_of_1080p_are_of_moderate_size_by_default(
     assert n_bytes <= n_mib * 2**20
 
 
+def _llava(processor: Any, side: int = 336) -> None:
+    """Sizes of the released LLaVA-1.5, or of Video-LLaVA at half the side."""
+    for part in (processor.image_processor, getattr(processor, "video_processor", None)):
+        if part is not None:
+            part.size, part.crop_size = {"shortest_edge": side}, {"height": side, "width": side}
+    processor.patch_size, processor.num_additional_image_tokens = 14, 1
+    processor.vision_feature_select_strategy = "default"
+
+
+def _llava_next(processor: Any) -> None:
+    _llava(processor)
+    grid = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+    processor.image_processor.image_grid_pinpoints = grid
+
+
+@pytest.mark.parametrize(
+    ("name", "released", "n_positions", "n_frames", "n_overflowing"),
+    [
+        pytest.param("llava", _llava, 4096, 4, 19_000, id="LLaVA-1.5"),
+        pytest.param("llava_next", _llava_next, 4096, 1, 63_000, id="LLaVA-1.6, Vicuna"),
+        pytest.param("llava_next", _llava_next, 32768, 8, 63_000, id="LLaVA-1.6, Mistral"),
+        pytest.param("video_llava", lambda p: _llava(p, 224), 4096, 10, 9_000, id="Video-LLaVA"),
+    ],
+)
+def test_released_models_are_shown_what_they_hold(
+    name: str,
+    released: Callable[[Any], None],
+    n_positions: int,
+    n_frames: int,
+    n_overflowing: int,
+    processor_of: Callable[[str], Any],
+) -> None:
+    """With the sizes of the released checkpoints, 32 frames overflow, and the default does not."""
+    processor = processor_of(name)
+    released(processor)
+    assert fit(processor, Showing(), Wanted(), n_positions).n_frames == n_frames
+    with pytest.raises(SettingsError, match="32 frames of ") as error:
+        fit(processor, Showing(), Wanted(32), n_positions)
+    [needed] = re.findall(r"are ([\d,]+) tokens", str(error.value))
+    assert abs(int(needed.replace(",", "")) - n_overflowing) < 1500
+    for suggested in re.findall(r"max_num_frames=(\d+)", str(error.value)):
+        assert fit(processor, Showing(), Wanted(int(suggested)), n_positions).n_clip < n_positions
+
+
 @pytest.mark.parametrize("name", ["llava", "video_llava", "llava_next", "qwen2_5_vl", "gemma4"])
 def test_as_many_frames_as_the_model_holds(name: str, processor_of: Callable[[str], Any]) -> None:
     """A model of few positions is shown fewer frames, which leave room to ask and to write."""
@@ -113,7 +158,7 @@ def test_more_frames_than_fit_are_an_error_with_the_numbers(
     """32 frames that overflow the positions end the run before the model loads."""
     monkeypatch.delattr(caption_hf, "load_model")
     folder = checkpoint(name, 500)
-    with pytest.raises(SettingsError, match=r"32 frames of \d+ .*500 positions.*max_num_frames=\d"):
+    with pytest.raises(SettingsError, match=r"32 frames of \d+ .*500 positions"):
         CaptionHf(pretrained=str(folder), device="cpu", max_num_frames=32)
 
 

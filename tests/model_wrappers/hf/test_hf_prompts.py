@@ -11,6 +11,7 @@ import pytest
 from transformers import AutoProcessor
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, Message, asked_about
 from lmms_eval_captions.model_wrappers.hf.prompt_forms import PROMPT_FORMS
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format, prompt_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
 
+README = Path(captioner.__file__).with_name("README.md")
 CLIP = Clip(np.zeros((2, 4, 4, 3), np.uint8), np.arange(2.0), n_total=2, fps=1.0, duration_s=2.0)
 TEXT_TEMPLATE = (
     "{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] }}{% endfor %}"
@@ -35,6 +37,7 @@ DOCUMENTED = {
     "idefics": "User:<image><image>Describe.<end_of_utterance>\nAssistant:",
     "phi4": "<|user|><image><image>Describe.<|end|><|assistant|>",
     "paligemma": "<image><image>Describe.",
+    "chameleon": "<image><image>Describe.",
     "question": "Question: Describe. Answer:",
     "plain": "Describe.",
     "vipllava": (
@@ -93,6 +96,18 @@ def test_all_forms_are_played() -> None:
     """No form goes without the test above, and each says where it is documented."""
     assert set(DOCUMENTED) == set(PROMPT_FORMS)
     assert all(form.source for form in PROMPT_FORMS.values())
+
+
+@pytest.mark.parametrize("name", PROMPT_FORMS)
+def test_the_readme_prints_each_form(name: str) -> None:
+    """The captioners' README has each form, one picture of it, and the models that it is for."""
+    form = PROMPT_FORMS[name]
+    mark = form.image.replace("{}", "<image>")
+    system = "A chat between ... questions." if form.default_system else ""
+    asked = system + form.user.replace("{}", f"{mark}PROMPT") + form.answer
+    printed = asked.replace("\n", "\\n").replace("|", "\\|")
+    models = ", ".join(f"`{model}`" for model in form.models)
+    assert f"| `{name}` | `{printed}` | {models} |" in README.read_text(encoding="utf-8")
 
 
 def test_videos_have_one_mark(processor: Any) -> None:
@@ -179,7 +194,7 @@ def test_several_templates(bare: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("vicunya", r"prompt_format='vicunya' is neither one of \['chatml'"),
+        ("vicunya", r"prompt_format='vicunya' is neither one of \['chameleon'"),
         ("no/such.jinja", r"there is no file no/such\.jinja"),
         (None, r"no prompt is known for 'mymodel': .* prompt_format="),
     ],

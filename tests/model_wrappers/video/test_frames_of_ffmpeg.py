@@ -17,7 +17,7 @@ from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.readers import read_with
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError
-from lmms_eval_captions.model_wrappers.video.sampling import Explicit, Uniform
+from lmms_eval_captions.model_wrappers.video.sampling import Explicit, Sampling, Uniform
 
 pytestmark = pytest.mark.skipif(not shutil.which("ffmpeg"), reason="ffmpeg is not installed")
 
@@ -159,7 +159,10 @@ def test_every_frame_is_ffmpegs(tmp_path: Path, name: str) -> None:
     assert moved.min() > 2 * MOST_APART
     step_s = float(np.diff(truth.times_s).max())
     some = Explicit((1, n_total // 3, n_total * 4 // 5))
-    clips = [(read_frames(path, some), some), (_read("PyAV", path), ALL)]
+    clips: list[tuple[Clip, Sampling]] = [
+        (read_frames(path, some), some),
+        (_read("PyAV", path), ALL),
+    ]
     # What cannot be proven is not sought.
     with suppress(UnreadableError):
         clips.append((_read("PyAV, seeking", path), ALL))
