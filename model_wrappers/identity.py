@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -85,11 +84,9 @@ def files_stamp(path: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The packages that were loaded to make captions; builds for other devices are the same version."""
+    """The packages that captions are made with; builds for other devices are the same version."""
     found = {}
     for name in _PACKAGES:
-        if name not in sys.modules:
-            continue
         try:
             found[name] = version(name).partition("+")[0]
         except PackageNotFoundError:
