@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HEAD: Final = (
     "| architecture | for example | sees | batches | as documented | pictures | prompts of a clip "
-    "| by default |\n|---|---|---|---|---|---|---|---|\n"
+    "| by default | `frame_pixels=100000` |\n|---|---|---|---|---|---|---|---|---|\n"
 )
 _BEGIN: Final = "<!-- made by python benchmarks/architectures.py, with transformers "
 _END: Final = "<!-- end -->"
@@ -60,6 +60,7 @@ def _row(trial: Trial) -> str:
         _verdict(same=trial.picture.text == trial.documented_picture),
         _shared(trial),
         trial.by_default,
+        trial.with_frame_pixels,
     ]
     return f"| {' | '.join(cells)} |"
 

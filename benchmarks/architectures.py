@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from lmms_eval.api.instance import Instance
 from PIL import Image
 
 from architecture_table import table, with_table
-from caption_requests import results_of
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
 from lmms_eval_captions.model_wrappers.hf.inputs import Showing
@@ -33,6 +34,9 @@ from zoo import ARCHITECTURES
 from zoo.real_sizes import REAL_SIZES
 from zoo.recipes import Shown
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+from caption_requests import results_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "architectures.md"
 N_FRAMES: Final = 5
+FRAME_PIXELS: Final = 100_000
 MAX_NEW_TOKENS: Final = 10
 PROMPTS: Final = {"short": "Describe.", "long": "Describe the camera, then the background."}
 _CLIPS: Final = ((3, (64, 48)), (24, (64, 48)), (9, (48, 96)), (1, (32, 32)))
@@ -78,6 +83,8 @@ class Trial:
     by_default: str
     """What a real checkpoint is shown of a clip unless the user says otherwise; empty where the
     sizes of one are not known."""
+    with_frame_pixels: str
+    """The same for ``frame_pixels`` of ``FRAME_PIXELS``."""
 
 
 def write_clips(folder: Path) -> list[Path]:
@@ -118,6 +125,7 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
     of_picture = _picture_caption(model, picture, prompt)
     together = _captions(_set(model, batch_size=3, is_sharing=False), clips)
     shared = _captions(_set(model, batch_size=3, is_sharing=True), clips)
+    by_default, with_frame_pixels = _at_real_size(name, folder)
     return Trial(
         name,
         alone=alone,
@@ -127,7 +135,8 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
         documented=[documented(_shown(clip, model), prompt, MAX_NEW_TOKENS) for clip in clips],
         picture=of_picture,
         documented_picture=documented(_shown_picture(picture), prompt, MAX_NEW_TOKENS),
-        by_default=_by_default(name, folder),
+        by_default=by_default,
+        with_frame_pixels=with_frame_pixels,
     )
 
 
@@ -145,18 +154,23 @@ def _set(model: CaptionHf, *, batch_size: int, is_sharing: bool) -> CaptionHf:
     return model
 
 
-def _by_default(name: str, tiny: Path) -> str:
-    """Frames and tokens of a clip, with a real checkpoint's sizes."""
+def _at_real_size(name: str, tiny: Path) -> tuple[str, str]:
+    """What becomes of a clip with a real checkpoint's sizes: by default, with ``frame_pixels``."""
     real = REAL_SIZES.get(name)
     if real is None:
-        return ""
+        return "", ""
     folder = real.write_processor(tiny, tiny.with_name(f"{tiny.name} of real size"))
     processor = load_processor(str(folder), revision="main", trust_remote_code=False)
     prepare_tokenizer(processor)
     model_type = json.loads((tiny / "config.json").read_text())["model_type"]
     showing = Showing(form=find_format(processor, model_type))
-    budget = fit(processor, showing, Wanted(), real.positions)
-    return f"{budget.n_frames} frames, {budget.n_clip:,} tokens of {real.positions:,}"
+    own = fit(processor, showing, Wanted(), real.positions)
+    by_default = f"{own.n_frames} frames, {own.n_clip:,} tokens of {real.positions:,}"
+    try:
+        smaller = fit(processor, showing, Wanted(frame_pixels=FRAME_PIXELS), real.positions)
+    except SettingsError:
+        return by_default, "refused"
+    return by_default, f"{smaller.n_frames} frames, {smaller.n_clip:,} tokens"
 
 
 def _settings() -> dict[str, object]:

@@ -39,6 +39,8 @@ class MarksFirst:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name == "_processor" or name.startswith("__"):  # a copy in the making has none
             raise AttributeError(name)
+        if name.startswith("_"):  # a copy asks before there is anything in it
+            raise AttributeError(name)
         return getattr(self._processor, name)
 
     def __call__(
