@@ -63,8 +63,7 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
     model = CaptionHf(
         pretrained=str(folder),
         device="cpu",
-        max_num_frames=N_FRAMES,
-        **architecture.arguments,  # type: ignore[arg-type] # --model_args
+        **{"max_num_frames": N_FRAMES, **architecture.arguments},  # type: ignore[arg-type] # --model_args
     )
     alone = _captions(model, clips)
     model.batch_size = 3

@@ -1,11 +1,13 @@
-"""Videos a second of ``caption_hf`` against lmms-eval's own wrapper, in one run.
+"""Captions a second of ``caption_hf`` and of lmms-eval's own wrapper, side by side.
 
-Same checkpoint, clips, frames, prompt, precision and number of new tokens; both are called as
-lmms-eval calls them, in turns, and the median counts. Without arguments it writes what it needs: a
-small Qwen2.5-VL with random weights and 720p clips.
+Same checkpoint, clips, frames, prompts, precision and number of new tokens; both are called as
+lmms-eval calls them, in turns, and the median of the rounds counts, of seconds and of CPU seconds:
+where other work runs on the machine, the latter tell more. Without arguments it writes what it
+needs, a small Qwen2.5-VL with random weights and 720p clips.
 
     python benchmarks/captioning.py
     python benchmarks/captioning.py --pretrained Qwen/Qwen2.5-VL-3B-Instruct --clip my.mp4
+    python benchmarks/captioning.py --prompts 1 5 --batch-sizes 1 4 8 --processes 1 2
 """
 
 from __future__ import annotations
@@ -16,36 +18,27 @@ import os
 import shutil
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Final
 
 import av
 import numpy as np
 import torch
-from lmms_eval.api.instance import GenerationResult, Instance
 from loguru import logger
 
-from lmms_eval_captions.model_wrappers.caption_hf import CaptionHfChat
-from zoo.qwen_vl import write_qwen2_5_vl
+from caption_sides import PROMPTS, SIDES, Setting, Sides
+from zoo import ARCHITECTURES
 
-PROMPTS = (
-    "Describe the video in detail.",
-    "Describe the camera work of the video.",
-    "Describe the background of the video.",
-    "Describe the main object of the video.",
-    "Describe the video in one sentence.",
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from caption_sides import Round
+
+_HEAD: Final = (
+    f"{'clips':9} {'prompts':>7} {'batch':>5} {'processes':>9}   {'captions/s':^20} {'times':>6} "
+    f"{'CPU s a caption':^20} {'times':>6}  equal captions"
 )
-
-
-class Model(Protocol):
-    """What lmms-eval calls."""
-
-    task_dict: dict[str, dict[str, list[dict[str, str]]]]
-
-    def generate_until(self, requests: list[Instance]) -> list[GenerationResult]:
-        """Captions."""
 
 
 def write_clip(path: Path, *, seed: int, seconds: int, height: int) -> None:
@@ -65,129 +58,99 @@ def write_clip(path: Path, *, seed: int, seconds: int, height: int) -> None:
         container.mux(stream.encode())
 
 
-def make_requests(n_clips: int, prompts: tuple[str, ...], new_tokens: int) -> list[Instance]:
-    """Chat requests in lmms-eval's order: task by task."""
-
-    def messages(prompt: str) -> Callable[[dict[str, str]], list[dict[str, object]]]:
-        def doc_to_messages(doc: dict[str, str]) -> list[dict[str, object]]:
-            shown = {"type": "video", "url": doc["video"]}
-            return [{"role": "user", "content": [shown, {"type": "text", "text": prompt}]}]
-
-        return doc_to_messages
-
-    settings = {"max_new_tokens": new_tokens, "temperature": 0, "until": []}
-    return [
-        Instance(
-            "generate_until",
-            (prompt, messages(prompt), dict(settings), doc_id, f"task{number}", "test"),
-            0,
-            {"task": f"task{number}", "doc_id": doc_id, "repeats": 1},
-        )
-        for number, prompt in enumerate(prompts)
-        for doc_id in range(n_clips)
-    ]
+def make_clips(arguments: argparse.Namespace, folder: Path) -> dict[str, list[Path]]:
+    """Rendered clips, and copies of the real one where it is given, by kind."""
+    kinds: dict[str, list[Path]] = {}
+    if arguments.clip:
+        kinds["real"] = [folder / f"real{n}.mp4" for n in range(arguments.clips)]
+        for path in kinds["real"]:
+            shutil.copyfile(arguments.clip, path)
+    if not arguments.clip or arguments.rendered:
+        kinds["rendered"] = [folder / f"rendered{n}.mp4" for n in range(arguments.clips)]
+        for seed, path in enumerate(kinds["rendered"]):
+            write_clip(path, seed=seed, seconds=arguments.seconds, height=arguments.height)
+    return kinds
 
 
-def timed(model: Model, clips: list[Path], n_prompts: int, new_tokens: int) -> tuple[float, int]:
-    """Seconds for all captions, and the tokens written."""
-    prompts = PROMPTS[:n_prompts]
-    docs = [{"video": str(path)} for path in clips]
-    model.task_dict = {f"task{number}": {"test": docs} for number in range(n_prompts)}
-    requests = make_requests(len(clips), prompts, new_tokens)
-    started_s = time.perf_counter()
-    captions = model.generate_until(requests)
-    elapsed_s = time.perf_counter() - started_s
-    return elapsed_s, sum(caption.token_counts.output_tokens for caption in captions)
+def settings_of(arguments: argparse.Namespace) -> Iterator[Setting]:
+    """Every combination that is asked for."""
+    for n_processes, batch_size, n_prompts in product(
+        arguments.processes, arguments.batch_sizes, arguments.prompts
+    ):
+        yield Setting(n_processes=n_processes, batch_size=batch_size, n_prompts=n_prompts)
 
 
-def make_models(arguments: argparse.Namespace, pretrained: str) -> dict[str, Model]:
-    """Every side of the comparison."""
-    from lmms_eval.models.chat.qwen2_5_vl import Qwen2_5_VL
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    pixels = arguments.frame_pixels
-    theirs = {
-        "pretrained": pretrained,
-        "device": device,
-        "device_map": device,
-        "max_num_frames": arguments.frames,
-        "min_pixels": 28 * 28,
-        "max_pixels": pixels,
-    }
-    models: dict[str, Model] = {"lmms-eval, batch 1": Qwen2_5_VL(**theirs, batch_size=1)}
-    if arguments.batch_size > 1:
-        name = f"lmms-eval, batch {arguments.batch_size}"
-        models[name] = Qwen2_5_VL(**theirs, batch_size=arguments.batch_size)
-    models[f"caption_hf, batch {arguments.batch_size}"] = CaptionHfChat(
-        pretrained=pretrained,
-        max_num_frames=arguments.frames,
-        frame_pixels=pixels,
-        dtype="bfloat16",  # what lmms-eval's wrapper is fixed to
-        device=device,
-        batch_size=arguments.batch_size,
-        decode_threads=arguments.decode_threads,
+def shown(kind: str, setting: Setting, rounds: dict[str, list[Round]]) -> str:
+    """A row of the table."""
+    theirs, ours = (rounds[side] for side in SIDES)
+    n_captions = len(ours[0].captions)
+    rate = {side: n_captions / statistics.median(r.wall_s for r in rounds[side]) for side in SIDES}
+    cpu_s = {side: statistics.median(r.cpu_s for r in rounds[side]) / n_captions for side in SIDES}
+    n_equal = sum(a == b for a, b in zip(theirs[-1].captions, ours[-1].captions, strict=True))
+    one, other = SIDES
+    return (
+        f"{kind:9} {setting.n_prompts:7} {setting.batch_size:5} {setting.n_processes:9}   "
+        f"{rate[one]:9.3f} {rate[other]:9.3f}  {rate[other] / rate[one]:6.2f} "
+        f"{cpu_s[one]:9.3f} {cpu_s[other]:9.3f}  {cpu_s[one] / cpu_s[other]:6.2f}  "
+        f"{n_equal} of {n_captions}"
     )
-    return models
 
 
-def compare(models: dict[str, Model], clips: list[Path], n: argparse.Namespace) -> dict[str, float]:
-    """Run all sides in turns; prints a table and returns videos a second."""
-    seconds: dict[str, list[float]] = {name: [] for name in models}
-    tokens: dict[str, int] = {}
-    for model in models.values():
-        timed(model, clips[:1], 1, 4)  # warm up
-    for _ in range(n.rounds):
-        for name, model in models.items():
-            elapsed_s, tokens[name] = timed(model, clips, n.prompts, n.new_tokens)
-            seconds[name].append(elapsed_s)
-    rates = {name: len(clips) / statistics.median(taken) for name, taken in seconds.items()}
-    base = next(iter(rates.values()))
-    for name, rate in rates.items():
-        outcome = getattr(models[name], "outcome", None)
-        print(
-            f"{name:24} {rate:8.3f} videos/s  x{rate / base:5.2f}  "
-            f"{tokens[name]} tokens written  {outcome.shares() if outcome else ''}",
-            flush=True,
-        )
-    return rates
+def make_parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pretrained", help="a Qwen2.5-VL checkpoint; by default a tiny one")
+    parser.add_argument("--clip", type=Path, help="a real clip; by default clips are rendered")
+    parser.add_argument("--rendered", action="store_true", help="besides, where a clip is given")
+    parser.add_argument("--clips", type=int, default=4, help="so many, or copies of the clip")
+    parser.add_argument("--height", type=int, default=720, help="of rendered clips")
+    parser.add_argument("--seconds", type=int, default=8, help="of rendered clips")
+    parser.add_argument("--prompts", type=int, nargs="+", default=[1, 5], help="of each clip")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1])
+    parser.add_argument("--processes", type=int, nargs="+", default=[1])
+    parser.add_argument("--frames", type=int, default=32)
+    parser.add_argument("--frame-pixels", type=int, default=224 * 224)
+    parser.add_argument("--new-tokens", type=int, default=32)
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument(
+        "--video-reader", choices=("pyav", "decord"), default="pyav", help="of caption_hf"
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    return parser
 
 
 def main() -> None:
     """Compare, and print what was compared."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pretrained", help="a Qwen2.5-VL checkpoint; by default a tiny one")
-    parser.add_argument("--clip", type=Path, help="by default clips are generated")
-    parser.add_argument("--clips", type=int, default=8, help="clips, or copies of the clip")
-    parser.add_argument("--height", type=int, default=720, help="of generated clips")
-    parser.add_argument("--seconds", type=int, default=8, help="of generated clips")
-    parser.add_argument("--prompts", type=int, default=1, help="prompts per clip, at most 5")
-    parser.add_argument("--frames", type=int, default=8)
-    parser.add_argument("--frame-pixels", type=int, default=112 * 112)
-    parser.add_argument("--new-tokens", type=int, default=64)
-    parser.add_argument("--batch-size", type=int, default=8)
-    parser.add_argument("--decode-threads", type=int)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="also write the rates here")
-    arguments = parser.parse_args()
+    arguments = make_parser().parse_args()
+    if max(arguments.prompts) > len(PROMPTS):
+        raise SystemExit(f"--prompts: expected at most {len(PROMPTS)}")
     logger.remove()
+    figures = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        clips = [folder / f"{index}.mp4" for index in range(arguments.clips)]
-        for seed, path in enumerate(clips):
-            if arguments.clip:
-                shutil.copyfile(arguments.clip, path)
-            else:
-                write_clip(path, seed=seed, seconds=arguments.seconds, height=arguments.height)
-        pretrained = arguments.pretrained or str(write_qwen2_5_vl(folder / "tiny"))
+        kinds = make_clips(arguments, folder)
+        pretrained = arguments.pretrained or str(
+            ARCHITECTURES["qwen2_5_vl"].write(folder / "tiny", max_position_embeddings=32_768)
+        )
         where = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
         print(
-            f"{arguments.clips} clips, {arguments.prompts} prompt(s) each, {arguments.frames} "
-            f"frames, {arguments.new_tokens} new tokens, bfloat16, {where}, "
-            f"{os.cpu_count()} cores, median of {arguments.rounds}"
+            f"{arguments.clips} clips, {arguments.frames} frames of at most "
+            f"{arguments.frame_pixels:,} pixels, {arguments.new_tokens} new tokens, "
+            f"{arguments.dtype}, {where}, {os.cpu_count()} cores, caption_hf reads with "
+            f"{arguments.video_reader}, median of {arguments.rounds}; lmms-eval first, then "
+            f"caption_hf\n{_HEAD}"
         )
-        rates = compare(make_models(arguments, pretrained), clips, arguments)
+        for n_processes in arguments.processes:
+            with Sides(pretrained, n_processes, arguments) as sides:
+                for kind, setting in product(kinds, settings_of(arguments)):
+                    if setting.n_processes != n_processes:
+                        continue
+                    rounds = sides.compare(kinds[kind], setting, arguments.rounds)
+                    print(shown(kind, setting, rounds), flush=True)
+                    figures.append({"kind": kind, "rounds": rounds})
     if arguments.json:
-        arguments.json.write_text(json.dumps(rates), encoding="utf-8")
+        arguments.json.write_text(json.dumps(figures, default=vars), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -172,7 +172,8 @@ CODECS: Final[Mapping[str, Codec]] = MappingProxyType(
             lambda _random: ["-q:v", "3"],
             ("yuvj420p", "yuvj422p", "yuvj444p"),
             sizes=_ODD,
-            shapes=_COMMON,
+            # Before version 6 ffmpeg shows what an edit list cuts off of it.
+            shapes=tuple(shape for shape in _COMMON if shape != "trim"),
         ),
         "prores": Codec("prores_ks", ("mov", "mkv"), pixels=("yuv422p10le",), shapes=_COMMON),
         "theora": Codec("libtheora", ("ogg",), _plain, shapes=("sound", "late", "trim")),

@@ -143,7 +143,7 @@ class _Maker:
         self.plain("-aspect", self.random.choice(["16:9", "4:3", "1:2"]))
 
     def _colour(self) -> None:
-        matrix = self.random.choice(["bt709", "bt470bg", "smpte170m"])
+        matrix = self.random.choice(["bt709", "bt470bg", "smpte170m", "bt2020nc"])
         spread = self.random.choice(["tv", "pc"])
         scale = f"scale=out_color_matrix={matrix}:out_range={spread}"
         self.plain("-vf", scale, "-colorspace", matrix, "-color_range", spread)

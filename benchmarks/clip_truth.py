@@ -31,7 +31,8 @@ def read(path: Path) -> Truth | None:
     # By one thread: with several, ffmpeg ends some Xvid in other frames once in a while.
     line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-threads", "1", "-i", str(path)]
     line += ["-an", "-sn", "-dn", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"]
-    line += ["-frames:v", str(_MOST_FRAMES), "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]
+    line += ["-frames:v", str(_MOST_FRAMES), "-f", "rawvideo", "-pix_fmt", "rgb24"]
+    line += ["-sws_flags", "bicubic", "pipe:1"]  # what ffmpeg 5 takes by itself
     try:
         done = subprocess.run(line, capture_output=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -15,7 +15,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
@@ -94,6 +94,10 @@ class CaptionAuroraCap(Captioner):
             size_bias=size_bias,
         )
         self._seen: dict[tuple[Source, float], list[list[torch.Tensor]]] = {}
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; ``auto`` is another dtype on a CPU."""
+        return {**super().identity(), "dtype": str(self.model.llm.dtype)}
 
     def variant(self, task: str) -> float:
         """The kept ratio of a task's captions, in [0, 1]."""

@@ -1,4 +1,4 @@
-"""The ``caption_hf`` model: any vision-language model of transformers that has a chat template."""
+"""The ``caption_hf`` model: any vision-language model of transformers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
 )
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format
+from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
 from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from transformers import GenerationConfig
 
@@ -51,9 +52,10 @@ class CaptionHf(Captioner):
     """Captions by a checkpoint of the Hugging Face hub, or of a folder.
 
     Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
-    whatever ``AutoProcessor`` and ``AutoModelForImageTextToText`` load. A model whose processor
-    knows no videos is shown the frames as images. Batches are padded on the left, so that greedy
-    captions do not depend on the batch (but for rounding, in half precision).
+    whatever ``AutoProcessor`` loads beside a model that generates. docs/architectures.md names what
+    is tested. A model whose processor knows no videos is shown the frames as images. Batches are
+    padded on the left (on the right for an encoder), so that greedy captions do not depend on the
+    batch (but for rounding, in half precision).
 
     Args:
         pretrained: Name on the hub or folder.
@@ -78,12 +80,13 @@ class CaptionHf(Captioner):
         common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
 
     Raises:
-        SettingsError: If an argument cannot be used, the checkpoint has no chat template, or the
-            model does not hold the frames that are asked for.
+        SettingsError: If an argument cannot be used, the checkpoint cannot caption, or the model
+            does not hold the frames that are asked for.
     """
 
-    takes = "all"
     prepare_threads = 2
+    takes = "all"
+    without_bearing = frozenset({"share_prefix"})
 
     def __init__(  # noqa: PLR0913
         self,
@@ -115,6 +118,7 @@ class CaptionHf(Captioner):
         where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
         config = load_config(name, **where)
         self.processor = load_processor(name, **where)
+        check_frames(self.processor, max_num_frames, fps, pixels)
         self.is_encoder_decoder = reads_by_encoder(config)
         prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
         check_processor_arguments(self.processor, arguments)
@@ -167,6 +171,10 @@ class CaptionHf(Captioner):
                     n_new,
                     asked_for,
                 )
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; ``auto`` may be another dtype on another machine."""
+        return {**super().identity(), "dtype": str(self.model.dtype)}
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
         """The processor's work, done while the model generates.

@@ -83,6 +83,8 @@ class CaptionOpenai(Captioner):
 
     takes = "all"
     prepare_threads = 2
+    keeps_captions = False
+    """Replies are kept by the engine, for every captioner of the model's name."""
 
     def __init__(  # noqa: PLR0913
         self,

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import torch
 from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
+from lmms_eval_captions.model_wrappers import caption_store
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
 from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
@@ -29,6 +33,8 @@ from lmms_eval_captions.model_wrappers.ordering import (
 from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.run_name import launcher_number
+from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
@@ -39,7 +45,7 @@ from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, 
 from lmms_eval_captions.model_wrappers.visuals import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
@@ -49,6 +55,10 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
+_TAKEN: Final = (
+    "{} of {} captions are taken from earlier runs of this captioner, kept in {}; --model_args "
+    "reuse=false writes all of them anew"
+)
 
 
 class Captioner(CaptionModel):
@@ -64,13 +74,15 @@ class Captioner(CaptionModel):
     Args:
         batch_size: Most jobs of a batch, >= 1 (``--batch_size``).
         device: Where the model runs; under ``accelerate launch`` each process has its own.
-        decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
-            cores, at most 8.
+        decode_threads: Clips decoded at once, >= 1; by default this process's share of its node's
+            CPU cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
         video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
             own code reads clips with.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
+        reuse: Whether captions are kept as they are written, and taken from earlier runs of an
+            equal captioner (``identity``), of whatever tasks, ``batch_size`` and processes.
         max_batch_size: Taken for compatibility.
         unknown: Refused.
 
@@ -82,6 +94,10 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
+    keeps_captions: ClassVar[bool] = True
+    """Whether captions are kept here; not those of a captioner that keeps them itself."""
+    without_bearing: ClassVar[frozenset[str]] = frozenset()
+    """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
     prompts_together: int = 1
     """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
     for models that encode a clip once for all of them."""
@@ -94,7 +110,13 @@ class Captioner(CaptionModel):
     (``job.clips`` and ``job.messages``): several, none, system messages, earlier turns. Tasks that
     show more are refused by name before the first caption."""
 
-    def __init__(
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Note the arguments: captions are kept for a captioner of equal ones."""
+        self: Self = super().__new__(cls)
+        self._arguments = arguments_with_defaults(cls, Captioner, args, kwargs)
+        return self
+
+    def __init__(  # noqa: PLR0913
         self,
         *,
         batch_size: int | str = 1,
@@ -104,6 +126,7 @@ class Captioner(CaptionModel):
         video_reader: VideoReader = "pyav",
         decode_timeout_s: float = DEFAULT_LIMITS.timeout_s,
         decode_memory_gib: float = DEFAULT_LIMITS.memory_gib,
+        reuse: bool = True,
         max_batch_size: int | None = None,  # noqa: ARG002 (lmms-eval passes it to every model)
         **unknown: object,
     ) -> None:
@@ -113,13 +136,18 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
+        if not isinstance(reuse, bool):
+            raise SettingsError(f"--model_args: expected reuse=true or false, got {reuse!r}")
+        self.reuse = reuse
         readers_of(video_reader)
         self.video_reader = video_reader
         try:
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
             raise SettingsError(f"--model_args, decoding: {error}") from error
-        share = (os.cpu_count() or 1) // self.world_size
+        # Each node has its own cores: what counts is how many processes share them.
+        n_here = launcher_number(os.environ, "LOCAL_WORLD_SIZE", self.world_size)
+        share = (os.cpu_count() or 1) // max(1, n_here)
         self.decode_threads = (
             max(1, min(_MOST_DECODERS, share))
             if decode_threads is None
@@ -132,6 +160,24 @@ class Captioner(CaptionModel):
     def device(self) -> torch.device:
         """Where the model runs: this process's own accelerator, or what ``device=`` says."""
         return self._device or super().device
+
+    def identity(self) -> Mapping[str, object]:
+        """Everything about the captioner that moves a caption: its captions are kept under it.
+
+        It has all arguments but those that move none (``without_bearing``), what the files and
+        checkpoints that they name hold, the frames that are looked at, the code of the class, of
+        its bases and of the user's modules that these import, and versions of packages. A subclass
+        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        """
+        moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
+        classes = [cls for cls in type(self).__mro__ if issubclass(cls, Captioner)][:-1]
+        return {
+            "class": type(self).__qualname__,
+            "arguments": stamped(moving),
+            "sampling": self.sampling,
+            "code": code_digest({read_frames.__module__, *(cls.__module__ for cls in classes)}),
+            "versions": versions(),
+        }
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
         """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
@@ -182,35 +228,59 @@ class Captioner(CaptionModel):
             if RUN_CAPTIONS.expects(asked.task):
                 RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
 
-        results = Results(outcome, save)
-        planned = merge_twins(self._plan(requests))
-        self.begin(planned)
+        with closing(self._kept_captions()) as kept:
+            results = Results(outcome, save, kept.keep)
+            taken, left = kept.take(merge_twins(self._plan(requests)))
+            for asked, caption in taken:
+                results.reuse(asked, caption)
+            if taken:
+                logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
+            self.begin(left)
+            self._write(left, kept, results)
+            finished = results.finish(len(requests))
+        outcome.report()
+        return finished
+
+    def _write(self, left: Sequence[PlannedCaption], kept: KeptCaptions, results: Results) -> None:
+        """Write the captions that are not kept, batch by batch."""
+        outcome = self.outcome
         ahead = DecodeAhead(
-            make_batches(planned, self.batch_size, self._cost, self.prompts_together),
+            make_batches(left, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
-            prepare=partial(make_ready, prepare=self.prepare),
+            prepare=partial(make_ready, prepare=self.prepare, take=kept.take_shown),
             n_threads=self.decode_threads,
             n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
-        bar = tqdm(total=len(planned), desc="Captions", unit="caption", disable=self.rank != 0)
+        bar = tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0)
+        n_shown = 0
         started_s = time.perf_counter()
         for ready in ahead:
             outcome.wait_s += time.perf_counter() - started_s
             for asked, reason in ready.broken:
                 results.fail(asked, reason)
+            for asked, caption in ready.kept:
+                results.reuse(asked, caption)
+            n_shown += len(ready.kept)
             if ready.batch is not None:
                 computing_s = time.perf_counter()
                 self._caption(ready.planned, ready.batch, results)
                 outcome.compute_s += time.perf_counter() - computing_s
-            bar.update(len(ready.planned) + len(ready.broken))
+            bar.update(len(ready.planned) + len(ready.broken) + len(ready.kept))
             bar.set_postfix_str(outcome.shares(), refresh=False)
             started_s = time.perf_counter()
-        finished = results.finish(len(requests))
         bar.close()
-        outcome.report()
-        return finished
+        if n_shown:
+            logger.info(_TAKEN, n_shown, len(left), kept.folder)
+
+    def _kept_captions(self) -> KeptCaptions:
+        """This captioner's captions of earlier runs, and where those of this one go."""
+        if not self.reuse or not self.keeps_captions:
+            return KeptCaptions(None, "")
+        named = Path(str(self._arguments.get("pretrained") or "")).name
+        name = "-".join(filter(None, [type(self).__name__, named]))
+        return caption_store.open_kept(name, self.identity(), is_quiet=self.rank != 0)
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
         """The answers of each request's rounds, in the order of the requests."""

@@ -30,6 +30,8 @@ class PlannedCaption:
     """What the captioner does otherwise for this task than for others; see ``Captioner``."""
     messages: tuple[Message, ...] = ()
     """The conversation; empty where it is the source's own, or the prompt is all there is."""
+    key: bytes = b""
+    """Under which the caption is kept; empty where it is not."""
 
 
 def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:

@@ -21,6 +21,8 @@ class Outcome:
 
     n_captions: int = 0
     """Captions written; equal requests share one."""
+    n_reused: int = 0
+    """Captions taken from earlier runs."""
     compute_s: float = 0.0
     """Seconds spent in the model."""
     wait_s: float = 0.0

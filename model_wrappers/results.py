@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
@@ -27,13 +28,19 @@ class Results:
     Args:
         outcome: How the call goes.
         save: Takes the place of a request and its caption, as soon as there is one.
+        store: Takes a caption that was just written, whole, and what asked for it; called in any
+            thread.
     """
 
     def __init__(
-        self, outcome: Outcome, save: Callable[[int, str], None] = lambda _position, _caption: None
+        self,
+        outcome: Outcome,
+        save: Callable[[int, str], None] = lambda _position, _caption: None,
+        store: Callable[[PlannedCaption, Caption], None] = lambda _planned, _caption: None,
     ) -> None:
         self.outcome = outcome
         self._save = save
+        self._store = store
         self._finished: dict[int, GenerationResult] = {}
         self._promises: list[tuple[PlannedCaption, Future[Caption]]] = []
 
@@ -41,8 +48,14 @@ class Results:
         """Take a caption, or the promise of one."""
         if isinstance(answer, Future):
             self._promises.append((planned, answer))
+            answer.add_done_callback(partial(self._store_promised, planned))
         else:
             self._take(planned, answer)
+
+    def reuse(self, planned: PlannedCaption, caption: Caption) -> None:
+        """Take a caption that an earlier run has written."""
+        self.outcome.n_reused += 1
+        self._set(planned, caption)
 
     def fail(self, planned: PlannedCaption, reason: str) -> None:
         """Note that there is no caption."""
@@ -59,16 +72,27 @@ class Results:
             except CaptionsError as error:
                 self.fail(planned, str(error))
             else:
-                self._take(planned, caption)
+                self.outcome.n_captions += 1
+                self._set(planned, caption)
         self.outcome.compute_s += time.perf_counter() - started_s
         return [
             self._finished.get(position) or no_result(self.outcome.no_caption(position))
             for position in range(n_requests)
         ]
 
-    def _take(self, planned: PlannedCaption, caption: str | Caption) -> None:
-        result = _result(caption, planned)
+    def _take(self, planned: PlannedCaption, answer: str | Caption) -> None:
+        caption = Caption(answer) if isinstance(answer, str) else answer
         self.outcome.n_captions += 1
+        self._store(planned, caption)
+        self._set(planned, caption)
+
+    def _store_promised(self, planned: PlannedCaption, done: Future[Caption]) -> None:
+        """Store a caption as it comes: a run may end before its turn to be waited for."""
+        if not done.cancelled() and done.exception() is None:
+            self._store(planned, done.result())
+
+    def _set(self, planned: PlannedCaption, caption: Caption) -> None:
+        result = _result(caption, planned)
         for position in planned.positions:
             self._finished[position] = result
             self._save(position, result.text)
@@ -82,9 +106,8 @@ def no_result(no_caption: NoCaption) -> GenerationResult:
     return GenerationResult(no_caption, TokenCounts(input_tokens=0, output_tokens=0))
 
 
-def _result(answer: str | Caption, planned: PlannedCaption) -> GenerationResult:
+def _result(caption: Caption, planned: PlannedCaption) -> GenerationResult:
     """A caption, with its tokens where the captioner counts them."""
-    caption = Caption(answer) if isinstance(answer, str) else answer
     text = planned.generation.cut(whole(caption.text))
     if caption.n_input_tokens is None and caption.n_output_tokens is None:
         return GenerationResult(text)

@@ -17,7 +17,9 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers import caption_store
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
@@ -51,6 +53,13 @@ def _no_settings_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
     # Other tests make documents of their own for the same tasks.
     monkeypatch.setattr(RUN_CAPTIONS, "_identities", {})
     THIS_RUN.clear()
+
+
+@pytest.fixture(autouse=True)
+def _captions_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captioners of this process write all captions anew, but in tests of keeping them."""
+    if request.node.get_closest_marker("keeps_captions") is None:
+        monkeypatch.setattr(caption_store, "open_kept", lambda *_, **__: KeptCaptions(None, ""))
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ class Architecture:
     """What its processor takes."""
     repeats_prompt: bool = True
     """Whether ``generate`` returns the prompt before the caption."""
+    load: Callable[[Path], Any] | None = None
+    """Loads the model where its documentation does more than ``model.from_pretrained``."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """``--model_args`` of ``caption_hf`` that its real checkpoints need, too."""
 
@@ -41,7 +43,7 @@ class Architecture:
 
         hf: Any = importlib.import_module("transformers")
         processor = hf.AutoProcessor.from_pretrained(folder)
-        model = getattr(hf, self.model).from_pretrained(folder)
+        model = (self.load or getattr(hf, self.model).from_pretrained)(folder)
 
         def caption(shown: Shown, prompt: str, max_new_tokens: int) -> str:
             inputs = self.recipe(processor, shown, prompt)

@@ -120,11 +120,17 @@ def save(model_class: str, config: Any, processor: Any, folder: Path) -> Path:  
     model = getattr(library(), model_class)(config)
     tokenizer = processor.tokenizer
     printable = tokenizer.convert_tokens_to_ids(list(string.ascii_letters))
-    head = model.get_output_embeddings().weight
+    # Of a model that also speaks, the part that writes.
+    writer = getattr(model, "thinker", model)
+    head = writer.get_output_embeddings().weight
     with torch.no_grad():
         rows = torch.zeros_like(head)
         rows[printable] = torch.randn(len(printable), head.shape[1])
         head.copy_(rows)
+    for name, weights in model.named_parameters():
+        # A Q-Former begins by asking nothing, and little of what it sees is passed on.
+        if name.endswith(("query_tokens", "language_projection.weight")):
+            torch.nn.init.normal_(weights)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(folder)

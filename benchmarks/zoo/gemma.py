@@ -11,7 +11,7 @@ from zoo.recipes import chat_about_images, chat_about_video
 if TYPE_CHECKING:
     from pathlib import Path
 
-_TURNS = (
+TURNS = (
     "{{{{ bos_token }}}}{{% for m in messages %}}{start}"
     "{{{{ 'model' if m['role'] == 'assistant' else m['role'] }}}}\n"
     "{{% for c in m['content'] %}}{{% if c['type'] == 'image' %}}{image}"
@@ -38,7 +38,7 @@ def write_gemma3(folder: Path, **text: object) -> Path:
         hf.Gemma3ImageProcessor(size=size),
         tokenizer,
         image_seq_length=4,
-        chat_template=_TURNS.format(
+        chat_template=TURNS.format(
             start="<start_of_turn>", end="<end_of_turn>", image="<start_of_image>", video=""
         ),
     )
@@ -87,7 +87,7 @@ def write_gemma4(folder: Path, **text: object) -> Path:
         tokenizer,
         hf.Gemma4VideoProcessor(**patches),
         image_seq_length=70,
-        chat_template=_TURNS.format(
+        chat_template=TURNS.format(
             start="<|turn>", end="<turn|>", image="<|image|>", video="<|video|>"
         ),
     )

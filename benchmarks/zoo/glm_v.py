@@ -28,22 +28,25 @@ _TEMPLATE = (
 )
 
 
-def _write(name: str, folder: Path, **text: object) -> Path:
+def _write(
+    name: str, folder: Path, *, parts: str = "glm4v", processing: str = "", **text: object
+) -> Path:
     hf: Any = library()
+    processing = processing or name
     tokenizer = make_tokenizer(
         ("[gMASK]", "<sop>", "<|system|>", "<|assistant|>", *_MARKS.values()), end="<|user|>"
     )
     # The smallest size is what one frame needs, as of the real ones; a clip has several.
     size = {"shortest_edge": 28 * 28, "longest_edge": 8 * 56 * 56}
-    processor = getattr(hf, f"{name}Processor")(
-        getattr(hf, f"{name}ImageProcessor")(size=size),
+    processor = getattr(hf, f"{processing}Processor")(
+        getattr(hf, f"{processing}ImageProcessor")(size=size),
         tokenizer,
-        getattr(hf, f"{name}VideoProcessor")(size=size),
+        getattr(hf, f"{processing}VideoProcessor")(size=size),
         chat_template=_TEMPLATE,
     )
     config = getattr(hf, f"{name}Config")(
         text_config={
-            "model_type": "glm4v_text",
+            "model_type": f"{parts}_text",
             **text_config(
                 tokenizer,
                 rope_parameters={
@@ -56,7 +59,7 @@ def _write(name: str, folder: Path, **text: object) -> Path:
             ),
         },
         vision_config={
-            "model_type": "glm4v_vision",
+            "model_type": f"{parts}_vision",
             "depth": 2,
             "hidden_size": 32,
             "intermediate_size": 64,
@@ -81,7 +84,25 @@ def write_glm46v(folder: Path, **text: object) -> Path:
     return _write("Glm46V", folder, **text)
 
 
+def write_glm4v_moe(folder: Path, **text: object) -> Path:
+    """GLM-4.5V, with experts."""
+    experts = {
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+        "n_shared_experts": 1,
+        "head_dim": 16,
+    }
+    return _write("Glm4vMoe", folder, parts="glm4v_moe", processing="Glm4v", **experts, **text)
+
+
 ARCHITECTURES = {
+    "glm4v_moe": Architecture(
+        write_glm4v_moe,
+        "Glm4vMoeForConditionalGeneration",
+        "zai-org/GLM-4.5V",
+        chat_about_video,
+    ),
     "glm4v": Architecture(
         write_glm4v,
         "Glm4vForConditionalGeneration",

@@ -9,7 +9,13 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.generation import DEFAULT_MAX_NEW_TOKENS
 from lmms_eval_captions.model_wrappers.hf.budget import Budget
 from lmms_eval_captions.model_wrappers.hf.frame_size import SOFT_TOKENS, FrameSize, soft_tokens
-from lmms_eval_captions.model_wrappers.hf.measuring import Measured, measure, tokens_of_group
+from lmms_eval_captions.model_wrappers.hf.measuring import (
+    Measured,
+    measure,
+    own_tokens,
+    tokens_of_group,
+)
+from lmms_eval_captions.model_wrappers.hf.processor_arguments import size_given, without_size
 
 if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.hf.inputs import Showing
@@ -31,6 +37,7 @@ _NO_LIMIT: Final = 2**31
 _TRIES: Final = 4
 _MARGIN: Final = 0.97
 """Sides are rounded to whole patches: aiming a little lower gets there."""
+_SMALL: Final = 128 * 128
 _LARGEST: Final = 1920 * 1080
 """Pixels of the frames of which a processor that has its own way is thought to be shown."""
 
@@ -58,9 +65,21 @@ def fit(processor: Processor, showing: Showing, wanted: Wanted, n_positions: int
     """
     if only := getattr(processor, "n_frames", None):
         return replace(_unmeasured(wanted, n_positions), n_frames=wanted.n_frames or only)
+    size = size_given(showing.arguments)
+    if size is not None and wanted.frame_pixels is not None:
+        raise SettingsError(
+            f"caption_hf: give frame_pixels={wanted.frame_pixels} or a size in processor_kwargs="
+            f"{dict(showing.arguments)}, not both"
+        )
     try:
-        measured = measure(processor, showing)
-        fitting = _Fitting(processor, showing, measured, wanted, n_positions)
+        measured = measure(processor, replace(showing, arguments=without_size(showing.arguments)))
+        if showing.arguments:
+            tokens_of_group(processor, showing, measured, _SMALL)
+        if size is not None and measured.token_pixels:
+            measured = replace(measured, own_tokens=own_tokens(measured, size))
+        fitting = _Fitting(
+            processor, showing, measured, wanted, n_positions, is_sized=size is not None
+        )
         budget = fitting.sized() if measured.token_pixels else fitting.unsized()
     except SettingsError:
         raise
@@ -101,6 +120,8 @@ class _Fitting:
     measured: Measured
     wanted: Wanted
     n_positions: int | None
+    is_sized: bool
+    """Whether the user's arguments of the processor name a size."""
 
     @property
     def room(self) -> int:
@@ -128,6 +149,8 @@ class _Fitting:
             return self._budget(n_group, FrameSize(measured.unit, pixels, is_asked=True), self.room)
         n_frames = self.wanted.n_frames or DEFAULT_FRAMES
         own = self._own_tokens(n_frames)
+        if self.is_sized:
+            return self._budget(own + measured.n_beside, None, self.room)
         if self.wanted.n_frames is None:
             needed = min(own, _FEWEST_TOKENS) + measured.n_beside
             n_frames = min(n_frames, max(self.clip_tokens // needed, 1) * measured.group)

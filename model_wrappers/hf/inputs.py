@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.hf.frame_size import frames_per_group
+from lmms_eval_captions.model_wrappers.hf.frame_size import counts_area, frames_per_group
 from lmms_eval_captions.model_wrappers.hf.merging import merged
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
@@ -130,11 +130,11 @@ def _visuals(
     ]
     visuals: dict[str, object] = {}
     if videos:
-        videos = [at_least(clip, video_processor, showing) for clip in videos]
+        videos = [at_least(clip, video_processor) for clip in videos]
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
             "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
-            "video_metadata": [metadata_of(clip) for clip in videos],
+            "video_metadata": [video_metadata(clip) for clip in videos],
             "do_sample_frames": False,
         }
     if any(frames):
@@ -145,14 +145,13 @@ def _visuals(
     return visuals
 
 
-def at_least(clip: Clip, video_processor: object, showing: Showing) -> Clip:
+def at_least(clip: Clip, video_processor: object) -> Clip:
     """A clip whose last frame is shown again until there are enough.
 
-    Qwen3-VL and GLM-4V see frames in pairs, fill up odd numbers in this way, and refuse a single
-    frame all the same.
+    Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
+    GLM-4V refuse a single frame all the same.
     """
-    size = showing.frame_size
-    shortest = frames_per_group(video_processor) if size and size.unit == "clip" else 1
+    shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
     missing = shortest - len(clip.frames)
     if missing <= 0:
         return clip
@@ -167,7 +166,7 @@ def _are_mappings(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def metadata_of(clip: Clip) -> dict[str, object]:
+def video_metadata(clip: Clip) -> dict[str, object]:
     """When the frames are shown, for the models that are told.
 
     Models work out times as position / rate; positions that give the file's own times are right

@@ -24,13 +24,15 @@ _REMOTE: Final = (
     "AutoModel",
 )
 """Auto classes under which a checkpoint's own code may name its model, the most telling first."""
+_SEES_NOTHING: Final = (
+    "has no processor for pictures or videos with a tokenizer: take a vision-language checkpoint "
+    "in the form of transformers, or write a Captioner for it (model_wrappers/README.md)"
+)
 _THINKERS: Final[Mapping[str, str]] = {
     "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
 """Of models that speak, the part that writes: it loads alone, out of the whole checkpoint."""
-_ADAPTERS: Final[Mapping[str, str]] = {"phi4_multimodal": "vision"}
-"""Low-rank adapters that a model sees with; they lie in the folder ``<name>-lora``."""
 
 
 def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (transformers' own)
@@ -61,9 +63,7 @@ def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code
     sees = any(getattr(processor, f"{kind}_processor", None) for kind in ("image", "video"))
     if not sees or getattr(processor, "tokenizer", None) is None:
         raise SettingsError(
-            f"caption_hf: {name} has no processor for pictures or videos with a tokenizer (got "
-            f"{type(processor).__name__}): take a vision-language checkpoint in the form of "
-            "transformers, or write a Captioner for it (model_wrappers/README.md)"
+            f"caption_hf: {name} {_SEES_NOTHING} (transformers makes a {type(processor).__name__})"
         )
     if type(processor).__name__ in MARKS_FIRST:
         return MarksFirst(processor)
@@ -157,7 +157,8 @@ def load_model(
             f"caption_hf: {type(model).__name__} of {name} has no generate(): it writes no text; "
             "write a Captioner for it (model_wrappers/README.md)"
         )
-    if missing := sorted(told["missing_keys"]):
+    # Nobody listens to clips here, and transformers 5 misses weights for it that are of no use.
+    if missing := sorted(key for key in told["missing_keys"] if "audio" not in key):
         logger.warning(
             f"caption_hf: {name} lacks {len(missing)} weights, which are random now, so that its "
             f"captions may mean nothing: {', '.join(missing[:5])}{', ...' * (len(missing) > 5)}"
@@ -166,8 +167,9 @@ def load_model(
         from transformers import GenerationConfig
 
         model.generation_config = GenerationConfig.from_model_config(model.config)
-    if adapter := _ADAPTERS.get(config.model_type):
-        _put_on(model, name, adapter, where)
+    if config.model_type == "phi4_multimodal":
+        _see_both_ways(model)
+        _put_on(model, name, "vision", where)
     model.requires_grad_(requires_grad=False).train(mode=False)
     return model
 
@@ -182,8 +184,19 @@ def _remote_class(config: PretrainedConfig, name: str) -> Any:  # noqa: ANN401
     return getattr(transformers, name)
 
 
+def _see_both_ways(model: torch.nn.Module) -> None:
+    """Let the patches of a picture see each other.
+
+    transformers 5.23 marks the tower of Phi-4-multimodal as causal, which its fast attentions heed
+    wherever no picture of a batch is padded: captions would depend on the batch.
+    """
+    for module in model.modules():
+        if type(module).__name__ == "Phi4MultimodalVisionAttention":
+            module.is_causal = False
+
+
 def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) -> None:  # noqa: ANN401
-    """Load and switch on an adapter of the checkpoint; without it, the model sees badly."""
+    """Load and switch on an adapter, out of the folder ``<adapter>-lora`` of the checkpoint."""
     folder = f"{adapter}-lora"
     revision = where.get("revision")
     try:
@@ -207,9 +220,13 @@ def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -
     Raises:
         SettingsError: If it cannot be loaded.
     """
+    from safetensors import SafetensorError
+
+    # What others' code raises where files are missing, damaged, or of another version.
+    known = (OSError, ValueError, ImportError, LookupError, AttributeError, TypeError, RuntimeError)
     try:
         return load(name, **arguments)
-    except (OSError, ValueError, ImportError, KeyError, AttributeError, TypeError) as error:
+    except (*known, SafetensorError) as error:
         raise SettingsError(f"caption_hf: {name} cannot be loaded: {_said(error)}") from error
 
 
@@ -218,6 +235,8 @@ def _said(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if "trust_remote_code" in text:
         return f"it brings code of its own; add trust_remote_code=true if you trust it ({text})"
+    if "load image processor" in text or "load processor" in text:
+        return f"it {_SEES_NOTHING} ({text})"
     if trouble := _tokenizer_trouble():
         return f"{text}; {trouble}"
     return text

@@ -85,15 +85,32 @@ def measure(processor: Processor, showing: Showing) -> Measured:
     alone = [inputs_of(processor, [job_about(clip)], showing) for clip in (short, long)]
     n_short, n_long = (n_tokens(inputs) for inputs in alone)
     n_group = n_long - n_short
-    return Measured(
+    measured = Measured(
         unit=unit,
         group=group,
         token_pixels=token_pixels,
-        own_tokens=_own_tokens(part, unit, group),
+        own_tokens=0,
         n_text=n_short - n_group,
         n_beside=n_group - _n_seen(part, unit),
         is_row=_is_row(processor, [short, long], alone, showing),
     )
+    if not token_pixels:
+        return measured
+    own = part.max_soft_tokens if unit == "soft tokens" else own_area(part)
+    return replace(measured, own_tokens=own_tokens(measured, int(own)))
+
+
+def own_tokens(measured: Measured, size: int) -> int:
+    """Most tokens of a group of frames, of a clip where the unit is one.
+
+    Args:
+        measured: How the processor counts.
+        size: In the processor's own unit.
+    """
+    if measured.unit == "soft tokens":
+        return size
+    per_clip = measured.group if measured.unit == "clip" else 1
+    return size // measured.token_pixels // per_clip
 
 
 def tokens_of_group(
@@ -125,14 +142,6 @@ def job_about(clip: Clip) -> CaptionJob:
 
 def _nothing() -> Any:  # noqa: ANN401 (never called: a made-up clip is read from nowhere)
     raise NotImplementedError
-
-
-def _own_tokens(part: Any, unit: SizeUnit, group: int) -> int:  # noqa: ANN401
-    if unit == "none":
-        return 0
-    if unit == "soft tokens":
-        return int(part.max_soft_tokens)
-    return own_area(part) // patch_sides(part) ** 2 // (group if unit == "clip" else 1)
 
 
 def _n_seen(part: Any, unit: SizeUnit) -> int:  # noqa: ANN401 (processors have no common type)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,6 +68,30 @@ class MarksFirst:
             else [_only(pictures) for pictures in shown]
         )
         return self._processor(text=list(text), images=visuals, **kwargs)  # type: ignore[no-any-return]
+
+
+def check_frames(
+    processor: object, n_frames: int | None, fps: float | None, frame_pixels: int | None
+) -> None:
+    """Refuse what a processor with a fixed number of frames of a fixed size cannot do.
+
+    Args:
+        processor: Any.
+        n_frames: The user's ``max_num_frames``.
+        fps: The user's.
+        frame_pixels: The user's.
+
+    Raises:
+        SettingsError: If it is such a processor, and one of them is given.
+    """
+    if not isinstance(processor, MarksFirst):
+        return
+    if n_frames not in {None, processor.n_frames} or fps is not None or frame_pixels is not None:
+        raise SettingsError(
+            f"caption_hf: this model takes exactly {processor.n_frames} frame(s) of a clip, evenly "
+            "spaced and of one size: leave out fps, frame_pixels and max_num_frames, got "
+            f"fps={fps!r}, frame_pixels={frame_pixels!r}, max_num_frames={n_frames!r}"
+        )
 
 
 def _repeated(clip: torch.Tensor | Sequence[np.ndarray], n_frames: int) -> torch.Tensor:

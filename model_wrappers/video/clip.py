@@ -19,9 +19,10 @@ class Clip:
     timestamps_s: NDArray[np.float64]
     """Shape (n,), seconds from the first frame of the video."""
     duration_s: float
-    """Length of the whole video in seconds; 0 where the file gives no frame rate."""
+    """Length of the whole video in seconds, its last frame's included; 0 where the file does
+    not say."""
     fps: float
-    """Frames a second of the whole video; 0 where the file does not say."""
+    """Frames a second of the whole video, on average; 0 where the file does not say."""
     n_total: int
     """Readable frames in the whole video, >= 1."""
     is_image: bool = False
@@ -29,10 +30,27 @@ class Clip:
 
 
 def make_clip(
-    frames: NDArray[np.uint8], timestamps_s: NDArray[np.float64], *, fps: float, n_total: int
+    frames: NDArray[np.uint8],
+    timestamps_s: NDArray[np.float64],
+    *,
+    fps: float,
+    n_total: int,
+    end_s: float | None = None,
 ) -> Clip:
-    """A clip whose length follows from its number of frames and their rate."""
+    """A clip whose length follows from its number of frames and their rate.
+
+    Args:
+        frames: As of :class:`Clip`.
+        timestamps_s: As of :class:`Clip`.
+        fps: The rate that the file gives, 0 for none.
+        n_total: As of :class:`Clip`.
+        end_s: When the last frame of the video ends, in seconds from the first, where that is
+            known. Where the rate says otherwise by more than half a frame, the rate is wrong:
+            files of a variable rate often give the highest one.
+    """
     duration_s = n_total / fps if fps > 0 else 0.0
+    if end_s and (not duration_s or 2 * abs(duration_s - end_s) > end_s / n_total):
+        duration_s, fps = end_s, n_total / end_s
     return Clip(
         frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total
     )

@@ -65,7 +65,7 @@ def _size(
     if max_pixels is not None and width * height > max(GIANT, max_pixels):
         # Never whole as RGB, which can be twice the size of what was decoded.
         return shrunk(width, height, max_pixels), "AREA"
-    return whole, None
+    return whole, "BICUBIC"
 
 
 def stack(frames: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:

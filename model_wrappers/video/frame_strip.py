@@ -27,7 +27,7 @@ _LABEL: Final = 50
 _QUALITY: Final = 90
 _PIECE: Final = 2**20
 """Bytes of a video in memory at once, for its digest."""
-_VERSION: Final = 2
+_VERSION: Final = 3
 """Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
 where one comes out otherwise, its stored verdicts no longer count."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -38,11 +39,14 @@ def shown_at(
     array([0.  , 1.  , 1.25])
     """
     own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
-    n_bad = _n_bad(own)
+    n_bad, n_bad_packets = _n_bad(own), _n_bad(packets)
+    # AVI numbers frames as they are stored: with H.264 in it few are shown in another order.
+    is_stored_order = not may_jump and not n_bad_packets and _falls(own)
     # Packets' own are those of decoding: they count where frames' stamps are none, not where a few
     # of them are rounded to the same moment.
-    is_own_good = n_bad <= _MOST_BAD * len(own) or packets.count(None) == len(packets)
-    raw = own if is_own_good or n_bad <= _n_bad(packets) else packets
+    is_own_good = n_bad <= _MOST_BAD * len(own) and not is_stored_order
+    is_alone = packets.count(None) == len(packets)
+    raw = own if is_own_good or is_alone or n_bad <= n_bad_packets else packets
     # Counted from the first as whole numbers: cut Ogg has stamps of which floats lose the digits.
     base = next((stamp for stamp in raw if stamp is not None), 0)
     times_s = np.zeros(len(raw), dtype=np.float64)
@@ -67,6 +71,32 @@ def shown_at(
     n_left = len(raw) - last
     times_s[last:] = times_s[last] + step_s * np.arange(n_left)
     return times_s
+
+
+def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float | None:
+    """When a clip's last frame ends, in seconds from its first, where there is a clock.
+
+    Args:
+        times_s: When all frames are shown, at least one.
+        last_s: How long the file says that the last one is shown, 0 where it does not; it counts as
+            long as the one before where that is next to nothing.
+        fps: The stream's rate, 0 for none; counts for a clip of one frame.
+
+    >>> end_of(np.array([0.0, 1.0, 3.0]), 0.5, fps=25), end_of(np.array([0.0, 2.0]), 0, fps=25)
+    (3.5, 4.0)
+    """
+    steps_s = np.diff(times_s)
+    steps_s = steps_s[steps_s > 0]
+    # The last packet of fragmented MP4 is said to last for one tick of the clock.
+    if last_s <= 0 or (len(steps_s) and last_s < steps_s.min() / 2):
+        last_s = float(steps_s[-1]) if len(steps_s) else 1 / fps if fps > 0 else 0.0
+    return float(times_s[-1]) + last_s or None
+
+
+def _falls(stamps: Sequence[int | None]) -> bool:
+    """Whether a stamp is less than the one before."""
+    known = [stamp for stamp in stamps if stamp is not None]
+    return any(late < early for early, late in pairwise(known))
 
 
 def _n_bad(stamps: Sequence[int | None]) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.video.clip import Clip
     from lmms_eval_captions.model_wrappers.video.readers import VideoReader
     from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
+
+
+_MOST_NAMED: Final = 5
+"""Clips that decord cannot read and the log names; there may be thousands of one codec."""
+_UNREAD: Final = count(1)
 
 
 def read_frames(
@@ -89,7 +95,7 @@ def read_frames(
             )
         except UnreadableError as error:
             if reader == video_reader:
-                logger.warning("{}: decord cannot read it ({}); PyAV is asked", path, error)
+                _say_other(path, error)
             reasons.append(f"{reader}: {error}")
         except LimitError as error:
             raise DataError(
@@ -106,3 +112,10 @@ def read_frames(
         f"expected a readable video, {path} ({n_bytes} bytes) is not one; {'; '.join(reasons)}; "
         "fetch or encode the file again"
     )
+
+
+def _say_other(path: Path, error: UnreadableError) -> None:
+    number = next(_UNREAD)
+    more = "; further clips like it are not named" if number == _MOST_NAMED else ""
+    level = "WARNING" if number <= _MOST_NAMED else "DEBUG"
+    logger.log(level, "{}: decord cannot read it ({}); PyAV is asked{}", path, error, more)

@@ -13,6 +13,7 @@ import numpy as np
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
+from lmms_eval_captions.model_wrappers.video.frame_times import end_of
 from lmms_eval_captions.model_wrappers.video.packet_bits import DoubtError, Reader
 from lmms_eval_captions.model_wrappers.video.packet_marks import marks_of
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
@@ -40,6 +41,8 @@ class _Index:
 
     stamps: list[int]
     """Of every frame that is shown, rising."""
+    n_last: int
+    """How long the last of them is shown, 0 where the file does not say."""
     starts: list[int]
     """Of the frames that decoding can start from, rising."""
 
@@ -86,6 +89,7 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
     shown: list[tuple[tuple[int, int], int]] = []
     left_out: list[int] = []
     starts: list[int] = []
+    lengths: dict[int, int] = {}
     for packet in container.demux(stream):
         if not packet.size:
             continue
@@ -100,17 +104,19 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
             left_out.append(packet.pts)
         elif mark.n_shown:
             shown.append((mark.order, packet.pts))
-    return _checked([stamp for _, stamp in sorted(shown)], left_out, sorted(starts))
+            lengths[packet.pts] = packet.duration or 0
+    stamps = [stamp for _, stamp in sorted(shown)]
+    _check(stamps, left_out, sorted(starts))
+    return _Index(stamps, lengths[stamps[-1]], sorted(starts))
 
 
-def _checked(stamps: list[int], left_out: list[int], starts: list[int]) -> _Index:
+def _check(stamps: list[int], left_out: list[int], starts: list[int]) -> None:
     if not stamps or any(late <= early for early, late in pairwise(stamps)):
         raise DoubtError("its time stamps are in another order than its frames")
     if min(stamps[0], *left_out, starts[0]) < starts[0]:
         raise DoubtError("frames come before the first")
     if any(stamps[0] < stamp < stamps[-1] for stamp in left_out):
         raise DoubtError("its edit list leaves out frames in mid-stream")
-    return _Index(stamps, starts)
 
 
 def _reader(container: InputContainer, stream: VideoStream) -> Reader:
@@ -127,7 +133,8 @@ def _reader(container: InputContainer, stream: VideoStream) -> Reader:
 def _seek(container: InputContainer, stream: VideoStream, sampling: Sampling, draw: Draw) -> Clip:
     index = _index(container, stream)
     since_first = [stamp - index.stamps[0] for stamp in index.stamps]
-    times_s = np.asarray(since_first, dtype=np.float64) * float(stream.time_base or 1.0)
+    unit_s, fps = float(stream.time_base or 1.0), float(stream.average_rate or 0.0)
+    times_s = np.asarray(since_first, dtype=np.float64) * unit_s
     chosen = sampling.indices(times_s)
     wanted = [index.stamps[position] for position in chosen]
     pictures = {stamp: draw(frame) for stamp, frame in _sought(container, stream, wanted, index)}
@@ -136,8 +143,9 @@ def _seek(container: InputContainer, stream: VideoStream, sampling: Sampling, dr
     return make_clip(
         stack([pictures[stamp] for stamp in wanted]),
         times_s[chosen],
-        fps=float(stream.average_rate or 0.0),
+        fps=fps,
         n_total=len(index.stamps),
+        end_s=end_of(times_s, index.n_last * unit_s, fps=fps),
     )
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
+_MOST_S: Final = 1e7
+"""Longer clips, in seconds, are none."""
 _MOST_PIXELS: Final = 48_000_000
 """Pixels read at once: full frames of a large clip are shrunk before the next ones are read."""
 
@@ -82,11 +84,15 @@ def _clip(reader: decord.VideoReader, sampling: Sampling, max_pixels: int | None
     n_total = len(reader)
     if n_total < 1:
         raise UnreadableError("found no frames")
-    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)[:, 0]
-    times_s = np.maximum.accumulate(stamps - stamps[0])
+    stamps = np.asarray(reader.get_frame_timestamp(range(n_total)), dtype=np.float64)
+    times_s, fps = stamps[:, 0] - stamps[0, 0], float(reader.get_avg_fps())
+    end_s: float | None = float(stamps[-1, 1] - stamps[0, 0])
+    # AVI has no clock: decord gives what its memory held, or the same moment for all.
+    if np.any(np.diff(times_s) <= 0) or not times_s[-1] < _MOST_S:
+        times_s, end_s = np.arange(n_total) / (fps or 1.0), None
     chosen = sampling.indices(times_s)
     frames = _pictures(reader, chosen, max_pixels)
-    return make_clip(frames, times_s[chosen], fps=float(reader.get_avg_fps()), n_total=n_total)
+    return make_clip(frames, times_s[chosen], fps=fps, n_total=n_total, end_s=end_s)
 
 
 def _pictures(

@@ -11,7 +11,7 @@ from loguru import logger
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, end_of, shown_at
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def read(
                 may_jump=bool(container.format.flags & _MAY_JUMP),
             )
             packets = [p for p in _readable(container, stream) if p and not p.is_discard]
-            promised = sorted((p.dts if p.pts is None else p.pts) or 0 for p in packets)
+            promised = sorted(_stamp(packet) for packet in packets)
+            last_s = float(max(packets, key=_stamp).duration or 0) * timing.unit_s if packets else 0
         guess = set(sampling.indices(timing.of([(at, None) for at in promised] or [(0, 0)])))
         stamps, pictures = _decode(path, guess, draw)
         if not stamps:
@@ -87,7 +88,13 @@ def read(
     except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
     frames = [pictures[index] for index in chosen]
-    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps))
+    has_clock = fps > 0 or any(stamp is not None for pair in stamps for stamp in pair)
+    end_s = end_of(times_s, last_s, fps=fps) if has_clock else None
+    return make_clip(stack(frames), times_s[chosen], fps=fps, n_total=len(stamps), end_s=end_s)
+
+
+def _stamp(packet: Packet) -> int:
+    return (packet.dts if packet.pts is None else packet.pts) or 0
 
 
 def _decode(

@@ -13,7 +13,8 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom, load_class
-from zoo.llava_onevision import write_llava_onevision
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from zoo import ARCHITECTURES
 
 README = Path(captioner.__file__).with_name("README.md")
 
@@ -35,9 +36,10 @@ def test_the_example_is_short(example: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*")
-def test_the_example_captions(example: Path, tmp_path: Path) -> None:
-    """The example runs as printed, by module and by file, with a checkpoint loaded by path."""
-    checkpoint = write_llava_onevision(tmp_path / "checkpoint")
+@pytest.mark.parametrize("family", ["qwen3_vl", "llava_onevision"])
+def test_the_example_captions(example: Path, family: str, tmp_path: Path) -> None:
+    """The example runs as printed, and asks as ``caption_hf`` does: by the chat template."""
+    checkpoint = ARCHITECTURES[family].write(tmp_path / "checkpoint")
     clips = [write_clip(tmp_path / f"{n}.mp4", 8 + n) for n in range(3)]
     captions = []
     for name in ("readme_captioner", str(example)):
@@ -46,7 +48,8 @@ def test_the_example_captions(example: Path, tmp_path: Path) -> None:
             {"batch_size": "2", "device": "cpu", "max_batch_size": None},
         )
         captions.append(caption_all(model, clips))
-    assert captions[0] == captions[1]
+    ours = CaptionHf(pretrained=str(checkpoint), device="cpu", max_num_frames=8)
+    assert captions == [caption_all(ours, clips)] * 2
     assert all(len(caption) == 16 for caption in captions[0])
 
 

@@ -18,8 +18,13 @@ from caption_requests import GREEDY, caption_all, make_requests, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner as module
+from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
+from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import arguments_of
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -109,6 +114,12 @@ def test_clips_are_read_by_the_reader_that_is_asked_for(
     monkeypatch.setattr(module, "read_frames", reading)
     assert len(caption_all(Echo(video_reader=reader), clips[:2])) == 2
     assert asked == [reader, reader]
+
+
+@pytest.mark.parametrize("model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai])
+def test_every_captioner_takes_a_video_reader(model: type[Captioner]) -> None:
+    """It is an argument of all that read clips."""
+    assert "video_reader" in arguments_of(model, Captioner)
 
 
 def test_an_unknown_reader_is_refused_before_the_run() -> None:
@@ -317,3 +328,18 @@ def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
     model = Moody()
     caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
     assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
+
+
+@pytest.mark.parametrize(
+    ("world", "here", "n_threads"), [(16, "2", 8), (16, "16", 1), (16, None, 1), (1, "1", 8)]
+)
+def test_decoding_has_its_share_of_the_node(
+    world: int, here: str | None, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes on other nodes take no cores of this one; at most eight clips are read at once."""
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(Captioner, "world_size", world)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    if here is not None:
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
+    assert Echo(device="cpu").decode_threads == n_threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -55,6 +56,34 @@ def test_batches_hold_every_request_once(some: list[PlannedCaption], batch_size:
     runs = [(asked.generation, asked.source) for batch in batches for asked in batch]
     changes = sum(before != after for before, after in pairwise(runs))
     assert changes == max(0, len(set(runs)) - 1)
+
+
+@given(st.lists(planned, max_size=30), st.integers(1, 5))
+def test_a_clip_is_in_one_batch(some: list[PlannedCaption], batch_size: int) -> None:
+    """Prompts of one clip stay together for captioners that encode it once, up to eight."""
+    merged = merge_twins(some)
+    batches = make_batches(merged, batch_size, cost=lambda _: 0, together=8)
+    assert sorted(map(repr, merged)) == sorted(repr(asked) for batch in batches for asked in batch)
+    n_prompts = Counter((asked.generation, asked.source) for asked in merged)
+    for about, n in n_prompts.items():
+        held = [batch for batch in batches if any((a.generation, a.source) == about for a in batch)]
+        assert len(held) == -(-n // 8)
+    for batch in batches:
+        assert len(batch) <= batch_size or len({asked.source for asked in batch}) == 1
+
+
+def test_clips_fill_a_batch_as_far_as_they_fit() -> None:
+    """Two clips of two prompts are a batch of four, and the third clip waits."""
+    asked = [
+        PlannedCaption(Path(clip), prompt, Generation(), "t", 0, (0,))
+        for prompt in "xy"
+        for clip in "abc"
+    ]
+    batches = make_batches(asked, 5, cost=lambda _: 0, together=8)
+    assert [[str(one.source) for one in batch] for batch in batches] == [
+        ["a", "a", "b", "b"],
+        ["c", "c"],
+    ]
 
 
 def test_random_captions_are_drawn_for_each_request() -> None:

@@ -133,6 +133,48 @@ def test_each_of_several_ids_gets_its_own_caption(videos: list[str], ending: str
     assert [captions.find(f"{video}{ending}") for video in videos] == [f"of {v}" for v in videos]
 
 
+@pytest.mark.parametrize(
+    ("in_file", "asked"),
+    [
+        pytest.param("cafe\u0301.mp4", "caf\xe9.mp4", id="accents apart"),
+        pytest.param("caf\xe9", "videos/cafe\u0301.mp4", id="accents apart in the benchmark"),
+        pytest.param("\u1112\u1161\u11ab.mp4", "\ud55c", id="Hangul"),
+        pytest.param(" clip.mp4 ", "clip", id="blanks around"),
+        pytest.param("clip\t", "a/clip.mp4", id="a tab behind"),
+        pytest.param("clip", "clip ", id="blanks in the benchmark"),
+    ],
+)
+def test_blanks_and_forms_of_unicode_do_not_make_another_video(in_file: str, asked: str) -> None:
+    """What macOS and spreadsheets do to names: the caption is found all the same."""
+    assert table({"video_id": in_file, "caption": "A dog."}).find(asked) == "A dog."
+
+
+def test_names_that_differ_in_blanks_alone_are_told_apart_by_their_spelling() -> None:
+    """An exact name wins; a name that may be either is refused where the captions differ."""
+    both = table({"video_id": "a", "caption": "1"}, {"video_id": " a", "caption": "2"})
+    assert [both.find("a"), both.find(" a")] == ["1", "2"]
+    with pytest.raises(CaptionError, match="may be any of"):
+        both.find("a ")
+
+
+@pytest.mark.parametrize("aspect", ["Camera", "CAMERA", " camera ", "camera"])
+def test_aspects_are_known_in_any_spelling(aspect: str) -> None:
+    """A row's aspect, and a column of an aspect, count however they are written."""
+    rows = table({"video_id": "a", "aspect": aspect, "caption": "It pans."})
+    assert rows.find("a", "camera") == "It pans."
+    assert rows.find("a", "short") is None
+    columns = table({"video_id": "a", f"{aspect}_caption": "It pans.", "caption": "A dog."})
+    assert columns.find("a", "camera") == "It pans."
+    assert columns.find("a", "short") == "A dog."
+
+
+@pytest.mark.parametrize("aspect", ["Main Object", "main-object", "main_object"])
+def test_aspects_of_two_words(aspect: str) -> None:
+    """With a blank, a hyphen or a line between."""
+    rows = table({"video_id": "a", "aspect": aspect, "caption": "A dog."})
+    assert rows.find("a", "main_object") == "A dog."
+
+
 def test_an_exact_name_wins_over_a_like_one() -> None:
     """Videos that differ in folder or ending alone keep their own captions."""
     captions = table(
@@ -406,3 +448,50 @@ def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "notes.txt", "")
     with pytest.raises(CaptionError, match="_samples_<task>"):
         open_captions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("in_file", "asked"),
+    [
+        ("Cafe\u0301 1.mp4", "Caf\u00e9 1.mp4"),
+        ("Caf\u00e9 1", "videos/Cafe\u0301 1.mp4"),
+        (" clip.mp4", "clip.mp4"),
+        ("clip.mp4\t", "clip"),
+        ("clip .mp4", "a/clip.mp4"),
+        ("a/ clip", "clip.mp4"),
+    ],
+)
+def test_a_name_is_the_same_in_any_form(in_file: str, asked: str) -> None:
+    """Accents of one character or two, as Macs store them, and blanks around a name."""
+    assert table({"video_id": in_file, "caption": "found"}).find(asked) == "found"
+
+
+def test_names_that_only_look_alike_are_still_told_apart() -> None:
+    """A name is first what it is; what may be any of several is asked about."""
+    rows = [{"video_id": "clip", "caption": "one"}, {"video_id": "clip ", "caption": "two"}]
+    captions = table(*rows)
+    assert (captions.find("clip"), captions.find("clip ")) == ("one", "two")
+    with pytest.raises(CaptionError, match="may be any of"):
+        captions.find(" clip")
+
+
+@pytest.mark.parametrize("aspect", ["Camera", "CAMERA", " camera ", "camera\n"])
+def test_an_aspect_is_the_same_in_any_letters(aspect: str) -> None:
+    """A row's aspect, and a column of one."""
+    rows = [{"video_id": "v", "aspect": aspect, "caption": "pans"}]
+    assert table(*rows).find("v", "camera") == "pans"
+    column = f"{aspect.strip()}_Caption"
+    assert table({"video_id": "v", column: "pans"}).find("v", "camera") == "pans"
+
+
+def test_an_aspect_of_two_words_may_be_written_as_such() -> None:
+    """As in the papers."""
+    row = {"video_id": "v", "aspect": "Main Object", "caption": "a dog"}
+    assert table(row).find("v", "main_object") == "a dog"
+
+
+def test_a_task_is_the_same_in_any_letters(tmp_path: Path) -> None:
+    """Rows of a task are its own, also where its name was written with care for capitals."""
+    rows = [{"task": f"{name} ", "video_id": "v", "caption": name} for name in ("A_one", "a_TWO")]
+    captions_of = open_captions(write(tmp_path / "captions.jsonl", jsonl(*rows)))
+    assert (captions_of("a_one").find("v"), captions_of("a_two").find("v")) == ("A_one", "a_TWO")

@@ -52,7 +52,10 @@ def test_captions_do_not_depend_on_the_batch(trial: Trial) -> None:
 
 def test_captions_follow_what_is_shown_and_asked(trial: Trial) -> None:
     """A captioner that sees nothing, or hears nothing, would write one caption for all."""
-    assert len(set(trial.alone)) > len(trial.alone) // 2
+    sees_one_frame = ARCHITECTURES[trial.name].arguments.get("max_num_frames") == 1
+    # All these clips begin alike.
+    least = 1 if sees_one_frame else len(trial.alone) // 2
+    assert len(set(trial.alone)) > least
 
 
 def test_captions_are_those_of_the_documented_recipe(trial: Trial) -> None:

@@ -9,7 +9,11 @@ import torch
 from transformers import GenerationConfig
 
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.generation import (
+    generation_config,
+    n_written,
+    new_tokens,
+)
 
 
 class Tokenizer(NamedTuple):
@@ -50,3 +54,22 @@ def test_written_tokens_are_counted_with_their_end_and_without_padding(ends: obj
     new = torch.tensor([[5, 6, 2, 9, 9], [5, 6, 7, 8, 5], [2, 9, 9, 9, 9], [5, 2, 2, 2, 2]])
     settings = GenerationConfig(eos_token_id=ends, pad_token_id=9)
     assert n_written(new, settings) == [3, 5, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("written", "is_encoder_decoder", "new"),
+    [
+        pytest.param([[5, 6, 7, 1]], False, [[7, 1]], id="the prompt comes first"),
+        pytest.param([[7, 1, 8]], False, [[7, 1, 8]], id="embeddings: what is new alone"),
+        pytest.param([[5, 6]], False, [[]], id="nothing is written"),
+        pytest.param([[0, 5, 6, 7]], True, [[5, 6, 7]], id="an encoder read the prompt"),
+    ],
+)
+def test_what_is_new(
+    written: list[list[int]], is_encoder_decoder: bool, new: list[list[int]]
+) -> None:
+    """The prompt is no part of a caption, whichever way a model returns it."""
+    found = new_tokens(
+        torch.tensor(written), torch.tensor([[5, 6]]), is_encoder_decoder=is_encoder_decoder
+    )
+    assert found.tolist() == new

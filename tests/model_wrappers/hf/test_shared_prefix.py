@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
-from caption_requests import results_of
+from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.hf import shared_generation
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -33,27 +35,110 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_captions_are_the_same(name: str, clips: list[Path], tmp_path: Path) -> None:
+def captioner(name: str, folder: Path, **arguments: Any) -> CaptionHf:
+    """A captioner of a family, exact enough to compare captions token for token."""
+    common = {"device": "cpu", "dtype": "float32", "max_num_frames": 4}
+    return CaptionHf(
+        **{"pretrained": str(folder), **common, **ARCHITECTURES[name].arguments, **arguments}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_shared"),
+    [
+        pytest.param("qwen2_5_vl", True, id="positions of several axes"),
+        pytest.param("llava", True, id="pictures"),
+        pytest.param("qwen3_5", True, id="a state in place of keys"),
+        pytest.param("gemma3", True, id="sliding windows"),
+        pytest.param("mllama", False, id="inputs that cannot be cut"),
+    ],
+)
+def test_captions_are_the_same(
+    name: str, is_shared: bool, clips: list[Path], tmp_path: Path
+) -> None:
     """A clip that is encoded once for its prompts has the captions of one that is read for each."""
-    architecture = ARCHITECTURES[name]
-    folder = architecture.write(tmp_path / name)
-
-    def results(*, share_prefix: bool, batch_size: int) -> tuple[list[object], bool | None]:
-        model = CaptionHf(
-            pretrained=str(folder),
-            device="cpu",
-            dtype="float32",
-            max_num_frames=4,
-            batch_size=batch_size,
-            share_prefix=share_prefix,
-            **architecture.arguments,
-        )
-        written = results_of(model, clips, PROMPTS)
-        return [(one.text, one.token_counts) for one in written], model.sharing.is_possible
-
-    alone, _ = results(share_prefix=False, batch_size=1)
+    folder = ARCHITECTURES[name].write(tmp_path / name)
+    alone = captioner(name, folder, share_prefix=False)
+    expected = [(one.text, one.token_counts) for one in results_of(alone, clips, PROMPTS)]
     for batch_size in (1, 9):
-        shared, is_shared = results(share_prefix=True, batch_size=batch_size)
-        assert shared == alone
-        assert is_shared
+        model = captioner(name, folder, batch_size=batch_size)
+        assert [(r.text, r.token_counts) for r in results_of(model, clips, PROMPTS)] == expected
+        assert bool(model.sharing.is_possible) == is_shared
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One checkpoint."""
+    return ARCHITECTURES["qwen2_5_vl"].write(tmp_path_factory.mktemp("model") / "qwen")
+
+
+def test_a_clip_is_encoded_once(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vision tower sees each clip once for all prompts, but for the two that are tried."""
+    model = captioner("qwen2_5_vl", qwen)
+    seen: list[int] = []
+    tower = model.model.model.visual
+    forward = tower.forward
+
+    def counted(*args: object, **kwargs: object) -> object:
+        seen.append(1)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(tower, "forward", counted)
+    results_of(model, clips, PROMPTS)
+    n_tried = 3  # once shared, and two jobs whole
+    assert len(seen) == len(clips) + n_tried
+    results_of(model, clips, PROMPTS)
+    assert len(seen) == 2 * len(clips) + n_tried
+
+
+def test_a_model_that_reads_otherwise_is_asked_apart(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the shared way gives other logits, captions are those of the whole inputs."""
+    expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
+    wrong = shared_generation._continued
+
+    def moved(*args: Any) -> dict[str, torch.Tensor]:
+        tokens = wrong(*args)
+        return {**tokens, "position_ids": tokens["position_ids"] + 5}
+
+    monkeypatch.setattr(shared_generation, "_continued", moved)
+    model = captioner("qwen2_5_vl", qwen)
+    assert caption_all(model, clips, PROMPTS) == expected
+    assert model.sharing.is_possible is False
+    assert "logits differ" in model.sharing.reason
+
+
+def test_too_little_memory_for_all_prompts_at_once(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts that do not fit together are written one after another from the same keys."""
+    expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
+    model = captioner("qwen2_5_vl", qwen)
+    generate, rows = model.model.generate, []
+
+    def small(*args: Any, **kwargs: Any) -> Any:
+        n_rows = len(kwargs["input_ids"])
+        rows.append(n_rows)
+        if n_rows > 1 and model.sharing.is_possible:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(*args, **kwargs)
+
+    monkeypatch.setattr(model.model, "generate", small)
+    assert caption_all(model, clips, PROMPTS) == expected
+    assert model.sharing.is_possible
+    assert rows.count(len(PROMPTS)) == 1, "found out once"
+    assert not model.outcome.failures
+
+
+def test_drawn_captions_are_shared_and_beams_are_not(qwen: Path, clips: list[Path]) -> None:
+    """Beams move the rows of a cache, so that each job goes with its clip."""
+    model = captioner("qwen2_5_vl", qwen)
+    beams = caption_all(model, clips[:1], PROMPTS, {**GREEDY, "num_beams": 2})
+    assert all(len(caption) == 16 for caption in beams)
+    assert model.sharing.is_possible is None
+    drawn = caption_all(model, clips[:1], PROMPTS, {"max_new_tokens": 16, "temperature": 3.0})
+    assert all(len(caption) == 16 for caption in drawn)
+    assert model.sharing.is_possible

@@ -132,3 +132,22 @@ def test_a_document_that_shows_pictures_is_read_once_like_a_clip() -> None:
     ahead = DecodeAhead(batches, decode=read, prepare=_joined, n_threads=2)
     assert list(ahead) == ["K", "K"]
     assert read.n_read == {"document 7 of task": 1}
+
+
+def test_several_batches_are_prepared_at_once() -> None:
+    """As many as the captioner allows, and they come in order all the same."""
+    both = threading.Barrier(2, timeout=20)
+
+    def prepare(batch: Sequence[PlannedCaption], clips: Decoded) -> str:
+        both.wait()
+        return _joined(batch, clips)
+
+    ahead = DecodeAhead(
+        _batches("a", "b", "c", "d"),
+        decode=Reader(),
+        prepare=prepare,
+        n_threads=1,
+        n_ahead=2,
+        n_preparers=2,
+    )
+    assert list(ahead) == ["A", "B", "C", "D"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
+from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, end_of, shown_at
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,12 @@ from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, shown_at
         pytest.param([(0, 0), (2, 2), (2, 2), (4, 4)], False, [0, 2, 3, 4], id="twins"),
         pytest.param([(1, 0), (3, 1), (2, 2), (4, 3)], False, [0, 1, 2, 3], id="packets in order"),
         pytest.param([(1, 2), (4, 3), (3, 4), (5, None)], False, [0, 1, 2, 3], id="end missing"),
+        pytest.param(
+            [(1, 1), (2, 2), (4, 3), (3, 4), (5, 5), (6, None)],
+            False,
+            [0, 1, 2, 3, 4, 5],
+            id="one pair in the order of storing",
+        ),
         pytest.param(
             [(2, 2), (3, 3), (4, 4), (4, 5), (6, 7), (9, 9)],
             False,
@@ -39,3 +45,22 @@ def test_times_follow_the_stamps_as_far_as_they_are_good(
     times_s = shown_at(stamps, unit_s=1.0, step_s=1.0, may_jump=may_jump)
     assert times_s == pytest.approx(wanted)
     assert np.all(np.diff(times_s) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "last_s", "fps", "wanted"),
+    [
+        pytest.param([0, 1, 2], 1.0, 1.0, 3.0, id="as the file says"),
+        pytest.param([0, 1, 2], 7.0, 1.0, 9.0, id="a long last frame"),
+        pytest.param([0, 1, 3], 0.0, 1.0, 5.0, id="as long as the one before"),
+        pytest.param([0, 1, 2], 0.01, 1.0, 3.0, id="one tick"),
+        pytest.param([0], 0.0, 4.0, 0.25, id="one frame"),
+        pytest.param([0], 0.0, 0.0, None, id="nothing known"),
+        pytest.param([0, 0], 0.0, 4.0, 0.25, id="no clock"),
+    ],
+)
+def test_a_clip_ends_with_its_last_frame(
+    times_s: list[float], last_s: float, fps: float, wanted: float | None
+) -> None:
+    """The length of the last frame is the file's, unless that is none."""
+    assert end_of(np.array(times_s, dtype=np.float64), last_s, fps=fps) == wanted

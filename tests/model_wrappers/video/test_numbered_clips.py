@@ -20,9 +20,11 @@ import clip_recipes
 import clips
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
+from lmms_eval_captions.model_wrappers.video.readers import VideoReader
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,
+    Fps,
     Sampling,
     Uniform,
 )
@@ -45,8 +47,9 @@ def _write(
     key_every: int = 12,
     numbers: Sequence[int] = range(N_FRAMES),
     pictures: Sequence[NDArray[np.uint8]] | None = None,
+    stamps: Sequence[int] | None = None,
 ) -> Path:
-    """A clip of numbered frames, one after the other."""
+    """A clip of numbered frames, one after the other, or shown at the stamps given."""
     if codec not in av.codecs_available:
         pytest.skip(f"this build of PyAV has no encoder {codec}")
     shown = pictures or [picture(number, *SIZE) for number in numbers]
@@ -60,7 +63,8 @@ def _write(
             stream.codec_context.max_b_frames = n_b
         for index, pixels_rgb in enumerate(shown):
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels_rgb), format="rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, FPS)
+            frame.pts = stamps[index] if stamps else index
+            frame.time_base = Fraction(1, FPS)
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     return path
@@ -191,6 +195,33 @@ def test_what_an_edit_list_cuts_off_is_not_shown(tmp_path: Path, n_b: int, shift
     """Frames before the start that an edit list names are neither shown nor counted."""
     whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=n_b)
     _check(_copy(whole, tmp_path / "cut.mp4", shift=shift), range(shift, N_FRAMES))
+
+
+@pytest.mark.parametrize("video_reader", ["pyav", "decord"])
+@pytest.mark.parametrize(("codec", "muxer"), [("libx264", "matroska"), ("mpeg4", "mp4")])
+def test_a_variable_rate_has_the_length_of_its_frames(
+    tmp_path: Path, codec: str, muxer: str, video_reader: VideoReader
+) -> None:
+    """Every frame longer than the one before: the length and the mean rate are those of times."""
+    if video_reader == "decord":
+        pytest.importorskip("decord")
+    stamps = [index + index * index // 20 for index in range(N_FRAMES)]
+    path = _write(tmp_path / "clip", codec, muxer, stamps=stamps)
+    clip = read_frames(path, 4, video_reader=video_reader)
+    last_s = stamps[-1] / FPS
+    assert last_s < clip.duration_s < last_s + 0.2
+    assert clip.fps == pytest.approx(N_FRAMES / clip.duration_s)
+    assert clip.timestamps_s[-1] == pytest.approx(last_s, abs=2e-3)
+
+
+@pytest.mark.parametrize("codec", ["libx264", "mpeg4"])
+def test_decords_frames_of_avi_have_times(tmp_path: Path, codec: str) -> None:
+    """Where decord knows no times they follow from the rate, and a rate can be sampled."""
+    pytest.importorskip("decord")
+    path = _write(tmp_path / "clip", codec, "avi", n_b=2)
+    clip = read_frames(path, Fps(5.0), video_reader="decord")
+    assert clip.timestamps_s == pytest.approx(np.arange(8) / 5)
+    assert clip.duration_s == pytest.approx(N_FRAMES / FPS)
 
 
 @pytest.mark.parametrize("muxer", ["mp4", "mpegts", "matroska"])

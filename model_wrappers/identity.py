@@ -1,0 +1,152 @@
+"""What a captioner is: everything about it that moves a caption, found out without its help."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+WITHOUT_BEARING: Final = frozenset(
+    {
+        "batch_size",
+        "decode_memory_gib",
+        "decode_threads",
+        "decode_timeout_s",
+        "device",
+        "device_map",
+        "max_batch_size",
+        "reuse",
+    }
+)
+"""Arguments of captioners that say how fast, and where, captions are written, not which."""
+_PACKAGES: Final = ("av", "torch", "transformers", "vllm")
+_DIGEST_BYTES: Final = 16
+_HASHED_BYTES: Final = 1 << 20
+"""Files up to this size are told by their content, larger ones by size and time of change."""
+
+
+def arguments_with_defaults(
+    model: type, base: type, positional: tuple[object, ...], named: Mapping[str, object]
+) -> dict[str, object]:
+    """Every argument of a class by name, as it was given, or else its default.
+
+    Args:
+        model: The class.
+        base: The last of its bases whose arguments are wanted.
+        positional: Arguments given by position, to the class's own ``__init__``.
+        named: Arguments given by name.
+    """
+    values: dict[str, object] = {}
+    classes = [cls for cls in model.__mro__ if issubclass(cls, base) and "__init__" in vars(cls)]
+    for cls in reversed(classes):
+        for parameter in inspect.signature(vars(cls)["__init__"]).parameters.values():
+            if parameter.default is not parameter.empty:
+                values[parameter.name] = parameter.default
+    if classes and positional:
+        names = list(inspect.signature(vars(classes[0])["__init__"]).parameters)[1:]
+        values.update(zip(names, positional, strict=False))
+        values |= {f"argument {n}": value for n, value in enumerate(positional[len(names) :])}
+    return values | dict(named)
+
+
+def stamped(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Arguments that move captions, with what the files and checkpoints that they name hold."""
+    revision = arguments.get("revision")
+    return {
+        name: _stamp(value, revision if isinstance(revision, str) else None)
+        for name, value in sorted(arguments.items())
+        if name not in WITHOUT_BEARING
+    }
+
+
+def files_stamp(path: Path) -> str:
+    """What a file holds, or all files of a folder; moving or copying them with times keeps it.
+
+    Small files are told by their content, large ones by size and time of change. Hidden folders,
+    and checkpoints that a training has put into the folder, are left out.
+    """
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    for name, file in sorted(_files(path)):
+        try:
+            status = file.stat()
+            small = file.read_bytes() if status.st_size <= _HASHED_BYTES else b""
+        except OSError:  # a broken link, or removed just now
+            continue
+        kind = status.st_size if small or not status.st_size else status.st_mtime_ns
+        digest.update(f"{name}\0{status.st_size}\0{kind}\0".encode("utf-8", "surrogatepass"))
+        digest.update(blake2b(small).digest())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The packages that captions are made with; builds for other devices are the same version."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name).partition("+")[0]
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def as_json(value: object) -> str:
+    """A value as text, equal for equal values in any process; also of what JSON does not know."""
+    return json.dumps(value, sort_keys=True, default=_described)
+
+
+def _described(value: object) -> object:
+    if isinstance(value, Path | bytes | complex | range):
+        return str(value)
+    if isinstance(value, set | frozenset):
+        return sorted(as_json(entry) for entry in value)
+    is_plain = type(value).__repr__ is object.__repr__
+    # The text of a plain object has its place in memory, which differs from run to run.
+    state = {name: repr(part) for name, part in getattr(value, "__dict__", {}).items()}
+    return [type(value).__qualname__, state] if is_plain else repr(value)
+
+
+def _stamp(value: object, revision: str | None) -> object:
+    if not isinstance(value, str | Path) or not str(value).strip():
+        return value
+    try:
+        if Path(value).expanduser().exists():
+            return ["files", files_stamp(Path(value).expanduser())]
+    except (OSError, ValueError, RuntimeError):  # no path at all
+        return str(value)
+    commit = _commit(str(value), revision)
+    return str(value) if commit is None else [str(value), commit]
+
+
+def _commit(name: str, revision: str | None) -> str | None:
+    """The commit at which a repository of the hub lies in the cache, ``None`` where none does."""
+    if name.count("/") != 1:
+        return None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError:
+        return None
+    return Path(found).parent.name if isinstance(found, str) else None
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path]]:
+    """Names below a path, and the files."""
+    if path.is_file():
+        yield "", path
+        return
+    for folder, folders, names in os.walk(path, followlinks=True):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith((".", "checkpoint-")) and name != "__pycache__"
+        ]
+        for name in names:
+            file = Path(folder, name)
+            yield file.relative_to(path).as_posix(), file

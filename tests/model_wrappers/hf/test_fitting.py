@@ -1,0 +1,238 @@
+"""Frames and pixels of a clip fit what a model holds: by default, or there is an error."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from caption_requests import results_of
+from hostile_clips import write_clip
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers import caption_hf
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.hf.budget import Budget
+from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing, inputs_of
+from lmms_eval_captions.model_wrappers.hf.measuring import job_about
+from lmms_eval_captions.model_wrappers.hf.positions import positions
+from lmms_eval_captions.model_wrappers.video.clip import make_clip
+from zoo import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loguru import Message
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Tiny checkpoints, each written once."""
+    root = tmp_path_factory.mktemp("zoo")
+
+    @cache
+    def write(name: str, n_positions: int = 8192) -> Path:
+        folder = root / f"{name}-{n_positions}"
+        return ARCHITECTURES[name].write(folder, max_position_embeddings=n_positions)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def processor_of(checkpoint: Callable[..., Path]) -> Callable[[str], Any]:
+    """Processors of tiny checkpoints."""
+    from transformers import AutoProcessor
+
+    load: Callable[[Path], Any] = AutoProcessor.from_pretrained
+    return lambda name: load(checkpoint(name))
+
+
+@pytest.fixture
+def logged() -> Any:
+    """What is logged."""
+    from loguru import logger
+
+    lines: list[str] = []
+
+    def keep(message: Message) -> None:
+        lines.append(str(message))
+
+    sink = logger.add(keep, level="INFO")
+    yield lines
+    logger.remove(sink)
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "n_tokens", "n_mib"),
+    [
+        # Source: preprocessor_config.json of the released checkpoints.
+        pytest.param("qwen2_5_vl", 12_845_056, 11_520, 210, id="43,056 tokens by itself"),
+        pytest.param("qwen3_vl", 25_165_824, 11_520, 280, id="a clip's budget"),
+        pytest.param("glm4v", 47_040_000, 11_520, 210, id="30,000 tokens by itself"),
+    ],
+)
+def test_thirty_two_frames_of_1080p_are_of_moderate_size_by_default(
+    name: str, own: int, n_tokens: int, n_mib: int, processor_of: Callable[[str], Any]
+) -> None:
+    """README's first example makes what lmms-eval's own settings make, counted."""
+    processor = processor_of(name)
+    processor.video_processor.size["longest_edge"] = own
+    budget = fit(processor, Showing(), Wanted(), 128_000)
+    assert budget.n_frames == 32
+    assert n_tokens <= budget.n_clip <= 16_384
+    frames = np.zeros((32, 1080, 1920, 3), np.uint8)
+    clip = make_clip(frames, np.arange(32) / 2, fps=2.0, n_total=32)
+    inputs = inputs_of(processor, [job_about(clip)], Showing(frame_size=budget.frame_size))
+    grid = inputs["video_grid_thw"].prod() // processor.video_processor.merge_size**2
+    assert abs(int(grid) - n_tokens) <= n_tokens // 10
+    n_bytes = inputs["pixel_values_videos"].numel() * 4
+    assert n_bytes <= n_mib * 2**20
+
+
+@pytest.mark.parametrize("name", ["llava", "video_llava", "llava_next", "qwen2_5_vl", "gemma4"])
+def test_as_many_frames_as_the_model_holds(name: str, processor_of: Callable[[str], Any]) -> None:
+    """A model of few positions is shown fewer frames, which leave room to ask and to write."""
+    processor = processor_of(name)
+    many, few = (fit(processor, Showing(), Wanted(), n) for n in (100_000, 400))
+    assert many.n_frames == 32
+    assert few.n_frames < 32 or few.n_clip < many.n_clip or many.n_clip < 200
+    assert few.n_clip + few.n_text < 400
+    assert few.check(n_prompt=20, max_new_tokens=16) == 16
+
+
+@pytest.mark.parametrize("name", ["llava", "video_llava", "llava_next"])
+def test_more_frames_than_fit_are_an_error_with_the_numbers(
+    name: str, checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """32 frames that overflow the positions end the run before the model loads."""
+    monkeypatch.delattr(caption_hf, "load_model")
+    folder = checkpoint(name, 500)
+    with pytest.raises(SettingsError, match=r"32 frames of \d+ .*500 positions.*max_num_frames=\d"):
+        CaptionHf(pretrained=str(folder), device="cpu", max_num_frames=32)
+
+
+def test_a_caption_ends_where_the_model_does(
+    checkpoint: Callable[..., Path], tmp_path: Path, logged: list[str]
+) -> None:
+    """Frames of our choice stay; a longer caption is cut off, which is said beforehand, once."""
+    clips = [write_clip(tmp_path / f"{n}.mp4", 24, size=(64, 48)) for n in range(2)]
+    model = CaptionHf(pretrained=str(checkpoint("llava", 500)), device="cpu", batch_size=2)
+    n_frames = model.budget.n_frames
+    assert 1 < n_frames < 32
+    assert any(f"up to {n_frames} frames" in line and "500 positions" in line for line in logged)
+    settings = {"max_new_tokens": 5000, "do_sample": False}
+    for result in results_of(model, clips, {"one": "Describe.", "two": "Say more."}, settings):
+        assert result.token_counts is not None
+        n_read, n_written = result.token_counts.input_tokens, result.token_counts.output_tokens
+        assert n_written < n_read + n_written <= 500
+    assert sum("longer ones are cut off" in line for line in logged) == 1
+
+
+def test_the_user_s_frames_and_the_task_s_tokens_must_fit_together(
+    checkpoint: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Where both are given, neither is cut: an error names all numbers before the first caption."""
+    clips = [write_clip(tmp_path / "a.mp4", 24, size=(64, 48))]
+    model = CaptionHf(pretrained=str(checkpoint("llava", 500)), device="cpu", max_num_frames=16)
+    [result] = results_of(model, clips, settings={"max_new_tokens": 16})
+    assert result.text
+    with pytest.raises(SettingsError, match=r"16 frames.*up to 400 new.*500 positions"):
+        results_of(model, clips, settings={"max_new_tokens": 400})
+
+
+def test_a_prompt_that_fills_the_model_costs_its_own_caption_alone(
+    checkpoint: Callable[..., Path],
+) -> None:
+    """Inputs of as many tokens as positions are refused by name."""
+    budget = CaptionHf(pretrained=str(checkpoint("llava", 500)), device="cpu").budget
+    budget.check_length(499)
+    with pytest.raises(DataError, match=r"500 tokens, the model has 500 positions"):
+        budget.check_length(500)
+
+
+def test_a_processor_that_takes_no_made_up_clip_is_left_alone() -> None:
+    """Nothing is known of it, so that nothing is promised, nor refused but the user's size."""
+
+    class Strange:
+        image_processor = SimpleNamespace()
+        tokenizer = SimpleNamespace()
+
+        def apply_chat_template(self, *_: object, **__: object) -> str:
+            raise KeyError("no template")
+
+    processor: Any = Strange()
+    budget = fit(processor, Showing(), Wanted(), 4096)
+    assert (budget.n_frames, budget.n_group, budget.frame_size) == (32, 0, None)
+    assert budget.check(10, 9999) == 9999
+    assert budget.n_new(4000, 9999) == 96
+    with pytest.raises(SettingsError, match="refuses a made-up clip with frame_pixels=99"):
+        fit(processor, Showing(), Wanted(frame_pixels=99), 4096)
+
+
+def test_the_tokens_of_frames_in_pairs_are_counted_in_pairs() -> None:
+    """33 frames are 17 pairs."""
+    budget = Budget(33, None, None, None, 10, 2, 5, 1000, is_row=True, are_frames_given=True)
+    assert budget.n_clip == 170
+    assert budget.check(n_prompt=25, max_new_tokens=800) == 800
+    with pytest.raises(SettingsError, match=r"10 tokens per 2 frames.*1,001 tokens.*=32"):
+        budget.check(n_prompt=25, max_new_tokens=801)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        pytest.param({"max_position_embeddings": 4096}, 4096, id="a model of text"),
+        pytest.param(
+            {"text_config": {"max_position_embeddings": 4096}, "max_position_embeddings": 77},
+            4096,
+            id="of one that sees, its language model",
+        ),
+        pytest.param(
+            {"thinker_config": {"text_config": {"max_position_embeddings": 32768}}},
+            32768,
+            id="the part that writes",
+        ),
+        pytest.param(
+            {
+                "max_position_embeddings": 32768,
+                "rope_parameters": {
+                    "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
+                },
+            },
+            131072,
+            id="stretched positions",
+        ),
+        pytest.param(
+            {
+                "max_position_embeddings": 131072,
+                "rope_parameters": {
+                    "rope_type": "llama3", "factor": 32.0,
+                    "original_max_position_embeddings": 8192,
+                },
+            },
+            131072,
+            id="the stretch is in the number",
+        ),
+        pytest.param(
+            {"n_positions": 512, "relative_attention_num_buckets": 32}, None, id="relative"
+        ),
+        pytest.param({}, None, id="none are named"),
+    ],
+)  # fmt: skip
+def test_positions_are_the_language_model_s(config: dict[str, Any], expected: int | None) -> None:
+    """A config says in many ways how many tokens its model holds."""
+
+    def made(fields: dict[str, Any]) -> Any:
+        nested = {
+            name: made(value) if name.endswith("_config") else value
+            for name, value in fields.items()
+        }
+        return SimpleNamespace(is_encoder_decoder=False, **nested)
+
+    assert positions(made(config)) == expected

@@ -1,0 +1,169 @@
+"""What a captioner is: what moves its captions, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
+from lmms_eval_captions.model_wrappers.identity import as_json, files_stamp
+from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.video.sampling import Uniform
+
+
+class Short(Captioner):
+    """Has arguments of its own, one of which moves nothing."""
+
+    without_bearing = frozenset({"n_workers"})
+
+    def __init__(
+        self, *, pretrained: str = "", n_frames: int = 2, n_workers: int = 1, **common: object
+    ) -> None:
+        super().__init__(device="cpu", **common)  # type: ignore[arg-type] # checked by the base
+        self.sampling = Uniform(n_frames)
+        self.loaded = pretrained, n_workers
+
+    def caption(self, batch: Batch) -> Sequence[str]:
+        """Always the same."""
+        return ["short"] * len(batch.jobs)
+
+
+class Frames:
+    """A sampling that says nothing of itself."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def indices(self, times_s: Sequence[float]) -> list[int]:
+        """The first ones."""
+        return list(range(min(self.n, len(times_s))))
+
+
+def same(first: Captioner, second: Captioner) -> bool:
+    """Whether two captioners write the same captions, as far as they say."""
+    return as_json(first.identity()) == as_json(second.identity())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"batch_size": 3},
+        {"decode_threads": 2, "decode_timeout_s": 5.0, "decode_memory_gib": 1.0},
+        {"n_workers": 7},
+        {"n_frames": 2, "max_batch_size": 4},
+    ],
+)
+def test_what_moves_no_caption_is_no_part_of_it(arguments: Mapping[str, object]) -> None:
+    """How fast and where captions are written; a default may be given by name."""
+    assert same(Short(), Short(**arguments))  # type: ignore[arg-type] # any of them
+
+
+@pytest.mark.parametrize("arguments", [{"n_frames": 3}, {"max_pixels": 9}, {"pretrained": "a/b"}])
+def test_what_moves_a_caption_is_part_of_it(arguments: Mapping[str, object]) -> None:
+    """Arguments of the captioner and of its base."""
+    assert not same(Short(), Short(**arguments))  # type: ignore[arg-type] # any of them
+
+
+def test_a_sampling_is_told_by_what_it_holds() -> None:
+    """Also one that has no text of its own but its place in memory."""
+    first, second, third = Short(), Short(), Short()
+    first.sampling, second.sampling, third.sampling = Frames(2), Frames(2), Frames(3)  # type: ignore[assignment] # no hash of its own
+    assert same(first, second)
+    assert not same(first, third)
+
+
+def test_a_checkpoint_s_files_are_part_of_it(tmp_path: Path) -> None:
+    """Not where it lies; a change of a small file, or a large one of the same size, is seen."""
+    for name in ("one", "two"):
+        (tmp_path / name / "checkpoint-1").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text("{}")
+        (tmp_path / name / "model.safetensors").write_bytes(bytes(3 << 20))
+        os.utime(tmp_path / name / "model.safetensors", (5, 5))
+    one, two = (Short(pretrained=str(tmp_path / name)) for name in ("one", "two"))
+    assert same(one, two)
+    (tmp_path / "two" / "checkpoint-1" / "new.bin").write_bytes(b"another training's")
+    assert same(one, two)
+    os.utime(tmp_path / "two" / "model.safetensors", (6, 6))
+    assert not same(one, two)
+    os.utime(tmp_path / "two" / "model.safetensors", (5, 5))
+    (tmp_path / "two" / "config.json").write_text("[]")
+    assert not same(one, two)
+
+
+def test_a_broken_link_is_no_content(tmp_path: Path) -> None:
+    """A folder with one is told by what can be read."""
+    before = files_stamp(tmp_path)
+    (tmp_path / "weights").symlink_to(tmp_path / "nowhere")
+    assert files_stamp(tmp_path) == before
+
+
+def test_a_hub_checkpoint_is_told_by_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that lies in the cache under the revision that is loaded."""
+    repository = tmp_path / "models--org--name"
+    for commit in ("1" * 40, "2" * 40):
+        (repository / "snapshots" / commit).mkdir(parents=True)
+        (repository / "snapshots" / commit / "config.json").write_text("{}")
+    (repository / "refs").mkdir()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    identities = []
+    for commit in ("1" * 40, "2" * 40):
+        (repository / "refs" / "main").write_text(commit)
+        identities.append(as_json(Short(pretrained="org/name").identity()))
+        assert commit in identities[-1]
+    assert identities[0] != identities[1]
+
+
+def test_the_user_s_own_modules_are_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module, what it imports anywhere in it, and what that imports; not what else is there."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "d_helpers").mkdir()
+    contents = {
+        "d_mine.py": "import json, torch\nfrom d_helpers import prompts\n"
+        "def late():\n    import d_helpers.late\n",
+        "d_helpers/__init__.py": "",
+        "d_helpers/prompts.py": "from .words import WORD\n",
+        "d_helpers/words.py": "WORD = 1\n",
+        "d_helpers/late.py": "",
+        "d_helpers/other.py": "",
+    }
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+    importlib.import_module("d_mine")
+    before = code_digest(["d_mine"])
+    for name, is_part in {
+        "d_mine.py": True,
+        "d_helpers/words.py": True,
+        "d_helpers/late.py": True,
+        "d_helpers/other.py": False,
+    }.items():
+        (tmp_path / name).write_text(contents[name] + "# changed\n")
+        assert (code_digest(["d_mine"]) != before) == is_part, name
+        (tmp_path / name).write_text(contents[name])
+    assert code_digest(["d_mine"]) == before
+    assert "d_helpers.late" not in sys.modules
+
+
+def test_the_code_that_reads_frames_is_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rooms of this package are looked into, the plumbing of all captioners is not."""
+    read: list[str] = []
+    real = Path.read_bytes
+
+    def note(path: Path) -> bytes:
+        read.append(path.as_posix())
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    Short().identity()
+    names = {path.rpartition("model_wrappers/")[2] for path in read}
+    assert {"video/frames.py", "video/sampling.py", "video/frame_pictures.py"} <= names
+    assert not names & {"captioner.py", "base.py", "ordering.py", "caption_log.py"}
+    assert not [path for path in read if "/torch/" in path or "/judges/" in path]

@@ -1,0 +1,428 @@
+"""Captions of local models are kept as they come: a run that was ended goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import killed_captioner
+from caption_requests import GREEDY, caption_all, make_requests
+from hostile_clips import write_clip
+from killed_captioner import PROMPTS, ask, counted_hf
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
+from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
+from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.captioner import Answer, Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.video.sampling import Uniform
+from tiny_auroracap import write_auroracap
+from zoo import ARCHITECTURES
+
+pytestmark = pytest.mark.keeps_captions
+
+MINE = """
+from lmms_eval_captions.model_wrappers.captioner import Captioner
+
+class Mine(Captioner):
+    def caption(self, batch):
+        return [f"{job.path.stem}: {job.prompt}" for job in batch.jobs]
+"""
+
+
+class Promising(Captioner):
+    """Returns futures, as a captioner that asks someone else does."""
+
+    sampling = Uniform(2)
+
+    def caption(self, batch: Batch) -> Sequence[Answer]:
+        """Name and prompt, and tokens."""
+        promises: list[Future[Caption]] = [Future() for _ in batch.jobs]
+        for promise, job in zip(promises, batch.jobs, strict=True):
+            promise.set_result(Caption(f"{job.path.stem}: {job.prompt}", 3, 4))
+        return promises
+
+
+class Words(Captioner):
+    """Writes one word more with each caption, or what it is told."""
+
+    sampling = Uniform(2)
+
+    def __init__(self, *, text: str | None = None, **common: Any) -> None:
+        super().__init__(device="cpu", **common)
+        self.text = text
+        self.n = 0
+
+    def caption(self, batch: Batch) -> list[str]:
+        """Each is another."""
+        self.n += len(batch.jobs)
+        return [f"{self.n} words ## end" if self.text is None else self.text] * len(batch.jobs)
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Four clips."""
+    folder = tmp_path_factory.mktemp("clips")
+    return [write_clip(folder / f"clip{n}.mp4", 4 + n) for n in range(4)]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """A tiny checkpoint for each captioner that needs one."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    ARCHITECTURES["qwen2_5_vl"].write(folder / "hf")
+    write_auroracap(folder / "auroracap")
+    (folder / "mine.py").write_text(MINE)
+    return {name: folder / name for name in ("hf", "auroracap", "mine.py")}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Threads that wait for each other cost more than these models."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+@pytest.fixture(autouse=True)
+def _cache(bench: pytest.MonkeyPatch) -> None:
+    """A cache folder of the test's own."""
+
+
+def hf(checkpoints: Mapping[str, Path], **given: Any) -> Captioner:
+    """``caption_hf``."""
+    return CaptionHf(
+        pretrained=str(checkpoints["hf"]), **{"device": "cpu", "max_num_frames": 2, **given}
+    )
+
+
+MAKERS: dict[str, Callable[[Mapping[str, Path]], Captioner]] = {
+    "caption_hf": hf,
+    "caption_auroracap": lambda checkpoints: CaptionAuroraCap(
+        pretrained=str(checkpoints["auroracap"]), device="cpu", max_num_frames=2
+    ),
+    "caption_baseline": lambda _: CaptionBaseline(n_frames=4, device="cpu"),
+    "caption_custom": lambda checkpoints: CaptionCustom.create_from_arg_string(
+        f"class={checkpoints['mine.py']}:Mine,device=cpu"
+    ),
+    "futures": lambda _: Promising(device="cpu"),
+}
+
+
+def killed_after(model: Captioner, n: int = 10**9) -> list[int]:
+    """Have a captioner end its run when it is asked for more captions than so many.
+
+    Returns:
+        How many captions it was asked for, batch by batch.
+    """
+    asked: list[int] = []
+    write = model.caption
+
+    def caption(batch: Batch) -> Sequence[Answer]:
+        if sum(asked) + len(batch.jobs) > n:
+            raise KeyboardInterrupt
+        asked.append(len(batch.jobs))
+        return write(batch)
+
+    model.caption = caption  # type: ignore[method-assign] # as a killed process ends
+    return asked
+
+
+def in_order(parts: Sequence[Sequence[str]], n: int) -> list[str]:
+    """Captions of several processes in the order of all requests."""
+    return [parts[at % len(parts)][at // len(parts)] for at in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("n_before", "n_ranks_before", "n_ranks_after"),
+    [(0, 1, 1), (5, 1, 1), (3, 2, 1), (4, 1, 3), (12, 1, 2)],
+)
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_rerun_writes_only_what_is_missing(
+    name: str,
+    n_before: int,
+    n_ranks_before: int,
+    n_ranks_after: int,
+    clips: list[Path],
+    checkpoints: Mapping[str, Path],
+) -> None:
+    """Whenever a run is ended, on however many ranks, and however many go on: equal captions."""
+    n_kept = 0
+    for rank in range(n_ranks_before):
+        model = MAKERS[name](checkpoints)
+        asked = killed_after(model, n_before)
+        if n_before == len(clips) * len(PROMPTS):
+            ask(model, clips, rank, n_ranks_before)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                ask(model, clips, rank, n_ranks_before)
+        n_kept += sum(asked)
+    # The prompts of a clip may come together.
+    assert n_before * n_ranks_before - 2 <= n_kept <= n_before * n_ranks_before
+    n_all = len(clips) * len(PROMPTS)
+    parts, n_written = [], 0
+    for rank in range(n_ranks_after):
+        model = MAKERS[name](checkpoints)
+        asked = killed_after(model)
+        parts.append(ask(model, clips, rank, n_ranks_after))
+        n_written += sum(asked)
+    assert n_written == n_all - n_kept
+    whole = MAKERS[name](checkpoints)
+    whole.reuse = False
+    assert in_order(parts, n_all) == ask(whole, clips)
+
+
+def test_kill_9_keeps_every_caption_that_was_written(
+    tmp_path: Path, checkpoints: Mapping[str, Path]
+) -> None:
+    """Two processes of one run, killed at 5 and 7 of 30 each: a rerun in one process writes 48."""
+    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + n % 4) for n in range(20)]
+    script = str(Path(killed_captioner.__file__).resolve())
+    running = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), "2", str(n), str(checkpoints["hf"])]
+            + [str(clip) for clip in clips],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
+        )
+        for rank, n in enumerate((5, 7))
+    ]
+    for process in running:
+        words = process.communicate(timeout=300)[1]
+        assert process.returncode == -9, words.decode()[-2000:]
+    model = counted_hf(str(checkpoints["hf"]))
+    captions = ask(model, clips)
+    assert model.n_written == 48
+    model.reuse = False
+    assert ask(model, clips) == captions
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"batch_size": 4},
+        {"decode_threads": 2, "decode_timeout_s": 99.0},
+        {"share_prefix": False},
+        {"dtype": "float32"},
+        {"max_num_frames": 3},
+        {"max_pixels": 600},
+        {"system_prompt": "Be brief."},
+        {"dtype": "bfloat16"},
+        {"fps": 1.0},
+    ],
+    ids="-".join,
+)
+def test_what_changes_a_caption_has_it_written_anew(
+    given: Mapping[str, object], clips: list[Path], checkpoints: Mapping[str, Path]
+) -> None:
+    """Frames, pixels, number format, system prompt; not how fast, and where, captions are made."""
+    ask(hf(checkpoints, dtype="float32"), clips[:1])
+    model = hf(checkpoints, **{"dtype": "float32", **given})
+    asked = killed_after(model)
+    ask(model, clips[:1])
+    moves_none = {"batch_size", "decode_threads", "share_prefix"} & {*given}
+    is_same = bool(moves_none) or given == {"dtype": "float32"}
+    assert sum(asked) == (0 if is_same else len(PROMPTS))
+
+
+def _touch_clip(clips: list[Path], _: Mapping[str, Path]) -> None:
+    os.utime(clips[0], (1, 1))
+
+
+def _other_frames(clips: list[Path], _: Mapping[str, Path]) -> None:
+    write_clip(clips[0], 9)
+
+
+def _other_weights(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
+    weights = next(checkpoints["hf"].glob("*.safetensors"))
+    os.utime(weights, (1, 1))
+    (checkpoints["hf"] / "generation_config.json").write_text('{"repetition_penalty": 1.1}')
+
+
+def _other_code(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
+    checkpoints["mine.py"].write_text(MINE.replace("job.path.stem", "job.path.name"))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("caption_hf", _touch_clip),
+        ("caption_hf", _other_frames),
+        ("caption_hf", _other_weights),
+        ("caption_custom", _other_code),
+    ],
+)
+def test_files_that_changed_are_another_captioner_s(
+    name: str,
+    change: Callable[[list[Path], Mapping[str, Path]], None],
+    tmp_path: Path,
+) -> None:
+    """A clip, a checkpoint, the user's own class: nothing of before is taken for them."""
+    clips = [write_clip(tmp_path / "clip.mp4", 4)]
+    ARCHITECTURES["qwen2_5_vl"].write(tmp_path / "hf")
+    (tmp_path / "mine.py").write_text(MINE)
+    places = {entry: tmp_path / entry for entry in ("hf", "mine.py")}
+    ask(MAKERS[name](places), clips)
+    change(clips, places)
+    model = MAKERS[name](places)
+    asked = killed_after(model)
+    ask(model, clips)
+    assert sum(asked) == len(PROMPTS)
+
+
+def test_captions_serve_other_tasks_in_any_order(clips: list[Path]) -> None:
+    """Known by what is asked of which clip, and not by who asks, nor by ``until``'s cut."""
+    first = caption_all(Words(), clips[:2], {"a": "What?", "b": "Who?"})
+    again = caption_all(Words(text=None), clips[1::-1], {"c": "Who?", "d": "What?", "e": "Why?"})
+    assert again[:4] == [first[3], first[2], first[1], first[0]]
+    assert again[4:] == ["1 words ## end", "2 words ## end"]
+
+
+@pytest.mark.parametrize("settings", [{"max_new_tokens": 9}, {"num_beams": 2}, {"until": ["##"]}])
+def test_other_generation_settings_are_other_captions(
+    settings: Mapping[str, object], clips: list[Path]
+) -> None:
+    """A caption that was to be longer is no shorter one."""
+    caption_all(Words(), clips[:1])
+    model = Words()
+    caption_all(model, clips[:1], settings={**GREEDY, **settings})
+    assert model.n == 1
+
+
+def test_draws_are_told_apart(clips: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeats of one document are different draws, kept as such; another seed draws anew."""
+    monkeypatch.setattr("torch.initial_seed", lambda: 5)
+    drawn = {"do_sample": True, "temperature": 1.0, "max_new_tokens": 8}
+
+    def repeated(model: Words, tasks: Sequence[str]) -> list[str]:
+        model.task_dict = {task: {"test": [{"video": str(clips[0])}]} for task in tasks}
+        prompts = dict.fromkeys(tasks, "Describe.")
+        requests = make_requests(1, prompts, drawn, is_simple=True)
+        thrice = list(chain.from_iterable([request] * 3 for request in requests))
+        return [result.text for result in model.generate_until(thrice)]
+
+    first = repeated(Words(), ["a", "b"])
+    assert len({*first}) == 6
+    assert repeated(Words(), ["b", "a"]) == [*first[3:], *first[:3]]
+    monkeypatch.setattr("torch.initial_seed", lambda: 6)
+    model = Words()
+    repeated(model, ["a"])
+    assert model.n == 3
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_caption_is_not_kept(text: str, clips: list[Path]) -> None:
+    """A rerun asks the model again."""
+    for _ in range(2):
+        model = Words(text=text)
+        caption_all(model, clips[:1])
+        assert model.n == 1
+
+
+def test_a_clip_that_could_not_be_read_is_tried_again(tmp_path: Path, clips: list[Path]) -> None:
+    """What has no caption is not kept."""
+    place = tmp_path / "clip.mp4"
+    place.write_bytes(b"no video")
+    assert caption_all(Words(), [place]) == [""]
+    place.write_bytes(clips[0].read_bytes())
+    assert caption_all(Words(), [place]) == ["1 words ## end"]
+
+
+def test_reuse_can_be_switched_off(clips: list[Path], tmp_path: Path, logged: list[str]) -> None:
+    """``reuse=false`` neither takes captions nor keeps them; what is taken is said."""
+    caption_all(Words(reuse=False), clips[:1])
+    assert not (tmp_path / "cache" / "kept_captions").exists()
+    for reuse, n in ((True, 1), (True, 0), (False, 1)):
+        model = Words(reuse=reuse)
+        caption_all(model, clips[:1])
+        assert model.n == n
+    assert [line for line in logged if "1 of 1 captions are taken from earlier runs" in line]
+    assert [line for line in logged if "captions are kept in" in line]
+    with pytest.raises(SettingsError, match="reuse=true or false"):
+        Words(reuse="perhaps")
+
+
+def test_taken_captions_are_saved_for_the_judge(clips: list[Path]) -> None:
+    """The file of a run that went on holds all captions, also those of the run before."""
+    for task in PROMPTS:
+        RUN_CAPTIONS.expect(task, lambda doc, task=task: (Path(doc["video"]).stem, task))  # type: ignore[misc]
+    for _ in range(2):
+        RUN_CAPTIONS.begin()
+        ask(Words(), clips)
+        path = RUN_CAPTIONS.log().path
+        assert path is not None
+        assert len(path.read_text().splitlines()) == len(clips) * len(PROMPTS)
+
+
+def test_tokens_are_kept_with_a_caption(clips: list[Path]) -> None:
+    """A run that went on has the sample logs of one that did not."""
+    counts = []
+    for _ in range(2):
+        model = Promising(device="cpu")
+        model.task_dict = {"t": {"test": [{"video": str(clips[0])}]}}
+        [result] = model.generate_until(make_requests(1, {"t": "?"}, GREEDY, is_simple=True))
+        counts.append((result.token_counts.input_tokens, result.token_counts.output_tokens))
+    assert counts == [(3, 4), (3, 4)]
+
+
+def segments(tmp_path: Path) -> list[Path]:
+    """Files of kept captions."""
+    return sorted((tmp_path / "cache" / "kept_captions").glob("*/*.jsonl"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff" * 50, b"{}\n" * 9, b"0" * 32 + b" []\n"])
+def test_a_damaged_store_costs_only_what_was_damaged(
+    damage: bytes, tmp_path: Path, clips: list[Path]
+) -> None:
+    """Its captions are written again."""
+    first = ask(Words(), clips[:1])
+    [segment] = segments(tmp_path)
+    lines = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(lines[0] + damage + lines[1][: len(lines[1]) // 2])
+    model = Words()
+    again = ask(model, clips[:1])
+    assert model.n == len(PROMPTS) - 1
+    assert len({*again} & {*first}) >= 1
+
+
+def _no_folder(cache: Path) -> Iterator[None]:
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "kept_captions").write_text("a file stands here")
+    yield
+
+
+def _full_disk(_: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        module = "lmms_eval_captions.judges.endpoint.store.segment_writer"
+        patch.setattr(f"{module}._create", _no_space)
+        yield
+
+
+def _no_space(_: Path) -> tuple[Path, int]:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("trouble", [_no_folder, _full_disk])
+def test_a_store_that_cannot_be_written_loses_no_run(
+    trouble: Callable[[Path], Iterator[None]],
+    tmp_path: Path,
+    clips: list[Path],
+    logged: list[str],
+) -> None:
+    """Every caption is written and returned; it is said once that none is kept, and what helps."""
+    for _ in trouble(tmp_path / "cache"):
+        captions = ask(Words(), clips)
+    assert len({*captions}) == len(clips) * len(PROMPTS)
+    [line] = [line for line in logged if "captions are not kept" in line]
+    assert "LMMS_CAPTIONS_CACHE" in line

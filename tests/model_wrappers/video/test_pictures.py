@@ -1,0 +1,108 @@
+"""Pictures of every kind, read or named."""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video.pictures import read_picture
+
+PIXELS = np.stack([np.full((6, 9), level, np.uint8) for level in (200, 100, 50)], axis=-1)
+PIXELS[0, 0] = (0, 0, 0)
+"""One dark corner tells how a picture is turned."""
+
+
+def _bytes(picture: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A server on loopback that has one picture."""
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path == "/a.png"
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(_bytes(Image.fromarray(PIXELS)) if found else b"")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is said."""
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_picture_is_the_same_whatever_it_comes_as(tmp_path: Path, address: str) -> None:
+    """One frame in RGB that knows that it is a picture."""
+    picture = Image.fromarray(PIXELS)
+    raw = _bytes(picture)
+    (tmp_path / "odd.bin").write_bytes(raw)
+    data = "data:image/png;base64," + base64.b64encode(raw).decode()
+    for given in (picture, PIXELS, raw, tmp_path / "odd.bin", data, f"{address}/a.png"):
+        clip = read_picture(given)
+        assert np.array_equal(clip.frames[0], PIXELS)
+        assert (clip.is_image, clip.n_total, len(clip.frames), clip.duration_s) == (True, 1, 1, 0)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "LA"])
+def test_other_kinds_of_pixels_become_rgb(mode: str) -> None:
+    """As lmms-eval's own hooks convert them."""
+    picture = Image.fromarray(PIXELS).convert(mode)
+    assert np.array_equal(read_picture(picture).frames[0], np.array(picture.convert("RGB")))
+
+
+def test_a_picture_stands_as_its_file_says() -> None:
+    """A photograph that was taken upright is shown upright."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn to the right
+    clip = read_picture(_bytes(Image.fromarray(PIXELS), exif=exif))
+    assert np.array_equal(clip.frames[0], np.rot90(PIXELS, -1))
+
+
+def test_a_giant_picture_is_shrunk_and_a_page_is_not() -> None:
+    """What no captioner can see costs no memory; small print stays readable."""
+    assert read_picture(np.zeros((3000, 2200, 3), np.uint8)).frames.shape == (1, 3000, 2200, 3)
+    assert read_picture(np.zeros((40, 60, 3), np.uint8), max_pixels=600).frames.shape[1:3] == (
+        20,
+        30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (b"nonsense", "one of 8 bytes is not one"),
+        (Path("gone.png"), "gone.png is not one: there is no such file"),
+        ("data:image/png;base64,=", "a data address is not one: no base64"),
+        (np.zeros((2, 2), np.complex128), "given as ndarray is not one"),
+        (_bytes(Image.fromarray(PIXELS))[:60], "one of 60 bytes is not one"),
+    ],
+    ids=["nonsense", "gone", "no base64", "odd numbers", "cut off"],
+)
+def test_a_picture_that_cannot_be_read_is_named(given: object, words: str) -> None:
+    """What it was and why."""
+    with pytest.raises(DataError, match=words):
+        read_picture(given)
+
+
+def test_an_address_without_a_picture_is_named(address: str) -> None:
+    """With the server's words."""
+    with pytest.raises(DataError, match=r"b\.png is not one: HTTP Error 404"):
+        read_picture(f"{address}/b.png")
