@@ -63,6 +63,7 @@ class CaptionVllm(Captioner):
 
     takes = "all"
     prepare_threads = 2
+    without_bearing = frozenset({"concurrency"})
 
     def __init__(  # noqa: PLR0913
         self,
@@ -131,6 +132,10 @@ class CaptionVllm(Captioner):
                 **further,
             }
         )
+
+    def identity(self) -> Mapping[str, object]:
+        """The version of vLLM moves captions, too."""
+        return {**super().identity(), "vllm": self._engine.version}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """Refuse beams, which vLLM's engine does not draw.

@@ -19,6 +19,7 @@ from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
     read_processor_arguments,
 )
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format
+from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
 from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -76,6 +77,7 @@ def open_checkpoint(
     arguments = read_processor_arguments(look.processor_kwargs)
     config = load_config(name, **where)
     processor = load_processor(name, **where)
+    check_frames(processor, look.max_num_frames, look.fps, pixels)
     is_encoder_decoder = reads_by_encoder(config)
     prepare_tokenizer(processor, is_encoder_decoder=is_encoder_decoder)
     check_processor_arguments(processor, arguments)
