@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from loguru import logger
@@ -98,7 +98,7 @@ class CaptionHf(Captioner):
             raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         name = str(pretrained)
-        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        where: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,
