@@ -98,7 +98,10 @@ class CaptionHf(Captioner):
             raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         name = str(pretrained)
-        where: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,

@@ -104,7 +104,10 @@ class CaptionVllm(Captioner):
                 "data_parallel_size:N for N copies"
             )
         name = str(pretrained)
-        where: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,
