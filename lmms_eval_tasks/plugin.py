@@ -63,6 +63,7 @@ def manifests() -> list[ModelManifest]:
                 ("caption_baseline", "CaptionBaseline"),
                 ("caption_hf", "CaptionHf"),
                 ("caption_openai", "CaptionOpenai"),
+                ("caption_vllm", "CaptionVllm"),
                 ("caption_auroracap", "CaptionAuroraCap"),
             )
         ),

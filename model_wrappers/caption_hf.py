@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.fitting import DEFAULT_FRAMES, Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
 from lmms_eval_captions.model_wrappers.hf.generation import (
     generation_config,
     n_written,
     new_tokens,
 )
-from lmms_eval_captions.model_wrappers.hf.inputs import Showing
 from lmms_eval_captions.model_wrappers.hf.loading import (
     DTYPES,
-    load_config,
     load_model,
-    load_processor,
-    prepare_tokenizer,
-    reads_by_encoder,
-)
-from lmms_eval_captions.model_wrappers.hf.positions import positions
-from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
-    check_processor_arguments,
-    read_processor_arguments,
 )
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
-from lmms_eval_captions.model_wrappers.hf.prompts import find_format
-from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
-from lmms_eval_captions.model_wrappers.model_args import at_least_one
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -111,25 +97,23 @@ class CaptionHf(Captioner):
         if dtype not in DTYPES:
             raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        sampling_of(DEFAULT_FRAMES if max_num_frames is None else max_num_frames, fps)
-        pixels = None if frame_pixels is None else at_least_one("frame_pixels", frame_pixels)
-        arguments = read_processor_arguments(processor_kwargs)
         name = str(pretrained)
-        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
-        config = load_config(name, **where)
-        self.processor = load_processor(name, **where)
-        check_frames(self.processor, max_num_frames, fps, pixels)
-        self.is_encoder_decoder = reads_by_encoder(config)
-        prepare_tokenizer(self.processor, is_encoder_decoder=self.is_encoder_decoder)
-        check_processor_arguments(self.processor, arguments)
-        form = find_format(self.processor, config.model_type, prompt_format)
-        showing = Showing(system_prompt, form, arguments=arguments)
-        self.budget = fit(
-            self.processor, showing, Wanted(max_num_frames, pixels), positions(config)
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
+        look = Look(
+            max_num_frames=max_num_frames,
+            fps=fps,
+            frame_pixels=frame_pixels,
+            system_prompt=system_prompt,
+            processor_kwargs=processor_kwargs,
+            prompt_format=prompt_format,
         )
-        self.showing = replace(
-            showing, frame_size=self.budget.frame_size, is_row=self.budget.is_row
-        )
+        checkpoint = open_checkpoint(name, look, **where)
+        config, self.processor = checkpoint.config, checkpoint.processor
+        self.is_encoder_decoder = checkpoint.is_encoder_decoder
+        self.budget, self.showing = checkpoint.budget, checkpoint.showing
         self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
         self.sampling = sampling_of(self.budget.n_frames, fps)
         if self.rank == 0:

@@ -81,6 +81,8 @@ class CaptionOpenai(Captioner):
         SettingsError: If an argument or the endpoint's key is missing or cannot be used.
     """
 
+    takes = "all"
+    prepare_threads = 2
     keeps_captions = False
     """Replies are kept by the engine, for every captioner of the model's name."""
 

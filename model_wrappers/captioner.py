@@ -33,6 +33,7 @@ from lmms_eval_captions.model_wrappers.ordering import (
 from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.run_name import launcher_number
 from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
@@ -73,8 +74,8 @@ class Captioner(CaptionModel):
     Args:
         batch_size: Most jobs of a batch, >= 1 (``--batch_size``).
         device: Where the model runs; under ``accelerate launch`` each process has its own.
-        decode_threads: Clips decoded at once, >= 1; by default this process's share of the CPU
-            cores, at most 8.
+        decode_threads: Clips decoded at once, >= 1; by default this process's share of its node's
+            CPU cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
         video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
             own code reads clips with.
@@ -144,7 +145,9 @@ class Captioner(CaptionModel):
             self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
         except (TypeError, ValueError) as error:
             raise SettingsError(f"--model_args, decoding: {error}") from error
-        share = (os.cpu_count() or 1) // self.world_size
+        # Each node has its own cores: what counts is how many processes share them.
+        n_here = launcher_number(os.environ, "LOCAL_WORLD_SIZE", self.world_size)
+        share = (os.cpu_count() or 1) // max(1, n_here)
         self.decode_threads = (
             max(1, min(_MOST_DECODERS, share))
             if decode_threads is None

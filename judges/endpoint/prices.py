@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,7 +20,7 @@ JudgeMode = Literal["now", "batch"]
 """Whether requests are answered at once, or within a day by the provider's Batch API."""
 
 PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
-_FIELDS: Final = {"input", "output", "image_tokens"}
+_FIELDS: Final = {"input", "output", "image_tokens", "image_tiles", "image_patches"}
 _SHAPE: Final = (
     "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
     "tokens, output: the same}}}, any of the three alone"
@@ -36,6 +36,38 @@ class Price:
     output: float
     image_tokens: int
     """Most input tokens that one picture counts as."""
+    image_tiles: tuple[int, int] | None = None
+    """Tokens of a picture by itself and of each tile of 512 x 512; ``None`` where it is counted
+    otherwise."""
+    image_patches: float | None = None
+    """Tokens of each patch of 32 x 32; ``None`` where it is counted otherwise."""
+
+    def picture_tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Input tokens that a picture counts as; the most where its model's way is not known.
+
+        Args:
+            width: Of the picture, in pixels.
+            height: The same.
+            detail: How closely the model is to look; ``low`` is one tile's worth of overview.
+
+        Source: OpenAI's guide to images, "Calculating costs", as known in mid-2025.
+
+        >>> load_prices().models["gpt-4o"].picture_tokens(1024, 576)
+        765
+        >>> load_prices().models["gpt-4o"].picture_tokens(1024, 576, "low")
+        85
+        """
+        if self.image_tiles is not None:
+            base, tile = self.image_tiles
+            if detail == "low":
+                return base
+            scale = min(1.0, 2048 / max(width, height))
+            scale *= min(1.0, 768 / (min(width, height) * scale))
+            return base + tile * ceil(width * scale / 512) * ceil(height * scale / 512)
+        if self.image_patches is not None:
+            n_patches = min(1536, ceil(width / 32) * ceil(height / 32))
+            return ceil(n_patches * self.image_patches)
+        return self.image_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +166,26 @@ def _price(entry: object, where: str, image_tokens: float) -> Price:
     fields = _mapping(entry, where)
     if not {"input", "output"} <= set(fields) <= _FIELDS:
         raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
+    patches = fields.get("image_patches")
     return Price(
         input=_number(fields["input"], where),
         output=_number(fields["output"], where),
         image_tokens=int(_number(fields.get("image_tokens", image_tokens), where)),
+        image_tiles=_tiles(fields.get("image_tiles"), where),
+        image_patches=None if patches is None else _number(patches, where),
     )
+
+
+def _tiles(value: object, where: str) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 2:
+        raise SettingsError(
+            f"{where}: image_tiles: expected [tokens of a picture, tokens of a tile], "
+            f"got {value!r:.80}"
+        )
+    base, tile = (int(_number(item, where)) for item in value)
+    return base, tile
 
 
 def _mapping(value: object, where: str) -> dict[str, object]:

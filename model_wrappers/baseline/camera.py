@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CameraMove = Literal[
-    "none", "pans left", "pans right", "tilts up", "tilts down", "zooms in", "zooms out"
+    "none", "pans left", "pans right", "tilts up", "tilts down", "zooms in", "zooms out", "shakes"
 ]
 
 _MIN_SHIFT = 0.06
 """Smallest way, as a share of the frame's side, that counts as a pan or tilt."""
+_MIN_SHAKE = 0.008
+"""Smallest mean way from frame to frame, as a share of the side, that counts as a shake."""
 _MIN_ZOOM = 1.12
 """Smallest magnification that counts as a zoom."""
 _GRID = 4
@@ -68,17 +70,33 @@ def _name(
     across, along = ((total @ center - center)[:2] / (width, height)).tolist()
     if not 1 / _MIN_ZOOM < zoom < _MIN_ZOOM:
         return "zooms in" if zoom > 1 else "zooms out"
+    shifts = np.array([((step @ center - center)[:2] / (width, height)) for step in steps])
     if max(abs(across), abs(along)) < _MIN_SHIFT:
-        return "none"
+        places = np.cumsum(shifts, axis=0)
+        if np.abs(shifts).mean(axis=0).max() < _MIN_SHAKE and np.abs(places).max() < _MIN_SHIFT:
+            return "none"
+        return "shakes" if _is_shaking(shifts) else None
     axis = 0 if abs(across) >= abs(along) else 1
-    shifts = np.array([(step @ center - center)[axis] for step in steps])
     total_shift = across if axis == 0 else along
-    if np.mean(np.sign(shifts) == np.sign(total_shift)) < 0.7:
-        return None  # Back and forth: neither a pan nor at rest.
+    if np.mean(np.sign(shifts[:, axis]) == np.sign(total_shift)) < 0.7:
+        # Back and forth: neither a pan nor at rest.
+        return "shakes" if _is_shaking(shifts) else None
     # The picture goes against the camera.
     if axis == 0:
         return "pans left" if across > 0 else "pans right"
     return "tilts up" if along > 0 else "tilts down"
+
+
+def _is_shaking(shifts: NDArray[np.float64]) -> bool:
+    """Whether the picture turns round all the time, which a single way there and back does not.
+
+    Args:
+        shifts: Shape (n, 2), from frame to frame, as shares of the sides.
+    """
+    axis = int(np.abs(shifts).mean(axis=0).argmax())
+    ways = shifts[:, axis][np.abs(shifts[:, axis]) > _MIN_SHAKE / 2]
+    turns = int(np.sum(np.sign(ways[1:]) != np.sign(ways[:-1])))
+    return turns >= max(3, 0.3 * len(shifts))
 
 
 def _step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> NDArray[np.float64] | None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmms_eval_captions.model_wrappers.baseline.camera import CameraMove, CameraPath, read_camera
 from lmms_eval_captions.model_wrappers.baseline.colors import color_shares
+from lmms_eval_captions.model_wrappers.baseline.light import (
+    Light,
+    lit_frames,
+    read_light,
+    without_flashes,
+)
 from lmms_eval_captions.model_wrappers.baseline.objects import (
     Part,
     Shape,
@@ -21,12 +27,8 @@ from lmms_eval_captions.model_wrappers.baseline.objects import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Light = Literal["constant", "darker", "brighter"]
-
 _SIDE = 320
 """Longer side of the frames looked at, in pixels; the thresholds were set at this size."""
-_MIN_LIGHT = 1.25
-"""Smallest ratio of brightness, between the ends of a shot, that counts as a change."""
 _MIN_MOTION = 0.08
 """Smallest way, as a share of the frame's side, that counts as an object's own motion."""
 _MAX_OBJECTS = 8
@@ -69,7 +71,7 @@ class SeenShot:
     camera: CameraMove | None
     """``None`` where it cannot be told."""
     light: Light | None
-    """``None`` where only one frame was seen."""
+    """``None`` where only one frame was seen, or it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def find_cuts(frames: NDArray[np.uint8]) -> list[int]:
 
     A cut is a step in the colours of the picture that is large, that is far larger than the usual
     step of this clip (a pan moves the colours by as much in every step), and that more or less
-    light on the same picture does not explain.
+    light on the same picture does not explain, nor a flash, after which it is there again.
     """
     if len(frames) < 2:
         return []
@@ -115,7 +117,8 @@ def find_cuts(frames: NDArray[np.uint8]) -> list[int]:
     steps = np.array([_color_step(earlier, later) for earlier, later in pairs])
     threshold = max(0.35, 2.5 * float(np.median(steps)) + 0.1)
     is_new = np.array([_unlikeness(earlier, later) > 0.25 for earlier, later in pairs])
-    return [int(index) + 1 for index in np.flatnonzero((steps > threshold) & is_new)]
+    cuts = [int(index) + 1 for index in np.flatnonzero((steps > threshold) & is_new)]
+    return without_flashes(cuts, _gray(frames))
 
 
 def _color_step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
@@ -148,10 +151,17 @@ def _histogram(frame: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.asarray(counts / counts.sum())
 
 
-def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
+def _gray(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     import cv2
 
-    gray = np.stack([cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames])
+    return np.stack([cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames])
+
+
+def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
+    gray = _gray(frames)
+    light = read_light(gray)
+    shown = lit_frames(gray)
+    frames, gray = frames[shown], gray[shown]
     camera = read_camera(gray)
     layouts = [read_layout(frame) for frame in frames]
     # Dim light turns colours into black and brown: they are named where the shot is brightest.
@@ -172,7 +182,7 @@ def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
         is_cluttered=is_cluttered,
         has_letters=float(np.mean([layout.has_letters for layout in layouts])) > 0.5,
         camera=camera.move,
-        light=_light(gray),
+        light=light,
     )
 
 
@@ -210,15 +220,3 @@ def _motion(track: dict[int, Part], placements: NDArray[np.float64], size: tuple
     if min(abs(across), abs(along)) > 0.5 * max(abs(across), abs(along)):
         return f"{upright} and to the {sideways}"
     return sideways if abs(across) > abs(along) else upright
-
-
-def _light(gray: NDArray[np.uint8]) -> Light | None:
-    """Change of brightness from the first to the last third of a shot."""
-    if len(gray) < 2:
-        return None
-    third = max(1, len(gray) // 3)
-    before = max(1.0, float(gray[:third].mean()))
-    after = max(1.0, float(gray[-third:].mean()))
-    if after / before > _MIN_LIGHT:
-        return "brighter"
-    return "darker" if before / after > _MIN_LIGHT else "constant"

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lmms_eval_captions.model_wrappers.baseline.camera import CameraMove
+    from lmms_eval_captions.model_wrappers.baseline.light import Light
     from lmms_eval_captions.model_wrappers.baseline.reading import (
-        Light,
         Observations,
         SeenObject,
         SeenShot,
@@ -30,11 +30,14 @@ _CAMERA: dict[CameraMove, str] = {
     "tilts down": "The camera tilts down.",
     "zooms in": "The camera zooms in.",
     "zooms out": "The camera zooms out.",
+    "shakes": "The camera shakes.",
 }
 _LIGHT: dict[Light, str] = {
     "constant": "The brightness stays about the same.",
     "darker": "The picture gets darker.",
     "brighter": "The picture gets brighter.",
+    "flashes": "The brightness changes abruptly for a moment.",
+    "flickers": "The light flickers: the picture is bright and dark in turn.",
 }
 
 

@@ -171,6 +171,12 @@ class CaptionTable:
         )
 
 
+def _is_of(row: CaptionRow, task: str) -> bool:
+    """Whether a row says that its caption is of a task."""
+    named = row.fields.get("task")
+    return isinstance(named, str) and named.strip().lower() == task.lower()
+
+
 def open_captions(path: str | Path, column: str | None = None) -> Callable[[str], CaptionTable]:
     """A look-up from task name to that task's captions.
 
@@ -192,7 +198,7 @@ def open_captions(path: str | Path, column: str | None = None) -> Callable[[str]
 
         @cache
         def of_rows(task: str) -> CaptionTable:
-            own = [row for row in rows if row.fields.get("task") == task]
+            own = [row for row in rows if _is_of(row, task)]
             if not own:
                 return whole
             return CaptionTable(own, path=folder, column=column, may_be_empty=True)

@@ -126,7 +126,7 @@ def _pictures_of(message: Part) -> list[Part]:
 
 
 def _is_jpeg(part: Part) -> bool:
-    return part["type"] == "image_url" and part["image_url"]["url"].startswith(_JPEG)
+    return part["type"] == "image_url" and str(part["image_url"]["url"]).startswith(_JPEG)
 
 
 def _smaller(part: Part, most_pixels: int) -> Part:

@@ -142,8 +142,7 @@ def _visuals(
     ]
     visuals: dict[str, object] = {}
     if videos:
-        shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
-        videos = [_at_least(clip, shortest) for clip in videos]
+        videos = [at_least(clip, video_processor) for clip in videos]
         visuals = {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
             "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
@@ -158,13 +157,14 @@ def _visuals(
     return visuals
 
 
-def _at_least(clip: Clip, n_frames: int) -> Clip:
+def at_least(clip: Clip, video_processor: object) -> Clip:
     """A clip whose last frame is shown again until there are enough.
 
     Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
     GLM-4V refuse a single frame all the same.
     """
-    missing = n_frames - len(clip.frames)
+    shortest = frames_per_group(video_processor) if counts_area(video_processor) else 1
+    missing = shortest - len(clip.frames)
     if missing <= 0:
         return clip
     return replace(

@@ -254,3 +254,13 @@ def _tokenizer_trouble() -> str | None:
             "'sentencepiece<0.2.3', or save the tokenizer as tokenizer.json"
         )
     return None
+
+
+def own_generation(name: str, config: PretrainedConfig, *, revision: str) -> Any:  # noqa: ANN401
+    """The checkpoint's own generation settings, without its weights."""
+    from transformers import GenerationConfig
+
+    try:
+        return GenerationConfig.from_pretrained(name, revision=revision)
+    except OSError:
+        return GenerationConfig.from_model_config(config)

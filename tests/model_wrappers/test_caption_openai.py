@@ -358,7 +358,7 @@ def test_captioning_stays_within_its_limit_of_cost(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What may pass the limit is not sent; what was answered is kept, and a higher limit goes on."""
+    """What may pass the limit is not sent; what was answered is kept, a higher limit goes on."""
     prices = tmp_path / "prices.yaml"
     prices.write_text("models: {seer: {input: 1000, output: 0, image_tokens: 1}}\n")
     monkeypatch.setenv("LMMS_CAPTIONS_PRICES", str(prices))

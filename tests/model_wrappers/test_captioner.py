@@ -328,3 +328,18 @@ def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
     model = Moody()
     caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
     assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
+
+
+@pytest.mark.parametrize(
+    ("world", "here", "n_threads"), [(16, "2", 8), (16, "16", 1), (16, None, 1), (1, "1", 8)]
+)
+def test_decoding_has_its_share_of_the_node(
+    world: int, here: str | None, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes on other nodes take no cores of this one; at most eight clips are read at once."""
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(Captioner, "world_size", world)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    if here is not None:
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
+    assert Echo(device="cpu").decode_threads == n_threads

@@ -30,6 +30,18 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "path=FILE[,column=NAME][,missing=skip|drop]; without, captions of a typical length",
     )
     command.add_argument(
+        "--captioner",
+        metavar="ARGS",
+        help="what --model caption_openai takes, such as model=gpt-4o,max_num_frames=16: what "
+        "captions of it would cost, too",
+    )
+    command.add_argument(
+        "--tokens-per-frame",
+        type=_positive,
+        metavar="N",
+        help="input tokens of a frame for the captioner; without, by its price list's rule",
+    )
+    command.add_argument(
         "--seconds-per-reply",
         type=_positive_number,
         metavar="S",
@@ -45,6 +57,11 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _estimate(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.endpoint.prices import load_prices
     from lmms_eval_captions.judges.settings import read_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captioning import (
+        CaptionerArguments,
+        captioning_table,
+        estimate_captions,
+    )
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.table import table_of
@@ -58,7 +75,17 @@ def _estimate(arguments: argparse.Namespace) -> int:
         runs=arguments.runs or settings.runs,
     )
     captions = CaptionArguments.parse(arguments.captions) if arguments.captions else None
-    result = estimate(settings, tasks_of(arguments.tasks), captions=captions)
+    tasks = tasks_of(arguments.tasks)
+    if arguments.captioner:
+        captioner, prices = (
+            CaptionerArguments.parse(arguments.captioner),
+            load_prices(settings.prices),
+        )
+        known = {"frame_tokens": arguments.tokens_per_frame}
+        asked = estimate_captions(settings, tasks, captioner, prices, **known)
+        of_captions = captioning_table(asked, captioner, prices, **known)
+        sys.stdout.write("".join(f"{line}\n" for line in [*of_captions, ""]))
+    result = estimate(settings, tasks, captions=captions)
     result.reply_s = arguments.seconds_per_reply
     lines = table_of(result, load_prices(settings.prices))
     sys.stdout.write("".join(f"{line}\n" for line in lines))

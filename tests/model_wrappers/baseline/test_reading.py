@@ -203,3 +203,83 @@ def test_the_real_clip_is_described_without_inventions() -> None:
     assert [shot.background for shot in observations.shots] == [None, "white", None]
     assert all(thing.shape is None for shot in observations.shots for thing in shot.objects)
     assert "at least two cuts" in describe(observations)
+
+
+def _scene_frames() -> NDArray[np.uint8]:
+    """Sixteen equal frames with enough marks to tell where they go."""
+    picture = np.full((180, 320, 3), 90, np.uint8)
+    rng = np.random.default_rng(0)
+    for x, y in rng.integers((10, 10), (300, 160), (90, 2)):
+        picture[y : y + 9, x : x + 9] = rng.integers(0, 255, 3)
+    return np.repeat(picture[None], N_SAMPLED, axis=0)
+
+
+def _lit(frames: NDArray[np.uint8], at: list[int], *, gain: float, offset: float = 0) -> None:
+    """Change the light of some frames."""
+    frames[at] = np.clip(frames[at] * gain + offset, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dark", [0.0, 0.15, 0.4], ids=["black", "dim", "half"])
+def test_a_strobe_is_light_and_no_cut(dark: float) -> None:
+    """A scene that is lit and dark in turn is one shot, whose light flickers."""
+    frames = _scene_frames()
+    _lit(frames, [n for n in range(N_SAMPLED) if n % 3 == 1], gain=dark)
+    [shot] = read_scene(frames, 4.0).shots
+    assert (shot.light, shot.camera) == ("flickers", "none")
+    caption = describe(read_scene(frames, 4.0))
+    assert "flickers" in caption
+    assert "stays about the same" not in caption
+
+
+@pytest.mark.parametrize(
+    ("gain", "offset"),
+    [(0.0, 255), (1.0, 110), (2.5, 0), (0.0, 0)],
+    ids=["white", "added", "bright", "blackout"],
+)
+@pytest.mark.parametrize("at", [[7], [5, 6]])
+def test_a_flash_is_light_and_no_cut(gain: float, offset: float, at: list[int]) -> None:
+    """One or two frames in another light, after which the picture is what it was."""
+    frames = _scene_frames()
+    _lit(frames, at, gain=gain, offset=offset)
+    [shot] = read_scene(frames, 4.0).shots
+    assert (shot.light, shot.camera) == ("flashes", "none")
+    assert "appears to be one continuous shot" in describe(read_scene(frames, 4.0))
+
+
+def test_a_cutaway_is_no_flash() -> None:
+    """Another picture of another light between two equal ones is a shot of its own."""
+    frames = _scene_frames()
+    frames[6:8] = 255 - frames[6:8]
+    frames[6:8, 60:120] = (250, 20, 20)
+    assert find_cuts(frames) == [6, 8]
+
+
+@pytest.mark.parametrize("width", [5, 12], ids=["little", "much"])
+def test_a_shaken_camera_does_not_rest(width: int) -> None:
+    """It goes to and fro and ends where it began."""
+    frames = _scene_frames()
+    ways = np.random.default_rng(3).integers(-width, width + 1, (N_SAMPLED, 2))
+    ways[1::2] = -np.sign(ways[::2]) * np.maximum(np.abs(ways[1::2]), 2)
+    ways[-1] = ways[0]
+    shaken = np.stack([np.roll(f, tuple(way), (0, 1)) for f, way in zip(frames, ways, strict=True)])
+    observations = read_scene(shaken, 4.0)
+    assert [shot.camera for shot in observations.shots] == ["shakes"]
+    assert "The camera shakes." in describe(observations, "camera")
+
+
+def test_a_camera_that_goes_and_comes_back_is_not_said_to_rest() -> None:
+    """One way there and back is neither a shake nor a camera that does not move."""
+    frames = _scene_frames()
+    ways = [*range(0, 40, 5), *range(40, 0, -5)]
+    moved = np.stack([np.roll(frame, way, 1) for frame, way in zip(frames, ways, strict=True)])
+    [shot] = read_scene(moved, 4.0).shots
+    assert shot.camera is None
+
+
+def test_light_that_comes_and_goes_slowly_is_not_called_constant() -> None:
+    """Nothing is said of it."""
+    frames = _scene_frames()
+    for n in range(N_SAMPLED):
+        _lit(frames, [n], gain=1 - 0.1 * min(n, N_SAMPLED - 1 - n))
+    [shot] = read_scene(frames, 4.0).shots
+    assert shot.light is None

@@ -448,3 +448,50 @@ def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "notes.txt", "")
     with pytest.raises(CaptionError, match="_samples_<task>"):
         open_captions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("in_file", "asked"),
+    [
+        ("Cafe\u0301 1.mp4", "Caf\u00e9 1.mp4"),
+        ("Caf\u00e9 1", "videos/Cafe\u0301 1.mp4"),
+        (" clip.mp4", "clip.mp4"),
+        ("clip.mp4\t", "clip"),
+        ("clip .mp4", "a/clip.mp4"),
+        ("a/ clip", "clip.mp4"),
+    ],
+)
+def test_a_name_is_the_same_in_any_form(in_file: str, asked: str) -> None:
+    """Accents of one character or two, as Macs store them, and blanks around a name."""
+    assert table({"video_id": in_file, "caption": "found"}).find(asked) == "found"
+
+
+def test_names_that_only_look_alike_are_still_told_apart() -> None:
+    """A name is first what it is; what may be any of several is asked about."""
+    rows = [{"video_id": "clip", "caption": "one"}, {"video_id": "clip ", "caption": "two"}]
+    captions = table(*rows)
+    assert (captions.find("clip"), captions.find("clip ")) == ("one", "two")
+    with pytest.raises(CaptionError, match="may be any of"):
+        captions.find(" clip")
+
+
+@pytest.mark.parametrize("aspect", ["Camera", "CAMERA", " camera ", "camera\n"])
+def test_an_aspect_is_the_same_in_any_letters(aspect: str) -> None:
+    """A row's aspect, and a column of one."""
+    rows = [{"video_id": "v", "aspect": aspect, "caption": "pans"}]
+    assert table(*rows).find("v", "camera") == "pans"
+    column = f"{aspect.strip()}_Caption"
+    assert table({"video_id": "v", column: "pans"}).find("v", "camera") == "pans"
+
+
+def test_an_aspect_of_two_words_may_be_written_as_such() -> None:
+    """As in the papers."""
+    row = {"video_id": "v", "aspect": "Main Object", "caption": "a dog"}
+    assert table(row).find("v", "main_object") == "a dog"
+
+
+def test_a_task_is_the_same_in_any_letters(tmp_path: Path) -> None:
+    """Rows of a task are its own, also where its name was written with care for capitals."""
+    rows = [{"task": f"{name} ", "video_id": "v", "caption": name} for name in ("A_one", "a_TWO")]
+    captions_of = open_captions(write(tmp_path / "captions.jsonl", jsonl(*rows)))
+    assert (captions_of("a_one").find("v"), captions_of("a_two").find("v")) == ("A_one", "a_TWO")

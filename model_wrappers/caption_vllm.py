@@ -1,0 +1,215 @@
+"""The ``caption_vllm`` model: a checkpoint in vLLM's engine, within this process.
+
+Frames, their size and the prompts are those of ``caption_hf``; vLLM batches them as they come, and
+keeps what it has read of a clip for the clip's other prompts.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import CaptionError, SettingsError
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
+from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
+from lmms_eval_captions.model_wrappers.hf.generation import generation_config
+from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, own_generation
+from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
+from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
+from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.hf.vllm_inputs import Prompt
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+
+_OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")
+"""Engine arguments that have an argument of their own here."""
+
+
+class CaptionVllm(Captioner):
+    """Captions by a checkpoint of the Hugging Face hub, or of a folder, in vLLM's engine.
+
+    One process serves all accelerators: ``tensor_parallel_size`` spreads one model over several,
+    ``data_parallel_size`` runs several copies. ``--batch_size`` has no bearing.
+
+    Args:
+        pretrained: Name on the hub or folder.
+        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
+            By default 32, or as many as fit the model's positions.
+        fps: Frames a second, at most ``max_num_frames``.
+        dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
+        revision: Of the checkpoint.
+        trust_remote_code: Whether code of the checkpoint may be run.
+        system_prompt: Put before the prompt; by default the chat template's own.
+        frame_pixels: As for ``caption_hf``.
+        processor_kwargs: As for ``caption_hf``.
+        prompt_format: As for ``caption_hf``.
+        max_model_len: Tokens of a clip, prompt and caption together; by default all positions.
+        concurrency: Most captions under way.
+        engine_args: Further arguments of vLLM's engine, as JSON or ``name:value;name:value``, such
+            as ``tensor_parallel_size:2;gpu_memory_utilization:0.8``.
+        common: ``decode_threads``, ``max_pixels``; see ``Captioner``.
+
+    Raises:
+        SettingsError: If an argument cannot be used, vLLM is not installed or does not start.
+    """
+
+    takes = "all"
+    prepare_threads = 2
+    without_bearing = frozenset({"concurrency"})
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        pretrained: str = "",
+        max_num_frames: int | None = None,
+        fps: float | None = None,
+        dtype: str = "auto",
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        system_prompt: str | None = None,
+        frame_pixels: int | None = None,
+        processor_kwargs: object = None,
+        prompt_format: str | None = None,
+        max_model_len: int | None = None,
+        concurrency: int = 32,
+        engine_args: str | Mapping[str, object] | None = None,
+        **common: object,
+    ) -> None:
+        if not pretrained:
+            raise SettingsError("caption_vllm: expected --model_args pretrained=NAME, got none")
+        if dtype not in DTYPES:
+            raise SettingsError(f"caption_vllm: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
+        n_under_way = at_least_one("concurrency", concurrency)
+        n_positions = (
+            None if max_model_len is None else at_least_one("max_model_len", max_model_len)
+        )
+        further = mapping_of("engine_args", engine_args)
+        if ours := sorted(set(further) & set(_OURS)):
+            raise SettingsError(
+                f"caption_vllm: engine_args: {', '.join(ours)} are arguments of caption_vllm itself"
+            )
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        if self.world_size > 1:
+            raise SettingsError(
+                f"caption_vllm runs in one process, got {self.world_size}: start lmms-eval without "
+                "accelerate or torchrun, and give engine_args=tensor_parallel_size:N, or "
+                "data_parallel_size:N for N copies"
+            )
+        name = str(pretrained)
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
+        look = Look(
+            max_num_frames=max_num_frames,
+            fps=fps,
+            frame_pixels=frame_pixels,
+            system_prompt=system_prompt,
+            processor_kwargs=processor_kwargs,
+            prompt_format=prompt_format,
+        )
+        checkpoint = open_checkpoint(name, look, most_positions=n_positions, **where)
+        self.processor, self.showing = checkpoint.processor, checkpoint.showing
+        self.budget = checkpoint.budget
+        self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
+        self.sampling = sampling_of(self.budget.n_frames, fps)
+        self._own_generation = own_generation(name, checkpoint.config, revision=revision or "main")
+        logger.info("{}: {}", type(self).__name__, self.budget)
+        self._under_way = threading.Semaphore(n_under_way)
+        self._n_read = self._n_kept = 0
+        self._engine = VllmEngine(
+            {
+                "model": name,
+                **where,
+                "dtype": dtype,
+                "max_model_len": n_positions or self.budget.positions,
+                "enable_prefix_caching": True,
+                **further,
+            }
+        )
+
+    def identity(self) -> Mapping[str, object]:
+        """The version of vLLM moves captions, too."""
+        return {**super().identity(), "vllm": self._engine.version}
+
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:
+        """Refuse beams, which vLLM's engine does not draw.
+
+        Raises:
+            SettingsError: If a task asks for them.
+        """
+        for asked in planned:
+            if asked.generation.num_beams > 1:
+                raise SettingsError(
+                    f"caption_vllm: {asked.task} asks for num_beams={asked.generation.num_beams}, "
+                    "and vLLM has no beams: give --gen_kwargs num_beams=1, or use caption_hf"
+                )
+
+    def prepare(
+        self,
+        jobs: Sequence[CaptionJob],
+        generation: Generation,  # noqa: ARG002
+    ) -> list[Prompt]:
+        """The prompts; vLLM calls the processor itself."""
+        return [vllm_prompt(self.processor, job, self.showing) for job in jobs]
+
+    def caption(self, batch: Batch) -> list[Future[Caption]]:
+        """Hand the jobs to the engine; waits only where many are under way already."""
+        if not isinstance(batch.prepared, list):
+            raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
+        settings = generation_config(
+            self._own_generation, self.processor.tokenizer, batch.generation
+        )
+        sampling = sampling_arguments(settings)
+        return [self._caption_of(prompt, sampling) for prompt in batch.prepared]
+
+    def clean(self) -> None:
+        """End vLLM's processes before judging begins."""
+        if self._n_read:
+            share = self._n_kept / self._n_read
+            logger.info(
+                "{:.0%} of {:,} tokens read were those of an earlier prompt", share, self._n_read
+            )
+        self._engine.close()
+        super().clean()
+
+    def _caption_of(self, prompt: Prompt, sampling: Mapping[str, object]) -> Future[Caption]:
+        self._under_way.acquire()
+        written = self._engine.submit(prompt, sampling)
+        caption: Future[Caption] = Future()
+
+        def finish(done: Future[Any]) -> None:
+            self._under_way.release()
+            error = done.exception()
+            if error is not None:
+                is_ours = isinstance(error, CaptionError)
+                caption.set_exception(error if is_ours else CaptionError(f"vLLM: {error!r}"))
+            else:
+                caption.set_result(self._read_output(done.result()))
+
+        written.add_done_callback(finish)
+        return caption
+
+    def _read_output(self, output: Any) -> Caption:  # noqa: ANN401 (vLLM is imported when it is used)
+        tokens = list(output.outputs[0].token_ids)
+        n_input = len(output.prompt_token_ids or ())
+        self._n_read += n_input
+        self._n_kept += output.num_cached_tokens or 0
+        text = self.processor.tokenizer.decode(
+            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return Caption(text, n_input, len(tokens))
+
+
+class CaptionVllmChat(CaptionVllm):
+    """The same behind lmms-eval's chat interface."""
+
+    is_simple = False

@@ -1,0 +1,96 @@
+"""What vLLM's engine is handed: the prompts and frames that ``caption_hf`` hands a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+from lmms_eval_captions.model_wrappers.hf.inputs import at_least, video_metadata
+from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from transformers import GenerationConfig
+
+    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+Prompt = dict[str, Any]
+"""vLLM's ``TextPrompt``."""
+
+
+def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prompt:
+    """A job's conversation and what it shows; vLLM calls the checkpoint's processor itself."""
+    videos_of: Any = getattr(processor, "video_processor", None)
+    text = prompt_text(
+        processor,
+        job,
+        showing.system_prompt,
+        sees_videos=videos_of is not None,
+        form=showing.form,
+    )
+    start = getattr(processor.tokenizer, "bos_token", None)
+    if start:
+        # vLLM's tokenizer writes the start token.
+        text = text.removeprefix(start)
+    clips = [job.clips[place] for place in _places(job)]
+    videos = [c for c in clips if videos_of is not None and not c.is_image]
+    pictures = [Image.fromarray(f) for c in clips if c not in videos for f in c.frames]
+    shown: dict[str, object] = {}
+    arguments: dict[str, object] = dict(showing.arguments)
+    if videos:
+        videos = [at_least(clip, videos_of) for clip in videos]
+        shown["video"] = [_video(clip) for clip in videos]
+        arguments = {"do_sample_frames": False, **arguments}
+    if pictures:
+        shown["image"] = pictures
+    if showing.frame_size is not None:
+        counts = [len(clip.frames) for clip in videos]
+        told = showing.frame_size.arguments(processor, counts, has_pictures=bool(pictures))
+        arguments = {**_flat(told), **arguments}
+    prompt: Prompt = {"prompt": text}
+    if shown:
+        prompt |= {"multi_modal_data": shown, "mm_processor_kwargs": arguments}
+    return prompt
+
+
+def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
+    """A task's generation settings as ``vllm.SamplingParams`` takes them.
+
+    Args:
+        settings: As ``generation_config`` gives them: the checkpoint's own under the task's.
+    """
+    ends = settings.eos_token_id
+    arguments: dict[str, Any] = {
+        "max_tokens": settings.max_new_tokens,
+        "repetition_penalty": settings.repetition_penalty or 1.0,
+        "stop_token_ids": [ends] if isinstance(ends, int) else list(ends or ()),
+        "temperature": 0.0,
+        # Decoded here, as caption_hf does.
+        "detokenize": False,
+    }
+    if settings.do_sample:
+        arguments |= {
+            "temperature": settings.temperature or 1.0,
+            "top_p": settings.top_p or 1.0,
+            "top_k": settings.top_k or -1,
+        }
+    return arguments
+
+
+def _places(job: CaptionJob) -> Sequence[int]:
+    """Places of the clips in the order in which the conversation shows them."""
+    return [part for message in job.messages for part in message.content if isinstance(part, int)]
+
+
+def _video(clip: Clip) -> tuple[object, dict[str, object]]:
+    return clip.frames, {**video_metadata(clip), "do_sample_frames": False}
+
+
+def _flat(told: dict[str, Any]) -> dict[str, object]:
+    """Arguments of the video or image processor by themselves: vLLM takes no nested ones."""
+    return {name: value for part in told.values() for name, value in part.items()}

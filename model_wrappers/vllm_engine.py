@@ -1,0 +1,90 @@
+"""The engine of vLLM, in this process: prompts in from any thread, futures out."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+from concurrent.futures import Future
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from lmms_eval_captions.judges.errors import CaptionError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MISSING: Final = (
+    "caption_vllm: vLLM is not installed here: pip install 'lmms-eval-captions[vllm]', or run "
+    "vllm serve elsewhere and use caption_openai with its base_url="
+)
+_CLOSE_S: Final = 30.0
+
+
+class VllmEngine:
+    """An engine whose requests are batched as they come; close it.
+
+    Args:
+        arguments: Of ``vllm.AsyncEngineArgs``.
+
+    Raises:
+        SettingsError: If vLLM is not there, or refuses them or the checkpoint.
+    """
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        self._vllm: Any = _vllm()
+        try:
+            self._engine: Any = self._vllm.AsyncLLMEngine.from_engine_args(
+                self._vllm.AsyncEngineArgs(**arguments)
+            )
+        except (TypeError, ValueError, RuntimeError, OSError) as error:
+            # vLLM's own log holds what went wrong in its processes.
+            raise SettingsError(f"caption_vllm: vLLM does not start: {error}") from error
+        self._numbers = count()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
+        self._thread.start()
+
+    @property
+    def version(self) -> str:
+        """Of vLLM."""
+        return str(getattr(self._vllm, "__version__", ""))
+
+    def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
+        """Queue one prompt; the future holds vLLM's ``RequestOutput``, or a ``CaptionError``.
+
+        Args:
+            prompt: As vLLM takes it.
+            sampling: Of ``vllm.SamplingParams``.
+        """
+        return asyncio.run_coroutine_threadsafe(self._answer(prompt, sampling), self._loop)
+
+    def close(self) -> None:
+        """End vLLM's processes and give back the memory."""
+        if self._thread.is_alive():
+            self._engine.shutdown()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_CLOSE_S)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+    async def _answer(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Any:  # noqa: ANN401 (vLLM is imported when it is used)
+        final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY
+        settings = self._vllm.SamplingParams(**sampling, output_kind=final)
+        name = f"caption-{next(self._numbers)}"
+        last = None
+        try:
+            async for output in self._engine.generate(prompt, settings, name):
+                last = output
+        except (ValueError, RuntimeError) as error:
+            raise CaptionError(f"vLLM: {error}") from error
+        if last is None:
+            raise CaptionError("vLLM gave no caption")
+        return last
+
+
+def _vllm() -> Any:  # noqa: ANN401
+    try:
+        return importlib.import_module("vllm")
+    except ImportError as error:
+        raise SettingsError(f"{_MISSING} ({error})") from error

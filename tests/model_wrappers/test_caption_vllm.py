@@ -1,0 +1,158 @@
+"""``caption_vllm`` asks vLLM what ``caption_hf`` asks the model; vLLM is played by transformers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import vllm_stand_in
+from caption_requests import GREEDY, caption_all, results_of
+from hostile_clips import write_clip
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm, CaptionVllmChat
+from zoo import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROMPTS = {"a": "Describe.", "b": "Describe the camera."}
+FAMILIES = ("qwen2_vl", "qwen3_vl", "llava")
+"""A video as such, one with time stamps in the prompt, one shown as pictures."""
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A tiny checkpoint of each family."""
+    folder = tmp_path_factory.mktemp("zoo")
+    return {name: ARCHITECTURES[name].write(folder / name) for name in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Clips of different lengths and shapes."""
+    folder = tmp_path_factory.mktemp("clips")
+    return [
+        write_clip(folder / f"{n}.mp4", n_frames, size=(64, 48 + 16 * n))
+        for n, n_frames in enumerate((12, 3, 1))
+    ]
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> list[vllm_stand_in.Engine]:
+    """The stand-in, installed, and the engines that are made of it."""
+    for name, module in vllm_stand_in.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    vllm_stand_in.ENGINES.clear()
+    return vllm_stand_in.ENGINES
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_captions_are_those_of_caption_hf(
+    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any], family: str
+) -> None:
+    """Same prompts, frames, times and sizes: the same text and the same number of tokens."""
+    common: dict[str, Any] = {
+        "pretrained": str(checkpoints[family]),
+        "max_num_frames": 4,
+        "system_prompt": "You see.",
+        "device": "cpu",
+    }
+    if family != "llava":
+        common["frame_pixels"] = 32 * 32 if family == "qwen3_vl" else 28 * 28
+    expected = results_of(CaptionHf(**common), clips, PROMPTS)
+    model = CaptionVllm(**common)
+    results = results_of(model, clips, PROMPTS)
+    assert [result.text for result in results] == [result.text for result in expected]
+    assert [r.token_counts.input_tokens for r in results] == [
+        r.token_counts.input_tokens for r in expected
+    ]
+    model.clean()
+    [engine] = vllm
+    assert engine.is_shut_down
+    assert {sampling.max_tokens for sampling in engine.sampling} == {GREEDY["max_new_tokens"]}
+
+
+def test_prompts_of_a_clip_follow_each_other_and_prefixes_are_kept(
+    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any], logged: list[str]
+) -> None:
+    """So that vLLM reads each clip once; how much it did not read again is said."""
+    model = CaptionVllmChat(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
+    assert all(caption_all(model, clips, PROMPTS))
+    shown = [prompt["multi_modal_data"]["video"][0][0].shape for prompt in vllm[0].prompts]
+    assert shown == [shape for shape in dict.fromkeys(shown) for _ in PROMPTS]
+    assert vllm[0].arguments.enable_prefix_caching
+    model.clean()
+    assert any("tokens read were those of an earlier prompt" in line for line in logged)
+
+
+def test_engine_arguments_go_to_the_engine(checkpoints: dict[str, Path], vllm: list[Any]) -> None:
+    """What vLLM takes beside is handed on; the positions are the checkpoint's or fewer."""
+    folder = str(checkpoints["qwen2_vl"])
+    CaptionVllm(pretrained=folder, device="cpu", engine_args="max_num_seqs:8").clean()
+    CaptionVllm(pretrained=folder, device="cpu", max_model_len=2048).clean()
+    assert vllm[0].arguments.max_num_seqs == 8
+    assert [engine.arguments.max_model_len for engine in vllm] == [8192, 2048]
+
+
+def test_a_refused_prompt_costs_its_own_caption(
+    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
+) -> None:
+    """The words of vLLM are the reason, and the other captions are written."""
+    model = CaptionVllm(
+        pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
+    )
+    captions = caption_all(model, clips[:1], {"a": "Describe.", "b": "Describe. " * 150})
+    assert [bool(caption) for caption in captions] == [True, False]
+    assert "exceeds the maximum model length" in str(model.outcome.failures.values())
+    assert len(vllm) == 1
+    model.clean()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pretrained": ""}, "expected --model_args pretrained=NAME"),
+        ({"dtype": "int8"}, "dtype='int8' is not one of"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"engine_args": {"model": "x"}}, "model are arguments of caption_vllm itself"),
+        ({"engine_args": {"no_such": 1}}, "vLLM does not start: .*no_such"),
+        ({"max_num_frames": 40, "max_model_len": 100}, "40 frames"),
+    ],
+)
+@pytest.mark.usefixtures("vllm")
+def test_wrong_arguments_are_named(
+    checkpoints: dict[str, Path], arguments: dict[str, Any], message: str
+) -> None:
+    """Each is answered before a weight is loaded."""
+    given = {"pretrained": str(checkpoints["qwen2_vl"]), "device": "cpu", **arguments}
+    with pytest.raises(SettingsError, match=message):
+        CaptionVllm(**given)
+
+
+def test_beams_and_more_processes_are_refused(
+    checkpoints: dict[str, Path],
+    clips: list[Path],
+    vllm: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are no beams in vLLM, which spreads over accelerators by itself."""
+    model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
+    with pytest.raises(SettingsError, match="num_beams=3"):
+        caption_all(model, clips, settings={**GREEDY, "num_beams": 3})
+    assert vllm[0].prompts == []
+    model.clean()
+    monkeypatch.setattr(CaptionVllm, "world_size", 2)
+    with pytest.raises(SettingsError, match="runs in one process, got 2"):
+        CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
+
+
+def test_without_vllm_it_is_said_what_to_do(
+    checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra that brings it, and the endpoint that needs none."""
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(SettingsError, match=r"pip install 'lmms-eval-captions\[vllm\]'"):
+        CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
