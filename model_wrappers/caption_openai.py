@@ -23,7 +23,11 @@ from lmms_eval_captions.model_wrappers.chat_api.connection import (
     engine_config,
 )
 from lmms_eval_captions.model_wrappers.chat_api.messages import chat_messages, video_part
-from lmms_eval_captions.model_wrappers.chat_api.pictures import Pictures, with_smaller_pictures
+from lmms_eval_captions.model_wrappers.chat_api.pictures import (
+    IMAGE_PIXELS,
+    Pictures,
+    with_smaller_pictures,
+)
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
@@ -63,6 +67,7 @@ class CaptionOpenai(Captioner):
             (32). Refused with ``send=video``, like the next three: there the server chooses.
         fps: Frames a second, at most ``max_num_frames``.
         frame_pixels: Larger frames are shrunk to that area before they are sent (768 x 768).
+        image_pixels: The same of pictures that a task shows.
         detail: How closely the model looks at a frame: ``auto``, ``low`` or ``high``.
         system_prompt: Put before the prompt.
         extra_body: Further fields of the request's body, as JSON or ``name:value;name:value``; they
@@ -96,6 +101,7 @@ class CaptionOpenai(Captioner):
         max_num_frames: int | None = None,
         fps: float | None = None,
         frame_pixels: int | None = None,
+        image_pixels: int = IMAGE_PIXELS,
         detail: str | None = None,
         system_prompt: str | None = None,
         extra_body: str | Mapping[str, object] | None = None,
@@ -143,7 +149,10 @@ class CaptionOpenai(Captioner):
         self.timeout_s = float(timeout_s)
         self.max_tokens_field = max_tokens_field
         self._pictures = Pictures(
-            frame_pixels=self.frame_pixels, detail=detail, n_threads=self.decode_threads
+            frame_pixels=self.frame_pixels,
+            image_pixels=at_least_one("image_pixels", image_pixels),
+            detail=detail,
+            n_threads=self.decode_threads,
         )
         self._under_way = threading.Semaphore(2 * n_in_flight)
         self._engine = Engine(

@@ -63,6 +63,7 @@ class CaptionVllm(Captioner):
 
     takes = "all"
     prepare_threads = 2
+    without_bearing = frozenset({"concurrency"})
 
     def __init__(  # noqa: PLR0913
         self,
@@ -103,7 +104,10 @@ class CaptionVllm(Captioner):
                 "data_parallel_size:N for N copies"
             )
         name = str(pretrained)
-        where = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+        where: dict[str, Any] = {
+            "revision": revision or "main",
+            "trust_remote_code": trust_remote_code,
+        }
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,
@@ -131,6 +135,10 @@ class CaptionVllm(Captioner):
                 **further,
             }
         )
+
+    def identity(self) -> Mapping[str, object]:
+        """The version of vLLM moves captions, too."""
+        return {**super().identity(), "vllm": self._engine.version}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """Refuse beams, which vLLM's engine does not draw.

@@ -45,6 +45,11 @@ class VllmEngine:
         self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
         self._thread.start()
 
+    @property
+    def version(self) -> str:
+        """Of vLLM."""
+        return str(getattr(self._vllm, "__version__", ""))
+
     def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
         """Queue one prompt; the future holds vLLM's ``RequestOutput``, or a ``CaptionError``.
 

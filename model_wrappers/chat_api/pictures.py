@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,8 @@ Part = dict[str, Any]
 
 _JPEG_QUALITY: Final = 90
 _JPEG: Final = "data:image/jpeg;base64,"
+IMAGE_PIXELS: Final = 2048 * 2048
+"""Of pictures that tasks show: pages and plans must stay readable."""
 _LEAST_PIXELS: Final = 64 * 64
 """No picture is made smaller than that."""
 
@@ -36,12 +39,21 @@ class Pictures:
 
     Args:
         frame_pixels: Larger frames are shrunk to that area.
+        image_pixels: Larger pictures that a task shows are shrunk to that area.
         detail: How closely the endpoint looks, as OpenAI has it; ``None`` for its own choice.
         n_threads: Frames that are written at once, >= 1.
     """
 
-    def __init__(self, *, frame_pixels: int, detail: str | None = None, n_threads: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        frame_pixels: int,
+        image_pixels: int = IMAGE_PIXELS,
+        detail: str | None = None,
+        n_threads: int = 1,
+    ) -> None:
         self._frame_pixels = frame_pixels
+        self._image_pixels = image_pixels
         self._detail = detail
         self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
         self._lock = threading.Lock()
@@ -60,7 +72,9 @@ class Pictures:
                 written = self._written[clip] = Future()
         if is_first:
             try:
-                written.set_result(list(self._writers.map(self._part, clip.frames)))
+                most = self._image_pixels if clip.is_image else self._frame_pixels
+                part = partial(self._part, most_pixels=most)
+                written.set_result(list(self._writers.map(part, clip.frames)))
             except BaseException as error:
                 written.set_exception(error)
                 raise
@@ -70,8 +84,8 @@ class Pictures:
         """End the threads."""
         self._writers.shutdown(wait=False, cancel_futures=True)
 
-    def _part(self, frame: NDArray[np.uint8]) -> Part:
-        picture = {"url": data_url(fit(frame, self._frame_pixels))}
+    def _part(self, frame: NDArray[np.uint8], most_pixels: int) -> Part:
+        picture = {"url": data_url(fit(frame, most_pixels))}
         return {
             "type": "image_url",
             "image_url": picture | ({"detail": self._detail} if self._detail else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
     from lmms_eval_captions.model_wrappers.hf.prompts import Processor, PromptFormat
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+
+_ONE_KIND: Final = ("Glm4vProcessor", "Glm46VProcessor")
+"""Their models take one token for pictures and frames, and not both in one conversation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +93,7 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
     Raises:
         ValueError: If the processor refuses them, or RuntimeError.
     """
-    sees_videos = getattr(processor, "video_processor", None) is not None
+    sees_videos = _sees_videos(processor, jobs)
     texts = [
         prompt_text(
             processor, job, showing.system_prompt, sees_videos=sees_videos, form=showing.form
@@ -112,13 +116,21 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
     return processor(**called)
 
 
+def _sees_videos(processor: Processor, jobs: Sequence[CaptionJob]) -> bool:
+    """Whether clips are shown as videos, and not as pictures; the jobs show the same kinds."""
+    if getattr(processor, "video_processor", None) is None:
+        return False
+    kinds = {clip.is_image for clip in jobs[0].clips}
+    return len(kinds) < 2 or type(processor).__name__ not in _ONE_KIND
+
+
 def _visuals(
     processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
 ) -> dict[str, object]:
     """The frames, and what the processor is told of them."""
     video_processor: Any = getattr(processor, "video_processor", None)
     clips = [clip for job in jobs for clip in job.clips]
-    videos = [c for c in clips if video_processor is not None and not c.is_image]
+    videos = [c for c in clips if not c.is_image] if _sees_videos(processor, jobs) else []
     frames = [
         [
             Image.fromarray(frame)

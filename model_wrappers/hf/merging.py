@@ -26,7 +26,9 @@ def merged(inputs: Sequence[BatchFeature], tokenizer: object) -> BatchFeature:
 
     together: dict[str, Any] = {}
     longest = max(part["input_ids"].shape[1] for part in inputs)
-    for name in inputs[0]:
+    names = dict.fromkeys(name for part in inputs for name in part)
+    for name in names:
+        # What shows pictures alone has other entries than what shows clips, or nothing.
         values = [part[name] for part in inputs if name in part]
         if len(values) != len(inputs):
             raise ValueError(f"expected {name} in all parts, it is in {len(values)}")

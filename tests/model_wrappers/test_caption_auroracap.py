@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
+from lmms_eval.api.instance import Instance
+from PIL import Image
 
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_all, write_clip
@@ -255,3 +259,47 @@ def test_the_command_line_captions_the_sample(checkpoint: Path, tmp_path: Path) 
         captions = [json.dumps(row["filtered_resps"]) for row in run.samples(f"vdc_{aspect}")]
         assert len(set(captions)) > 1
     assert "vdc_camera vdc_acc" in run.scores()
+
+
+def test_pictures_and_conversations_are_captioned_alike_in_any_batch(checkpoint: Path) -> None:
+    """COCO's pictures, several at once, texts, and what was said before."""
+    shades = [np.full((40 + 8 * n, 64, 3), 60 * n, np.uint8) for n in range(3)]
+    shown = [Image.fromarray(shade) for shade in shades]
+    one, two, three = ({"type": "image", "url": picture} for picture in shown)
+    question = {"type": "text", "text": "Provide a one-sentence caption."}
+    talks = {
+        "coco": [{"role": "user", "content": [one, question]}],
+        "nocaps": [{"role": "user", "content": [two, question]}],
+        "both": [{"role": "user", "content": [one, three, question]}],
+        "text": [{"role": "user", "content": [question]}],
+        "talk": [
+            {"role": "user", "content": [three, question]},
+            {"role": "assistant", "content": "A dog."},
+            {"role": "user", "content": "Which?"},
+        ],
+    }
+
+    def answers(batch_size: int) -> list[str]:
+        model = CaptionAuroraCapChat(
+            pretrained=str(checkpoint), device="cpu", batch_size=batch_size, reuse=False
+        )
+        model.task_dict = {task: {"test": [{}]} for task in talks}
+        requests = [
+            Instance(
+                "generate_until",
+                ("unused", partial(_talk, talk), dict(GREEDY), 0, task, "test"),
+                0,
+                {"task": task, "doc_id": 0, "repeats": 1},
+            )
+            for task, talk in talks.items()
+        ]
+        return [result.text for result in model.generate_until(requests)]
+
+    alone = answers(1)
+    assert all(alone)
+    assert len(set(alone)) == len(alone)
+    assert answers(5) == alone
+
+
+def _talk(talk: list[dict[str, Any]], _doc: object) -> list[dict[str, Any]]:
+    return talk

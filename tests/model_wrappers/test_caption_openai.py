@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 import pytest
+from lmms_eval.api.instance import Instance
 
 from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
@@ -375,3 +376,29 @@ def test_captioning_stays_within_its_limit_of_cost(
     assert "LMMS_CAPTIONS_MAX_COST" not in reason
     assert all(caption_all(make(max_cost=100), clips, prompts))
     assert endpoint.counts.n_requests == len(captions)
+
+
+def test_a_task_of_pictures_is_sent_as_the_conversation_that_it_is(
+    make: Callable[..., CaptionOpenai], endpoint: JudgeServer
+) -> None:
+    """Pages keep their size unless ``image_pixels`` says not; earlier turns are sent, too."""
+    page = np.zeros((1000, 1200, 3), np.uint8)
+    talk = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "image", "url": page}, "What?"]},
+        {"role": "assistant", "content": "A page."},
+        {"role": "user", "content": "Which?"},
+    ]
+    sizes = []
+    for pixels in ({}, {"image_pixels": 30000}):
+        model = make(CaptionOpenaiChat, **pixels)
+        model.task_dict = {"docs": {"test": [{}]}}
+        arguments = ("unused", lambda _doc: talk, {"max_new_tokens": 4}, 0, "docs", "test")
+        metadata = {"task": "docs", "doc_id": 0, "repeats": 1}
+        [result] = model.generate_until([Instance("generate_until", arguments, 0, metadata)])
+        assert result.text == reply("Which?")
+        messages = endpoint.bodies[-1]["messages"]
+        assert [turn["role"] for turn in messages] == ["system", "user", "assistant", "user"]
+        [image] = _images({"messages": [messages[1]]})
+        sizes.append(image.shape)
+    assert sizes == [(1000, 1200, 3), (158, 189, 3)]
