@@ -234,7 +234,9 @@ def _lmms_eval(
         max_pixels=arguments["frame_pixels"],
         batch_size=batch_size,
     )
-    model._model.to(getattr(torch, str(arguments["dtype"])))  # it loads bfloat16 alone
+    # It loads bfloat16 alone, and rounds other weights to it.
+    load = type(model._model).from_pretrained
+    model._model = load(pretrained, dtype=arguments["dtype"], device_map=device).eval()
     wrapper: Model = model
     return wrapper
 
