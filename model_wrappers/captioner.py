@@ -20,6 +20,7 @@ from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
+from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
 from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
@@ -36,7 +37,6 @@ from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
 from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
-from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Caption
+    from lmms_eval_captions.model_wrappers.decode_ahead import Decoded
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-    from lmms_eval_captions.model_wrappers.video.decode_ahead import Decoded
 
     Prepare = Callable[[Sequence[CaptionJob], Generation], object]
     Take = Callable[[PlannedCaption, Shown], tuple[PlannedCaption, Caption | None]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
-from lmms_eval_captions.model_wrappers.hf.inputs import at_least, video_metadata
+from lmms_eval_captions.model_wrappers.hf.inputs import at_least, metadata_of
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _places(job: CaptionJob) -> Sequence[int]:
 
 
 def _video(clip: Clip) -> tuple[object, dict[str, object]]:
-    return clip.frames, {**video_metadata(clip), "do_sample_frames": False}
+    return clip.frames, {**metadata_of(clip), "do_sample_frames": False}
 
 
 def _flat(told: dict[str, Any]) -> dict[str, object]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.video.decode_ahead import Decoded
+    from lmms_eval_captions.model_wrappers.decode_ahead import Decoded
 
 CLIP = make_clip(np.zeros((1, 2, 2, 3), np.uint8), np.zeros(1), fps=1.0, n_total=1)
 PLANNED = [

@@ -20,10 +20,10 @@ from lmms_eval_captions.model_wrappers.caption_jobs import (
     Visuals,
     source_name,
 )
+from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead, Decoded
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
-from lmms_eval_captions.model_wrappers.video.decode_ahead import DecodeAhead, Decoded
 
 
 def _batches(*names: str) -> list[list[PlannedCaption]]:
