@@ -74,6 +74,7 @@ def test_every_clip_is_handed_over_as_a_video(
             assert [part["type"] for part in turn["content"]] == ["video", "text"]
             prompts.add(turn["content"][1]["text"])
     (path,) = paths
+    assert isinstance(path, Path)
     assert path.is_file()
     assert path.suffix == ending
     assert len(prompts) == 1

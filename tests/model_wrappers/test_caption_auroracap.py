@@ -267,7 +267,7 @@ def test_pictures_and_conversations_are_captioned_alike_in_any_batch(checkpoint:
     shown = [Image.fromarray(shade) for shade in shades]
     one, two, three = ({"type": "image", "url": picture} for picture in shown)
     question = {"type": "text", "text": "Provide a one-sentence caption."}
-    talks = {
+    talks: dict[str, list[dict[str, Any]]] = {
         "coco": [{"role": "user", "content": [one, question]}],
         "nocaps": [{"role": "user", "content": [two, question]}],
         "both": [{"role": "user", "content": [one, three, question]}],

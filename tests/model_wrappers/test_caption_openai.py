@@ -57,7 +57,7 @@ def make(
     made: list[CaptionOpenai] = []
 
     def build(cls: type[CaptionOpenai] = CaptionOpenai, **arguments: Any) -> CaptionOpenai:
-        given = {"model": "seer", "base_url": endpoint.url, "device": "cpu"}
+        given: dict[str, Any] = {"model": "seer", "base_url": endpoint.url, "device": "cpu"}
         if arguments.get("send") != "video":
             given["max_num_frames"] = 3
         made.append(cls(**{**given, **arguments}))

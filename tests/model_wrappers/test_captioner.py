@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+    from lmms_eval_captions.model_wrappers.visuals import Segment
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 
@@ -135,11 +136,12 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _read(self, path: Path) -> Clip:
-            started.append(path.stem)
+        def _read(self, video: Path | Segment) -> Clip:
+            assert isinstance(video, Path)
+            started.append(video.stem)
             if len(started) >= 3:
                 both.set()
-            return super()._read(path)
+            return super()._read(video)
 
     def wait(_: Batch) -> None:
         assert both.wait(20), "nothing was decoded ahead"

@@ -19,6 +19,7 @@ from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplie
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.chat_api.connection import engine_config
 
 MMPROJ: Final = " input is not supported - hint: you may need to provide the mmproj"
 FAILURES: Final[dict[str, tuple[int | str | Refuse, str]]] = {
@@ -68,7 +69,7 @@ def make(
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", "nonsense: settings of judges are not read")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "nonsense")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_MODE", "nonsense")
-    read = caption_openai._engine_config
+    read = engine_config
     waits: dict[str, Any] = {
         "backoff_s": 0.01,
         "max_backoff_s": 0.02,
@@ -78,7 +79,9 @@ def make(
         "store_patience_s": 0.2,
     }
     monkeypatch.setattr(
-        caption_openai, "_engine_config", lambda *given: replace(read(*given), **waits)
+        caption_openai,
+        "engine_config",
+        lambda *given, **named: replace(read(*given, **named), **waits),
     )
     made: list[CaptionOpenai] = []
 

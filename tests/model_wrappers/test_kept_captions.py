@@ -23,8 +23,9 @@ from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
-from lmms_eval_captions.model_wrappers.captioner import Answer, Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
 from zoo import ARCHITECTURES
@@ -421,8 +422,7 @@ def test_a_store_that_cannot_be_written_loses_no_run(
     logged: list[str],
 ) -> None:
     """Every caption is written and returned; it is said once that none is kept, and what helps."""
-    for _ in trouble(tmp_path / "cache"):
-        captions = ask(Words(), clips)
+    captions = [caption for _ in trouble(tmp_path / "cache") for caption in ask(Words(), clips)]
     assert len({*captions}) == len(clips) * len(PROMPTS)
     [line] = [line for line in logged if "captions are not kept" in line]
     assert "LMMS_CAPTIONS_CACHE" in line

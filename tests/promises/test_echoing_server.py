@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.chat_api.connection import engine_config
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from runs import environment, run_lmms_eval
 
@@ -184,8 +185,12 @@ def test_an_echoed_key_is_in_no_caption(
 ) -> None:
     """``caption_openai`` asks through the same client, with a key of its own."""
     clip = next((sample_root(tmp_path / "sample") / "msvd_eval").rglob("*.mp4"))
-    make = caption_openai.engine_config
-    bench.setattr(caption_openai, "engine_config", lambda *args, **named: replace(make(*args, **named), **WAITS))
+    make = engine_config
+    bench.setattr(
+        caption_openai,
+        "engine_config",
+        lambda *args, **named: replace(make(*args, **named), **WAITS),
+    )
     bench.setenv("THE_KEY", KEY)
     captions: list[str] = []
     for number, case in enumerate(_cases(0)[::3]):

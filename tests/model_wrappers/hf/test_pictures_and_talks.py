@@ -82,7 +82,12 @@ def ask(model: CaptionHf, talks: dict[str, list[Doc]]) -> list[str]:
 
 def captioner(folder: Path, **arguments: Any) -> CaptionHfChat:
     """On the CPU, with four frames of each clip; nothing is kept."""
-    given = {"pretrained": str(folder), "device": "cpu", "max_num_frames": 4, "reuse": False}
+    given: dict[str, Any] = {
+        "pretrained": str(folder),
+        "device": "cpu",
+        "max_num_frames": 4,
+        "reuse": False,
+    }
     return CaptionHfChat(**given, **arguments)
 
 
@@ -97,7 +102,7 @@ def test_whatever_a_task_shows_and_says_is_answered_alike_in_any_batch(
     dog = {"role": "assistant", "content": "A dog."}
     beside = user(third, "Compare.")
     beside["content"].insert(1, clip_part)
-    talks = {
+    talks: dict[str, list[Doc]] = {
         "picture": [user(one, "Describe.")],
         "another": [user(other, "Describe it.")],
         "two": [user(one, other, "Which?")],
