@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.caption_jobs import DocVisuals, Shown, asked_about
-from lmms_eval_captions.model_wrappers.video.pictures import read_picture
+from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 from lmms_eval_captions.model_wrappers.visuals import Picture, Segment, one_question
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Asked:
 class Sources:
     """Finds the sources of one call's requests.
 
-    One document of each task is read to see what the task shows. Where that is pictures, the others
-    are left for the decoding threads: the pictures of a whole benchmark fill any memory.
+    One document of each task is read to see what the task shows. Where that is pictures in memory,
+    the others are left for the decoding threads: those of a whole benchmark fill any memory.
 
     Args:
         takes: What the captioner is written for.
@@ -58,7 +58,7 @@ class Sources:
         read = request.visuals
         if request.task in self._tasks_of_pictures:
             return self._document(request, read)
-        visuals = read()
+        visuals = by_content(self._takes, read())
         words = refusal(self._takes, visuals)
         if words is not None:
             raise SettingsError(
@@ -70,7 +70,8 @@ class Sources:
             messages = self._conversation(visuals)
             question = one_question(visuals) if visuals.messages else None
             return Asked(visuals.shown[0], question or request.prompt, messages)
-        if any(isinstance(visual, Picture) for visual in visuals.shown):
+        pictures = [visual.raw for visual in visuals.shown if isinstance(visual, Picture)]
+        if not all(isinstance(picture, str | Path) for picture in pictures):
             self._tasks_of_pictures.add(request.task)
             return self._document(request, read)
         return self._document(request, lambda: visuals)
@@ -83,6 +84,22 @@ class Sources:
     def _document(request: CaptionRequest, read: Callable[[], Visuals]) -> Asked:
         source = DocVisuals(request.task, request.split, request.doc_id, read)
         return Asked(source, request.prompt)
+
+
+def by_content(takes: Takes, visuals: Visuals) -> Visuals:
+    """What a document shows, its files sorted by what is in them, whatever they are called.
+
+    To a captioner that is written for videos every file is one: it reads stills, too.
+    """
+    shown = tuple(
+        visual.raw
+        if isinstance(visual, Picture)
+        and isinstance(visual.raw, Path)
+        and (takes == "videos" or not is_picture(visual.raw))
+        else visual
+        for visual in visuals.shown
+    )
+    return replace(visuals, shown=shown)
 
 
 def refusal(takes: Takes, visuals: Visuals) -> str | None:
@@ -112,7 +129,7 @@ def read_document(
     Raises:
         DataError: If it cannot be read, or is nothing that the captioner is written for.
     """
-    visuals = document.read()
+    visuals = by_content(takes, document.read())
     words = refusal(takes, visuals)
     if words is not None:
         raise DataError(f"this model {words}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
@@ -11,7 +13,7 @@ from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCapti
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
@@ -24,6 +26,16 @@ ASPECTS = ("camera", "short", "background", "main_object", "detailed")
 
 ANY = ""
 """Stands in for the aspect of a caption that is of none in particular."""
+
+
+def plain_aspect(aspect: str) -> str:
+    """An aspect as it is compared, or the text as it is where it is none of ``ASPECTS``.
+
+    >>> plain_aspect("Camera"), plain_aspect("main object "), plain_aspect("Mood")
+    ('camera', 'main_object', 'Mood')
+    """
+    plain = re.sub(r"[\s-]+", "_", aspect.strip().lower())
+    return plain if plain in ASPECTS else aspect
 
 
 def base_name(video: str) -> str:
@@ -42,6 +54,17 @@ def stem(video: str) -> str:
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
     """
     return without_ending(base_name(video))
+
+
+def plain_name(video: str) -> str:
+    r"""A video's stem without blanks around, its accents in one form of Unicode.
+
+    macOS writes names of files with accents apart from their letters (NFD), most others do not.
+
+    >>> plain_name(" a/cafe\u0301.mp4 ") == "caf\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", stem(video.strip())).strip()
 
 
 def video_names(doc: Mapping[str, object]) -> list[str]:
@@ -87,9 +110,9 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
     fields = row.fields
     # A row that names its aspect holds the caption of that aspect alone.
     own = fields.get("aspect")
-    captions = {own if isinstance(own, str) else ANY: _caption_of(fields, column)}
+    captions = {plain_aspect(own) if isinstance(own, str) else ANY: _caption_of(fields, column)}
     if column is None:
-        named = {aspect: fields.get(f"{aspect}_caption") for aspect in ASPECTS}
+        named = {aspect: fields[key] for aspect, key in _aspect_columns(tuple(fields))}
         captions |= {aspect: value for aspect, value in named.items() if value is not None}
     for value in captions.values():
         if value is not None and not isinstance(value, str):
@@ -123,6 +146,19 @@ def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> s
         if isinstance(task, str) and (task == aspect or task.endswith(f"_{aspect}"))
     )
     return next(endings, None)
+
+
+@lru_cache(maxsize=64)
+def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Each aspect that has a column of its own, and that column, spelled exactly or nearly so."""
+    found: dict[str, str] = {}
+    for column in columns:
+        plain = column.strip().lower()
+        aspect = plain_aspect(plain.removesuffix("_caption"))
+        if plain.endswith("_caption") and aspect in ASPECTS:
+            found[aspect] = column
+    exact = {aspect: f"{aspect}_caption" for aspect in ASPECTS if f"{aspect}_caption" in columns}
+    return list((found | exact).items())
 
 
 def _is_marked_general(fields: Mapping[str, object]) -> bool:

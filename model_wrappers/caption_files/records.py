@@ -17,6 +17,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     base_name,
     captions_of,
     listed,
+    plain_name,
     stem,
     video_of,
 )
@@ -60,6 +61,7 @@ class CaptionTable:
         """Video to the aspect that its caption of no named one was written for."""
         self._by_base: dict[str, dict[str, None]] = {}
         self._by_stem: dict[str, dict[str, None]] = {}
+        self._by_plain: dict[str, dict[str, None]] = {}
         self._fill(list(rows), column, may_be_empty=may_be_empty)
 
     def __len__(self) -> int:
@@ -75,7 +77,8 @@ class CaptionTable:
         """The caption of a video, unchanged, or ``None`` where the file has none.
 
         The name is tried as it is, then without folders, then without a video ending too, on both
-        sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video.
+        sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video; at last without
+        blanks around and in one form of Unicode.
 
         Args:
             video: Any spelling of the video's name.
@@ -90,7 +93,12 @@ class CaptionTable:
             CaptionError: If several videos of the file go by that name and their captions differ.
         """
         exact = {video: None} if video in self._captions else {}
-        for names in (exact, self._by_base.get(base_name(video)), self._by_stem.get(stem(video))):
+        for names in (
+            exact,
+            self._by_base.get(base_name(video)),
+            self._by_stem.get(stem(video)),
+            self._by_plain.get(plain_name(video)),
+        ):
             namesakes = {name: self._pick(name, aspect) for name in names or ()}
             texts = {text for text in namesakes.values() if text is not None}
             if len(texts) > 1:
@@ -145,6 +153,7 @@ class CaptionTable:
         self._captions.setdefault(video, {}).update(captions)
         self._by_base.setdefault(base_name(video), {})[video] = None
         self._by_stem.setdefault(stem(video), {})[video] = None
+        self._by_plain.setdefault(plain_name(video), {})[video] = None
 
     def _refuse(self, columns: Sequence[str], column: str | None, *, has_videos: bool) -> None:
         if not columns:

@@ -58,6 +58,19 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
     )
 
 
+def is_picture(path: Path) -> bool:
+    """Whether a file begins as a picture does; one that cannot be opened may be one."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        Image.open(path).close()
+    except UnidentifiedImageError:
+        return False
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return True
+    return True
+
+
 def _file(raw: object) -> Path | io.BytesIO:
     if isinstance(raw, bytes):
         return io.BytesIO(raw)

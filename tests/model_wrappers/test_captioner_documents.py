@@ -338,3 +338,18 @@ def test_frames_of_pictures_are_plain_arrays() -> None:
     frames = seen[0].clip.frames
     assert (frames.shape, str(frames.dtype)) == ((1, 2, 5, 3), "uint8")
     assert frames[0, 0, 0].tolist() == [1, 2, 3]
+
+
+def test_what_a_file_is_says_its_content(clips: list[Path], tmp_path: Path) -> None:
+    """A video that is called a picture is a video, also to who captions videos alone."""
+    misnamed = tmp_path / "clip.png"
+    misnamed.write_bytes(clips[0].read_bytes())
+    still = tmp_path / "still.png"
+    picture(9).save(still)
+    docs: list[Doc] = [{"shown": [str(misnamed)]}, {"shown": [str(still)]}]
+    assert ask(Seer(), {"t": docs}, lambda doc: doc["shown"]) == [
+        "user: 3 frames Describe.",
+        "user: 9 Describe.",
+    ]
+    videos = ask(one("videos")(), {"t": docs}, lambda doc: doc["shown"])
+    assert videos == ["user: 3 frames Describe.", "user: 1 frames Describe."]
