@@ -19,6 +19,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import (
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, load_model
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
+from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -93,12 +94,14 @@ class CaptionHf(Captioner):
             raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
         if dtype not in DTYPES:
             raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
-        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        name = str(pretrained)
         where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
+            "revision": str(revision or "main"),
+            "trust_remote_code": true_or_false("trust_remote_code", trust_remote_code),
         }
+        is_shared = true_or_false("share_prefix", share_prefix)
+        name = str(pretrained)
+        require_folder("caption_hf", name)
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,
@@ -122,13 +125,13 @@ class CaptionHf(Captioner):
             device_map=device_map or {"": self.device},
             **where,
         )
-        self.prompts_together = MOST_TOGETHER if share_prefix else 1
+        self.prompts_together = MOST_TOGETHER if is_shared else 1
         self.sharing = PromptSharing(
             self.model,
             self.processor,
             self.showing,
             batch_size=self.batch_size,
-            is_wanted=share_prefix and not self.is_encoder_decoder,
+            is_wanted=is_shared and not self.is_encoder_decoder,
         )
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:

@@ -18,9 +18,14 @@ from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoin
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, own_generation
 from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
-from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.model_args import (
+    at_least_one,
+    mapping_of,
+    require_folder,
+    true_or_false,
+)
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
-from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine
+from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine, require_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,10 +109,12 @@ class CaptionVllm(Captioner):
                 "data_parallel_size:N for N copies"
             )
         name = str(pretrained)
+        require_folder("caption_vllm", name)
         where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
+            "revision": str(revision or "main"),
+            "trust_remote_code": true_or_false("trust_remote_code", trust_remote_code),
         }
+        require_vllm()
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,
@@ -116,12 +123,15 @@ class CaptionVllm(Captioner):
             processor_kwargs=processor_kwargs,
             prompt_format=prompt_format,
         )
-        checkpoint = open_checkpoint(name, look, most_positions=n_positions, **where)
+        try:
+            checkpoint = open_checkpoint(name, look, most_positions=n_positions, **where)
+        except SettingsError as error:
+            raise SettingsError(str(error).replace("caption_hf:", "caption_vllm:", 1)) from error
         self.processor, self.showing = checkpoint.processor, checkpoint.showing
         self.budget = checkpoint.budget
         self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
         self.sampling = sampling_of(self.budget.n_frames, fps)
-        self._own_generation = own_generation(name, checkpoint.config, revision=revision or "main")
+        self._own_generation = own_generation(name, checkpoint.config, revision=where["revision"])
         logger.info("{}: {}", type(self).__name__, self.budget)
         self._under_way = threading.Semaphore(n_under_way)
         self._n_read = self._n_kept = 0

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.resizing import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,6 +56,7 @@ class Pictures:
         self._image_pixels = image_pixels
         self._detail = detail
         self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
+        self._map: Callable[..., Iterable[Part]] = self._writers.map
         self._lock = threading.Lock()
         self._written: WeakKeyDictionary[Clip, Future[list[Part]]] = WeakKeyDictionary()
 
@@ -74,14 +75,15 @@ class Pictures:
             try:
                 most = self._image_pixels if clip.is_image else self._frame_pixels
                 part = partial(self._part, most_pixels=most)
-                written.set_result(list(self._writers.map(part, clip.frames)))
+                written.set_result(list(self._map(part, clip.frames)))
             except BaseException as error:
                 written.set_exception(error)
                 raise
         return written.result()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; what is asked for later is written without them."""
+        self._map = map
         self._writers.shutdown(wait=False, cancel_futures=True)
 
     def _part(self, frame: NDArray[np.uint8], most_pixels: int) -> Part:

@@ -124,7 +124,7 @@ def test_a_model_that_takes_no_videos_is_told_from_one_that_cannot_see(
 ) -> None:
     """Frames may do where a clip as a whole does not; one request per place is sent, no more."""
     endpoint.script = lambda _: Refuse(500, "video" + MMPROJ)
-    said = _said(make(send="video", concurrency=1), clips, logged)
+    said = _said(make(send="video", concurrency=1, max_num_frames=None), clips, logged)
     assert "the captioner 'seer' cannot be shown a video: " in said
     assert "use caption_openai's send=frames" in said
     assert endpoint.counts.n_requests == 1
