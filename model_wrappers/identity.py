@@ -24,8 +24,13 @@ WITHOUT_BEARING: Final = frozenset(
     }
 )
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
-_PACKAGES: Final = ("av", "torch", "transformers", "vllm")
+_PACKAGES: Final = (
+    *("av", "decord", "num2words", "peft", "pillow", "timm", "tokenizers", "torch", "torchvision"),
+    *("transformers", "vllm"),
+)
+"""Processors resize otherwise with torchvision than with Pillow alone, and so on."""
 _DIGEST_BYTES: Final = 16
+_SAMPLE_BYTES: Final = 4096
 _HASHED_BYTES: Final = 1 << 20
 """Files up to this size are told by their content, larger ones by size and time of change."""
 
@@ -81,6 +86,24 @@ def files_stamp(path: Path) -> str:
         digest.update(f"{name}\0{status.st_size}\0{kind}\0".encode("utf-8", "surrogatepass"))
         digest.update(blake2b(small).digest())
     return digest.hexdigest()
+
+
+def clip_stamp(path: Path) -> list[object]:
+    """What tells a clip from any other without reading all of it: its name, size, time of change.
+
+    Samples of its start, middle and end tell apart what archives give one time, and uncompressed
+    clips one size.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    status = path.stat()
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    with path.open("rb") as file:
+        for at in (0, status.st_size // 2, max(status.st_size - _SAMPLE_BYTES, 0)):
+            file.seek(at)
+            digest.update(file.read(_SAMPLE_BYTES))
+    return [path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()]
 
 
 def versions() -> dict[str, str]:

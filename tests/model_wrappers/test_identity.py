@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_captions.model_wrappers import identity
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.identity import as_json, files_stamp
 from lmms_eval_captions.model_wrappers.source_code import code_digest
@@ -93,6 +94,17 @@ def test_a_checkpoint_s_files_are_part_of_it(tmp_path: Path) -> None:
     os.utime(tmp_path / "two" / "model.safetensors", (5, 5))
     (tmp_path / "two" / "config.json").write_text("[]")
     assert not same(one, two)
+
+
+@pytest.mark.parametrize("package", ["av", "decord", "pillow", "tokenizers", "torchvision"])
+def test_another_version_of_what_makes_the_inputs_is_another_captioner(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of what reads and resizes frames."""
+    before = as_json(Short().identity())
+    real = identity.version
+    monkeypatch.setattr(identity, "version", lambda name: "0.0" if name == package else real(name))
+    assert as_json(Short().identity()) != before
 
 
 def test_a_broken_link_is_no_content(tmp_path: Path) -> None:

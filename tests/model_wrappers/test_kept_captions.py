@@ -244,6 +244,13 @@ def _other_frames(clips: list[Path], _: Mapping[str, Path]) -> None:
     write_clip(clips[0], 9)
 
 
+def _other_bytes_of_one_time_and_size(clips: list[Path], _: Mapping[str, Path]) -> None:
+    raw, status = clips[0].read_bytes(), clips[0].stat()
+    assert b"Lavf" in raw
+    clips[0].write_bytes(raw.replace(b"Lavf", b"Lavg"))
+    os.utime(clips[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def _other_weights(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
     weights = next(checkpoints["hf"].glob("*.safetensors"))
     os.utime(weights, (1, 1))
@@ -259,6 +266,7 @@ def _other_code(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
     [
         ("caption_hf", _touch_clip),
         ("caption_hf", _other_frames),
+        ("caption_hf", _other_bytes_of_one_time_and_size),
         ("caption_hf", _other_weights),
         ("caption_custom", _other_code),
     ],
