@@ -33,10 +33,11 @@ _FOLDER: Final = "kept_captions"
 class KeptCaptions:
     """The captions of one captioner, under everything that moves them.
 
-    A caption about a video is known by the file's name, size, time of change and samples of what it
-    holds before it is read, one about pictures by what they show, when they are read. One that is drawn at random is known
-    by its document, its number among equal draws and torch's seed, too. Where a store cannot be
-    read or written, it is said once, and captions are written as if there were none.
+    A caption about a video is known by the file's name, size, time of change and samples of what
+    it holds before it is read, one about pictures by what they show, when they are read. One that
+    is drawn at random is known by its document, its number among equal draws and torch's seed, too.
+    Where a store cannot be read or written, it is said once, and captions are written as if there
+    were none.
 
     Args:
         folder: Folder of the captioner's store, ``None`` where captions are neither taken nor kept.

@@ -277,7 +277,7 @@ class Captioner(CaptionModel):
             logger.info(_TAKEN, n_shown, len(left), kept.folder)
 
     def _reuse(self, asked: PlannedCaption, caption: Caption, results: Results) -> None:
-        """Take a kept caption; draws go on behind it, else the next one could be drawn as it was."""
+        """Take a kept caption; draws go on behind it, else the next one is drawn as it was."""
         results.reuse(asked, caption)
         if asked.generation.do_sample:
             for device in {torch.device("cpu"), self.device}:

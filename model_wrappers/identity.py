@@ -129,11 +129,22 @@ def _described(value: object) -> object:
         return sorted(as_json(entry) for entry in value)
     is_plain = type(value).__repr__ is object.__repr__
     # The text of a plain object has its place in memory, which differs from run to run.
-    state = {name: repr(part) for name, part in getattr(value, "__dict__", {}).items()}
+    names = {*getattr(value, "__dict__", ()), *_slots(type(value))}
+    state = {name: repr(getattr(value, name)) for name in names if hasattr(value, name)}
     return [type(value).__qualname__, state] if is_plain else repr(value)
 
 
+def _slots(cls: type) -> Iterator[str]:
+    for base in cls.__mro__:
+        slots = vars(base).get("__slots__", ())
+        yield from [slots] if isinstance(slots, str) else slots
+
+
 def _stamp(value: object, revision: str | None) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _stamp(part, revision) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stamp(part, revision) for part in value]
     if not isinstance(value, str | Path) or not str(value).strip():
         return value
     try:
