@@ -68,7 +68,7 @@ def make(
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", "nonsense: settings of judges are not read")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "nonsense")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_MODE", "nonsense")
-    read = caption_openai._engine_config
+    read = caption_openai.engine_config
     waits: dict[str, Any] = {
         "backoff_s": 0.01,
         "max_backoff_s": 0.02,
@@ -78,7 +78,9 @@ def make(
         "store_patience_s": 0.2,
     }
     monkeypatch.setattr(
-        caption_openai, "_engine_config", lambda *given: replace(read(*given), **waits)
+        caption_openai,
+        "engine_config",
+        lambda *given, **named: replace(read(*given, **named), **waits),
     )
     made: list[CaptionOpenai] = []
 
