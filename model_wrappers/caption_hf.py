@@ -173,7 +173,7 @@ class CaptionHf(Captioner):
         """
         parts = self.sharing.prepare(jobs, generation)
         for part in parts:
-            self.budget.check_length(_n_read(part))
+            self.budget.check_length(max(_n_inputs(part)))
         return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
@@ -186,35 +186,48 @@ class CaptionHf(Captioner):
         captions: dict[int, Caption] = {}
         with torch.inference_mode():
             for part in self.sharing.usable(batch.prepared, batch.jobs, settings):
-                asked_for = batch.generation.max_new_tokens
-                settings.max_new_tokens = self.budget.n_new(_n_read(part), asked_for)
-                captions.update(zip(part.jobs, self._generate(part, settings), strict=True))
+                captions.update(self._fitting(part, batch, settings))
         return [captions[index] for index in range(len(batch.jobs))]
 
+    def _fitting(
+        self, part: AnyPart, batch: Batch, settings: GenerationConfig
+    ) -> dict[int, Caption]:
+        """Captions as long as the model's positions allow each of them, by place in the batch."""
+        asked_for = batch.generation.max_new_tokens
+        longest = [self.budget.n_new(n_read, asked_for) for n_read in _n_inputs(part)]
+        n_together = settings.max_new_tokens = min(longest)
+        captions = dict(zip(part.jobs, self._generate(part, settings), strict=True))
+        for job, n_own in zip(part.jobs, longest, strict=True):
+            if n_own > n_together <= (captions[job].n_output_tokens or 0):
+                # It was cut off for the sake of others with longer inputs.
+                settings.max_new_tokens = n_own
+                [captions[job]] = self._generate(self.sharing.alone(batch.jobs, job), settings)
+        return captions
+
     def _generate(self, part: AnyPart, settings: GenerationConfig) -> list[Caption]:
+        n_inputs = _n_inputs(part)
         if isinstance(part, SharedPart):
-            new, n_inputs = self.sharing.new_tokens(part, settings), part.n_inputs()
+            new = self.sharing.new_tokens(part, settings)
         else:
             inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
             written = self.model.generate(**inputs, generation_config=settings)
             is_read_apart = self.is_encoder_decoder
             new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))
-            n_inputs = inputs["attention_mask"].sum(dim=1).tolist()
         texts = self.processor.tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         n_outputs = [n_written(tokens[None], settings)[0] for tokens in new]
         return [
-            Caption(text, int(n_input), n_output)
+            Caption(text, n_input, n_output)
             for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
         ]
 
 
-def _n_read(part: AnyPart) -> int:
-    """Tokens of a part's longest inputs."""
+def _n_inputs(part: AnyPart) -> list[int]:
+    """Tokens that each caption of a part goes on from, padding not counted."""
     if isinstance(part, SharedPart):
-        return max(part.n_inputs())
-    return int(part.inputs["input_ids"].shape[1])
+        return part.n_inputs()
+    return [int(n) for n in part.inputs["attention_mask"].sum(dim=1)]
 
 
 class CaptionHfChat(CaptionHf):

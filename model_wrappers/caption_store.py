@@ -18,7 +18,7 @@ from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption
-from lmms_eval_captions.model_wrappers.identity import as_json
+from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,10 +33,11 @@ _FOLDER: Final = "kept_captions"
 class KeptCaptions:
     """The captions of one captioner, under everything that moves them.
 
-    A caption about a video is known by the file's name, size and time of change before it is read,
-    one about pictures by what they show, when they are read. One that is drawn at random is known
-    by its document, its number among equal draws and torch's seed, too. Where a store cannot be
-    read or written, it is said once, and captions are written as if there were none.
+    A caption about a video is known by the file's name, size, time of change and samples of what
+    it holds before it is read, one about pictures by what they show, when they are read. One that
+    is drawn at random is known by its document, its number among equal draws and torch's seed, too.
+    Where a store cannot be read or written, it is said once, and captions are written as if there
+    were none.
 
     Args:
         folder: Folder of the captioner's store, ``None`` where captions are neither taken nor kept.
@@ -50,6 +51,7 @@ class KeptCaptions:
         self._lock = threading.Lock()
         self._store: ReplyStore | None = None
         self._is_told = False
+        self._stamps: dict[Path, list[object]] = {}
         if folder is None:
             return
         try:
@@ -120,15 +122,20 @@ class KeptCaptions:
         file: list[object] = []
         if isinstance(asked.source, Path):
             try:
-                status = asked.source.stat()
+                file = self._stamp(asked.source)
             except OSError:
                 return b""
-            file = [asked.source.name, status.st_size, status.st_mtime_ns]
         messages = [[message.role, message.content] for message in asked.messages]
         generation = asdict(asked.generation)
         return _digest(
             self._identity, file, asked.prompt, messages, generation, asked.variant, drawn
         )
+
+    def _stamp(self, path: Path) -> list[object]:
+        """A clip has several prompts, and is looked at once."""
+        if path not in self._stamps:
+            self._stamps[path] = clip_stamp(path)
+        return self._stamps[path]
 
     def _find(self, key: bytes) -> Caption | None:
         if self._store is None or not key:
@@ -198,7 +205,8 @@ def _content(shown: Shown) -> str:
     """What a document shows and says, whatever it is called."""
     digest = blake2b(digest_size=_DIGEST_BYTES)
     for clip in shown.clips:
-        digest.update(as_json([clip.frames.shape, clip.is_image, clip.duration_s]).encode("ascii"))
+        about = [clip.frames.shape, clip.is_image, clip.duration_s, clip.fps, clip.n_total]
+        digest.update(as_json(about).encode("ascii"))
         digest.update(clip.timestamps_s.tobytes())
         digest.update(clip.frames.tobytes())
     messages = [[message.role, message.content] for message in shown.messages]

@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
@@ -18,6 +19,7 @@ from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoin
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, own_generation
 from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
+from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import (
     at_least_one,
     mapping_of,
@@ -96,8 +98,8 @@ class CaptionVllm(Captioner):
         n_positions = (
             None if max_model_len is None else at_least_one("max_model_len", max_model_len)
         )
-        further = mapping_of("engine_args", engine_args)
-        if ours := sorted(set(further) & set(_OURS)):
+        self._further = mapping_of("engine_args", engine_args)
+        if ours := sorted(set(self._further) & set(_OURS)):
             raise SettingsError(
                 f"caption_vllm: engine_args: {', '.join(ours)} are arguments of caption_vllm itself"
             )
@@ -142,13 +144,14 @@ class CaptionVllm(Captioner):
                 "dtype": dtype,
                 "max_model_len": n_positions or self.budget.positions,
                 "enable_prefix_caching": True,
-                **further,
+                **self._further,
             }
         )
 
     def identity(self) -> Mapping[str, object]:
-        """The version of vLLM moves captions, too."""
-        return {**super().identity(), "vllm": self._engine.version}
+        """The version of vLLM moves captions, too, and what files its arguments name."""
+        further = stamped(self._further)
+        return {**super().identity(), "vllm": self._engine.version, "engine": further}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """Refuse beams, which vLLM's engine does not draw.
@@ -179,7 +182,12 @@ class CaptionVllm(Captioner):
             self._own_generation, self.processor.tokenizer, batch.generation
         )
         sampling = sampling_arguments(settings)
-        return [self._caption_of(prompt, sampling) for prompt in batch.prepared]
+        # vLLM's own seed is the same in every run, whatever --seed says.
+        seeds = torch.randint(2**31, (len(batch.jobs),)).tolist()
+        return [
+            self._caption_of(prompt, {**sampling, "seed": seed} if settings.do_sample else sampling)
+            for prompt, seed in zip(batch.prepared, seeds, strict=True)
+        ]
 
     def clean(self) -> None:
         """End vLLM's processes before judging begins."""

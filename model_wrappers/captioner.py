@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
+_SKIPPED: Final = 1009
+"""Random numbers that a kept draw stands for."""
 _TAKEN: Final = (
     "{} of {} captions are taken from earlier runs of this captioner, kept in {}; --model_args "
     "reuse=false writes all of them anew"
@@ -240,7 +242,7 @@ class Captioner(CaptionModel):
             results = Results(outcome, save, kept.keep)
             taken, left = kept.take(merge_twins(self._plan(requests)))
             for asked, caption in taken:
-                results.reuse(asked, caption)
+                self._reuse(asked, caption, results)
             if taken:
                 logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
             self.begin(left)
@@ -270,7 +272,7 @@ class Captioner(CaptionModel):
                 for asked, reason in ready.broken:
                     results.fail(asked, reason)
                 for asked, caption in ready.kept:
-                    results.reuse(asked, caption)
+                    self._reuse(asked, caption, results)
                 n_shown += len(ready.kept)
                 if ready.batch is not None:
                     computing_s = time.perf_counter()
@@ -281,6 +283,13 @@ class Captioner(CaptionModel):
                 started_s = time.perf_counter()
         if n_shown:
             logger.info(_TAKEN, n_shown, len(left), kept.folder)
+
+    def _reuse(self, asked: PlannedCaption, caption: Caption, results: Results) -> None:
+        """Take a kept caption; draws go on behind it, else the next one is drawn as it was."""
+        results.reuse(asked, caption)
+        if asked.generation.do_sample:
+            for device in {torch.device("cpu"), self.device}:
+                torch.rand(_SKIPPED, device=device)
 
     def _kept_captions(self) -> KeptCaptions:
         """This captioner's captions of earlier runs, and where those of this one go."""

@@ -24,8 +24,13 @@ WITHOUT_BEARING: Final = frozenset(
     }
 )
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
-_PACKAGES: Final = ("av", "torch", "transformers", "vllm")
+_PACKAGES: Final = (
+    *("av", "decord", "num2words", "peft", "pillow", "timm", "tokenizers", "torch", "torchvision"),
+    *("transformers", "vllm"),
+)
+"""Processors resize otherwise with torchvision than with Pillow alone, and so on."""
 _DIGEST_BYTES: Final = 16
+_SAMPLE_BYTES: Final = 4096
 _HASHED_BYTES: Final = 1 << 20
 """Files up to this size are told by their content, larger ones by size and time of change."""
 
@@ -83,6 +88,24 @@ def files_stamp(path: Path) -> str:
     return digest.hexdigest()
 
 
+def clip_stamp(path: Path) -> list[object]:
+    """What tells a clip from any other without reading all of it: its name, size, time of change.
+
+    Samples of its start, middle and end tell apart what archives give one time, and uncompressed
+    clips one size.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    status = path.stat()
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    with path.open("rb") as file:
+        for at in (0, status.st_size // 2, max(status.st_size - _SAMPLE_BYTES, 0)):
+            file.seek(at)
+            digest.update(file.read(_SAMPLE_BYTES))
+    return [path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()]
+
+
 def versions() -> dict[str, str]:
     """The packages that captions are made with; builds for other devices are the same version."""
     found = {}
@@ -106,11 +129,22 @@ def _described(value: object) -> object:
         return sorted(as_json(entry) for entry in value)
     is_plain = type(value).__repr__ is object.__repr__
     # The text of a plain object has its place in memory, which differs from run to run.
-    state = {name: repr(part) for name, part in getattr(value, "__dict__", {}).items()}
+    names = {*getattr(value, "__dict__", ()), *_slots(type(value))}
+    state = {name: repr(getattr(value, name)) for name in names if hasattr(value, name)}
     return [type(value).__qualname__, state] if is_plain else repr(value)
 
 
+def _slots(cls: type) -> Iterator[str]:
+    for base in cls.__mro__:
+        slots = vars(base).get("__slots__", ())
+        yield from [slots] if isinstance(slots, str) else slots
+
+
 def _stamp(value: object, revision: str | None) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _stamp(part, revision) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stamp(part, revision) for part in value]
     if not isinstance(value, str | Path) or not str(value).strip():
         return value
     try:

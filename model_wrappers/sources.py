@@ -67,8 +67,8 @@ class Sources:
                 "your own says what it takes by its class attribute takes"
             )
         if len(visuals.shown) == 1 and isinstance(visuals.shown[0], Path):
-            messages = self._conversation(visuals)
             question = one_question(visuals) if visuals.messages else None
+            messages = self._conversation(visuals, question)
             return Asked(visuals.shown[0], question or request.prompt, messages)
         pictures = [visual.raw for visual in visuals.shown if isinstance(visual, Picture)]
         if not all(isinstance(picture, str | Path) for picture in pictures):
@@ -76,9 +76,10 @@ class Sources:
             return self._document(request, read)
         return self._document(request, lambda: visuals)
 
-    def _conversation(self, visuals: Visuals) -> tuple[Message, ...]:
-        """The messages, where they are more than a prompt to this captioner."""
-        return visuals.messages if self._takes == "all" and len(visuals.messages) > 1 else ()
+    def _conversation(self, visuals: Visuals, question: str | None) -> tuple[Message, ...]:
+        """The messages, where they are more than a video and a prompt to this captioner."""
+        is_more = len(visuals.messages) > 1 or question is None
+        return visuals.messages if self._takes == "all" and is_more else ()
 
     @staticmethod
     def _document(request: CaptionRequest, read: Callable[[], Visuals]) -> Asked:

@@ -90,10 +90,10 @@ class Budget:
             )
 
     def n_new(self, n_read: int, max_new_tokens: int) -> int:
-        """Tokens that captions may have: no more than the model has positions for.
+        """Tokens that a caption may have: no more than the model has positions for.
 
         Args:
-            n_read: Tokens of the longest inputs.
+            n_read: Tokens of its inputs.
             max_new_tokens: As the task asks.
         """
         if self.positions is None:

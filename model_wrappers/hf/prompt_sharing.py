@@ -88,6 +88,11 @@ class PromptSharing:
             self._try(shared[0], jobs, settings)
         return parts if self.is_possible else self._apart(self._processor, jobs)
 
+    def alone(self, jobs: Sequence[CaptionJob], index: int) -> Part:
+        """The whole inputs of one of the jobs."""
+        [part] = make_parts(self._processor, [jobs[index]], self._showing)
+        return Part([index], part.inputs)
+
     def new_tokens(self, part: SharedPart, settings: GenerationConfig) -> list[torch.Tensor]:
         """What is written for each job; fewer at once from the time that they filled the memory."""
         try:
@@ -116,10 +121,7 @@ class PromptSharing:
         self, part: SharedPart, jobs: Sequence[CaptionJob], settings: GenerationConfig
     ) -> None:
         tried = part.shortest_and_longest()
-        wholes = [
-            make_parts(self._processor, [jobs[index]], self._showing)[0].inputs
-            for index in tried.jobs
-        ]
+        wholes = [self.alone(jobs, index).inputs for index in tried.jobs]
         reason = why_not(self._model, tried, wholes, settings)
         self.is_possible, self.reason = reason is None, reason or ""
         if reason is not None:

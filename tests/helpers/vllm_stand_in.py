@@ -43,6 +43,7 @@ class SamplingParams:
     output_kind: RequestOutputKind
     top_p: float = 1.0
     top_k: int = -1
+    seed: int | None = None
 
 
 @dataclass

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 import vllm_stand_in
 from caption_requests import GREEDY, caption_all, results_of
@@ -13,6 +14,7 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm, CaptionVllmChat
+from lmms_eval_captions.model_wrappers.identity import as_json
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -92,6 +94,36 @@ def test_prompts_of_a_clip_follow_each_other_and_prefixes_are_kept(
     assert vllm[0].arguments.enable_prefix_caching
     model.clean()
     assert any("tokens read were those of an earlier prompt" in line for line in logged)
+
+
+def test_drawn_captions_follow_the_seed(
+    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
+) -> None:
+    """The engine's own seed is the same in every run: each draw has one, by ``--seed``."""
+    drawn = {"max_new_tokens": 4, "do_sample": True, "temperature": 1.0}
+    for seed in (1, 1, 2):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu", reuse=False)
+            results_of(model, clips, PROMPTS, drawn)
+        model.clean()
+    first, again, other = ([one.seed for one in engine.sampling] for engine in vllm)
+    assert len({*first}) == len(first)
+    assert again == first
+    assert not {*other} & {*first}
+
+
+def test_what_engine_arguments_name_is_part_of_the_captioner(
+    checkpoints: dict[str, Path], vllm: list[Any], tmp_path: Path
+) -> None:
+    """A file that vLLM reads moves captions as the checkpoint's own do."""
+    model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
+    model._further = {"tokenizer": str(tmp_path)}
+    before = as_json(model.identity())
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert as_json(model.identity()) != before
+    model.clean()
+    assert vllm[0].is_shut_down
 
 
 def test_engine_arguments_go_to_the_engine(checkpoints: dict[str, Path], vllm: list[Any]) -> None:

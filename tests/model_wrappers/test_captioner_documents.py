@@ -246,6 +246,28 @@ def test_a_conversation_reaches_the_captioner_whole(clips: list[Path]) -> None:
     assert answers == [whole, "system: Be brief.; user: 3 frames What?"]
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (["Is it", None, "cut?"], "user: Is it 3 frames cut?"),
+        (["Where?", None], "user: Where? 3 frames"),
+        ([None, "Look.", "Where?"], "user: 3 frames Look. Where?"),
+        ([None, "Where?"], "user: 3 frames Where?"),
+        ([None], "user: 3 frames Describe."),
+    ],
+)
+def test_a_message_about_a_clip_is_told_as_it_is_written(
+    content: list[str | None], expected: str, clips: list[Path]
+) -> None:
+    """Texts before the clip, or several behind it; the request's own where there is none."""
+    parts = [
+        {"type": "text", "text": part} if part else {"type": "video", "url": str(clips[0])}
+        for part in content
+    ]
+    turns = [{"role": "user", "content": parts}]
+    assert ask(SeerChat(), {"talks": [{}]}, lambda _: turns) == [expected]
+
+
 def test_a_captioner_of_prompts_reads_the_system_message_and_refuses_to_go_on(
     clips: list[Path],
 ) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_captions.model_wrappers import identity
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.identity import as_json, files_stamp
+from lmms_eval_captions.model_wrappers.identity import as_json, files_stamp, stamped
 from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
@@ -93,6 +94,40 @@ def test_a_checkpoint_s_files_are_part_of_it(tmp_path: Path) -> None:
     os.utime(tmp_path / "two" / "model.safetensors", (5, 5))
     (tmp_path / "two" / "config.json").write_text("[]")
     assert not same(one, two)
+
+
+@pytest.mark.parametrize("given", ["path", "list", "mapping"])
+def test_files_within_an_argument_are_part_of_it(given: str, tmp_path: Path) -> None:
+    """As adapters and other parts of a model are named."""
+    named = {"path": str(tmp_path), "list": [str(tmp_path)], "mapping": {"model": str(tmp_path)}}
+    identities = set()
+    for content in ("one", "two", "one"):
+        (tmp_path / "adapter.json").write_text(content)
+        identities.add(as_json(stamped({"adapters": named[given]})))
+    assert len(identities) == 2
+
+
+def test_an_object_is_told_by_its_slots_too() -> None:
+    """It has no other place for what it holds."""
+
+    class Slotted:
+        __slots__ = ("n",)
+
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+    assert as_json(Slotted(1)) == as_json(Slotted(1)) != as_json(Slotted(2))
+
+
+@pytest.mark.parametrize("package", ["av", "decord", "pillow", "tokenizers", "torchvision"])
+def test_another_version_of_what_makes_the_inputs_is_another_captioner(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of what reads and resizes frames."""
+    before = as_json(Short().identity())
+    real = identity.version
+    monkeypatch.setattr(identity, "version", lambda name: "0.0" if name == package else real(name))
+    assert as_json(Short().identity()) != before
 
 
 def test_a_broken_link_is_no_content(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,9 +25,11 @@ from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.caption_store import _content
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
 from zoo import ARCHITECTURES
@@ -245,6 +249,13 @@ def _other_frames(clips: list[Path], _: Mapping[str, Path]) -> None:
     write_clip(clips[0], 9)
 
 
+def _other_bytes_of_one_time_and_size(clips: list[Path], _: Mapping[str, Path]) -> None:
+    raw, status = clips[0].read_bytes(), clips[0].stat()
+    assert b"Lavf" in raw
+    clips[0].write_bytes(raw.replace(b"Lavf", b"Lavg"))
+    os.utime(clips[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def _other_weights(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
     weights = next(checkpoints["hf"].glob("*.safetensors"))
     os.utime(weights, (1, 1))
@@ -260,6 +271,7 @@ def _other_code(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
     [
         ("caption_hf", _touch_clip),
         ("caption_hf", _other_frames),
+        ("caption_hf", _other_bytes_of_one_time_and_size),
         ("caption_hf", _other_weights),
         ("caption_custom", _other_code),
     ],
@@ -320,6 +332,48 @@ def test_draws_are_told_apart(clips: list[Path], monkeypatch: pytest.MonkeyPatch
     model = Words()
     repeated(model, ["a"])
     assert model.n == 3
+
+
+class Drawing(Words):
+    """Draws its captions as models do."""
+
+    def caption(self, batch: Batch) -> list[str]:
+        """From torch's own numbers."""
+        return [str(torch.rand(3).tolist()) for _ in batch.jobs]
+
+
+@pytest.mark.parametrize("n_before", [1, 2])
+@pytest.mark.parametrize("is_picture", [False, True])
+def test_a_run_that_goes_on_draws_nothing_twice(
+    n_before: int, is_picture: bool, clips: list[Path]
+) -> None:
+    """Every run begins with the same seed: what is drawn next is not what was drawn first."""
+    drawn = {"do_sample": True, "temperature": 1.0, "max_new_tokens": 8}
+
+    def repeated(n: int) -> list[str]:
+        with torch.random.fork_rng():
+            torch.manual_seed(7)
+            model = Drawing()
+            model.takes = "one"  # type: ignore[misc] # of this one alone
+            shown = np.zeros((8, 8, 3), np.uint8) if is_picture else str(clips[0])
+            model.task_dict = {"task": {"test": [{"video": shown}]}}
+            request = make_requests(1, {"task": "Describe."}, drawn, is_simple=True)
+            return [result.text for result in model.generate_until(request * n)]
+
+    first = repeated(n_before)
+    again = repeated(4)
+    assert again[:n_before] == first
+    assert len({*again}) == 4
+
+
+@pytest.mark.parametrize(
+    "change", [{"fps": 5.0}, {"n_total": 9}, {"duration_s": 4.0}, {"is_image": True}], ids="-".join
+)
+def test_what_is_shown_is_told_by_its_times_too(change: Mapping[str, Any]) -> None:
+    """Equal frames of parts of other clips are described to models with other times."""
+    clip = make_clip(np.zeros((2, 4, 4, 3), np.uint8), np.array([0.0, 1.0]), fps=2.0, n_total=4)
+    contents = {_content(Shown([shown])) for shown in (clip, replace(clip, **change))}
+    assert len(contents) == 2
 
 
 @pytest.mark.parametrize("text", ["", " \n"])

@@ -179,6 +179,26 @@ def test_a_caption_ends_where_the_model_does(
     assert sum("longer ones are cut off" in line for line in logged) == 1
 
 
+@pytest.mark.parametrize("given", [{"share_prefix": False}, {}], ids=["whole", "shared"])
+def test_no_caption_is_cut_for_the_sake_of_a_longer_prompt(
+    given: dict[str, Any], checkpoint: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Each is as long as its own inputs leave room for, whatever stands beside it in a batch."""
+    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + 9 * n, size=(64, 48)) for n in range(2)]
+    prompts = {"short": "Describe.", "long": "Describe all of it, the camera and the background."}
+    settings = {"max_new_tokens": 5000, "do_sample": False}
+    captions = []
+    for arguments in ({"share_prefix": False}, {"batch_size": 4, **given}):
+        model = CaptionHf(
+            pretrained=str(checkpoint("qwen2_5_vl", 200)), device="cpu", reuse=False, **arguments
+        )
+        results = results_of(model, clips, prompts, settings)
+        captions.append([(result.text, result.token_counts) for result in results])
+    alone, together = captions
+    assert len({counts.output_tokens for _, counts in alone}) == 4
+    assert together == alone
+
+
 def test_the_user_s_frames_and_the_task_s_tokens_must_fit_together(
     checkpoint: Callable[..., Path], tmp_path: Path
 ) -> None:
