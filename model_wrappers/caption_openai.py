@@ -214,7 +214,7 @@ class CaptionOpenai(Captioner):
             seed=seed if isinstance(seed, int) else 0,
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
-            shrink=partial(with_smaller_pictures, messages, frame_pixels=self.frame_pixels),
+            shrink=partial(with_smaller_pictures, messages),
         )
 
 
