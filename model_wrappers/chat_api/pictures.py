@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.resizing import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,6 +65,16 @@ class Pictures:
         Raises:
             DataError: If one cannot be written.
         """
+        most = self._image_pixels if clip.is_image else self._frame_pixels
+        part = partial(self._part, most_pixels=most)
+        return self.once(clip, lambda: list(self._writers.map(part, clip.frames)))
+
+    def once(self, clip: Clip, write: Callable[[], list[Part]]) -> list[Part]:
+        """What a clip is shown as, written by whoever asks for it first.
+
+        Raises:
+            DataError: That of ``write``.
+        """
         with self._lock:
             written = self._written.get(clip)
             is_first = written is None
@@ -72,9 +82,7 @@ class Pictures:
                 written = self._written[clip] = Future()
         if is_first:
             try:
-                most = self._image_pixels if clip.is_image else self._frame_pixels
-                part = partial(self._part, most_pixels=most)
-                written.set_result(list(self._writers.map(part, clip.frames)))
+                written.set_result(write())
             except BaseException as error:
                 written.set_exception(error)
                 raise

@@ -109,6 +109,23 @@ def test_a_clip_is_sent_whole(
     assert base64.b64decode(data) == clips[0].read_bytes()
 
 
+def test_a_clip_that_is_sent_whole_is_in_memory_once(
+    make: Callable[..., CaptionOpenai], clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All prompts about a clip share the text of its file."""
+    model = make(send="video")
+    request, urls = model._request, []
+
+    def seen(messages: Any, generation: Any) -> Any:
+        urls.append(messages[0]["content"][0]["video_url"]["url"])
+        return request(messages, generation)
+
+    monkeypatch.setattr(model, "_request", seen)
+    assert all(caption_all(model, clips, PROMPTS))
+    assert len(urls) == 6
+    assert len({id(url) for url in urls}) == 3
+
+
 def test_no_caption_is_paid_for_twice(
     make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path]
 ) -> None:
