@@ -50,6 +50,11 @@ class VllmEngine:
         """Of vLLM."""
         return str(getattr(self._vllm, "__version__", ""))
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether vLLM's processes have ended, so that it answers nothing more."""
+        return bool(getattr(self._engine, "errored", False))
+
     def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
         """Queue one prompt; the future holds vLLM's ``RequestOutput``, or a ``CaptionError``.
 

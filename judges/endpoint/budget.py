@@ -217,5 +217,6 @@ def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
 
 def _count(value: object) -> float | None:
     """A number of a request's parameters; ``None`` for what is none, or stands for no limit."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < inf else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < inf else None

@@ -168,7 +168,8 @@ def _frame_of(part: Part) -> NDArray[np.uint8] | None:
 
 
 def _n_pixels(frame: NDArray[np.uint8]) -> int:
-    return frame.shape[0] * frame.shape[1]
+    height, width = frame.shape[:2]
+    return int(height * width)
 
 
 def _with(part: Part, urls: Mapping[str, str]) -> Part:

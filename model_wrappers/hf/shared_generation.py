@@ -29,8 +29,10 @@ class NotShareableError(Exception):
 
 
 def on_device(inputs: BatchFeature, model: Any) -> BatchFeature:  # noqa: ANN401
-    """A copy where the model is; ``to`` moves inputs themselves, and a batch that did not fit the
-    memory would stay there."""
+    """A copy where the model is: ``to`` moves inputs themselves, which would stay there.
+
+    So what did not fit the memory leaves it before a part is tried.
+    """
     moved: BatchFeature = copy.copy(inputs).to(model.device, dtype=model.dtype)
     return moved
 
