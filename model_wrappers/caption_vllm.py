@@ -198,6 +198,9 @@ class CaptionVllm(Captioner):
 
         def finish(done: Future[Any]) -> None:
             self._under_way.release()
+            if done.cancelled():  # the run has ended
+                caption.cancel()
+                return
             error = done.exception()
             if error is not None:
                 is_ours = isinstance(error, CaptionError)
