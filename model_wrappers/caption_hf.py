@@ -18,6 +18,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import (
 )
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, load_model
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
+from lmms_eval_captions.model_wrappers.hf.shared_generation import NotShareableError, on_device
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
 from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
@@ -183,10 +184,19 @@ class CaptionHf(Captioner):
         settings = generation_config(
             self.model.generation_config, self.processor.tokenizer, batch.generation
         )
-        captions: dict[int, Caption] = {}
         with torch.inference_mode():
-            for part in self.sharing.usable(batch.prepared, batch.jobs, settings):
-                captions.update(self._fitting(part, batch, settings))
+            try:
+                return self._by_parts(batch, batch.prepared, settings)
+            except NotShareableError as error:
+                self.sharing.give_up(str(error))
+            return self._by_parts(batch, batch.prepared, settings)
+
+    def _by_parts(
+        self, batch: Batch, prepared: Sequence[AnyPart], settings: GenerationConfig
+    ) -> list[Caption]:
+        captions: dict[int, Caption] = {}
+        for part in self.sharing.usable(prepared, batch.jobs, settings):
+            captions.update(self._fitting(part, batch, settings))
         return [captions[index] for index in range(len(batch.jobs))]
 
     def _fitting(
@@ -209,7 +219,7 @@ class CaptionHf(Captioner):
         if isinstance(part, SharedPart):
             new = self.sharing.new_tokens(part, settings)
         else:
-            inputs = part.inputs.to(self.model.device, dtype=self.model.dtype)
+            inputs = on_device(part.inputs, self.model)
             written = self.model.generate(**inputs, generation_config=settings)
             is_read_apart = self.is_encoder_decoder
             new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))

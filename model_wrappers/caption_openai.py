@@ -194,7 +194,8 @@ class CaptionOpenai(Captioner):
 
     def _parts_of(self, job: CaptionJob, clip: Clip) -> list[Part]:
         if self.send == "video" and not clip.is_image:
-            return [video_part(job)]
+            # Files may be large: one text for all prompts about it.
+            return self._pictures.once(clip, lambda: [video_part(job)])
         return self._pictures.of(clip)
 
     def _request(self, messages: Sequence[Part], generation: Generation) -> Request:
@@ -214,7 +215,7 @@ class CaptionOpenai(Captioner):
             seed=seed if isinstance(seed, int) else 0,
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
-            shrink=partial(with_smaller_pictures, messages, frame_pixels=self.frame_pixels),
+            shrink=partial(with_smaller_pictures, messages),
         )
 
 

@@ -99,6 +99,8 @@ class KeptCaptions:
             return
         row = json.dumps(asdict(caption)).encode("ascii")
         with self._lock:
+            if self._store is None:  # closed meanwhile
+                return
             try:
                 self._store.put(asked.key, row)
             except StoreError as error:
@@ -109,11 +111,12 @@ class KeptCaptions:
                 self._flusher.flush([] if flushing is None else [flushing])
 
     def close(self) -> None:
-        """Flush to the disk itself."""
-        self._flusher.close()
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        """Flush to the disk itself; captions that are under way may still come, and are dropped."""
+        with self._lock:
+            self._flusher.close()
+            if self._store is not None:
+                self._store.close()
+                self._store = None
 
     def _key(self, asked: PlannedCaption, drawn: Sequence[object]) -> bytes:
         """16 bytes, none where the file cannot be found."""

@@ -175,7 +175,17 @@ class CaptionVllm(Captioner):
         return [vllm_prompt(self.processor, job, self.showing) for job in jobs]
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:
-        """Hand the jobs to the engine; waits only where many are under way already."""
+        """Hand the jobs to the engine; waits only where many are under way already.
+
+        Raises:
+            CaptionError: If vLLM's processes have ended: the other clips would be read for nothing.
+        """
+        if self._engine.is_dead:
+            raise CaptionError(
+                "vLLM's engine has ended, its own words are in the log above; captions so far are "
+                "kept: run the same command again, where it lacked memory with "
+                "engine_args=gpu_memory_utilization:0.8 or a smaller max_num_frames"
+            )
         if not isinstance(batch.prepared, list):
             raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
         settings = generation_config(
@@ -206,6 +216,9 @@ class CaptionVllm(Captioner):
 
         def finish(done: Future[Any]) -> None:
             self._under_way.release()
+            if done.cancelled():  # the run has ended
+                caption.cancel()
+                return
             error = done.exception()
             if error is not None:
                 is_ours = isinstance(error, CaptionError)

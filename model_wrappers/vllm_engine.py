@@ -50,6 +50,11 @@ class VllmEngine:
         """Of vLLM."""
         return str(getattr(self._vllm, "__version__", ""))
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether vLLM's processes have ended, so that it answers nothing more."""
+        return bool(getattr(self._engine, "errored", False))
+
     def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
         """Queue one prompt; the future holds vLLM's ``RequestOutput``, or a ``CaptionError``.
 
@@ -63,10 +68,16 @@ class VllmEngine:
         """End vLLM's processes and give back the memory."""
         if self._thread.is_alive():
             self._engine.shutdown()
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._end)
             self._thread.join(_CLOSE_S)
             if not self._thread.is_alive():
                 self._loop.close()
+
+    def _end(self) -> None:
+        """Let go of what is under way, in the loop's thread."""
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
 
     async def _answer(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Any:  # noqa: ANN401 (vLLM is imported when it is used)
         final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY

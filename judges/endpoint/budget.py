@@ -7,6 +7,7 @@ takes its place. So what was billed and what is in flight stay within the limit 
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import pictures_in
@@ -23,8 +24,11 @@ LIMIT_REACHED: Final = f"{WORDS['judge'].limit}: $"
 _TOKENS_AROUND: Final = 50
 """Tokens that a provider may count beside those of the texts."""
 _LOOK_AGAIN_S: Final = 1.0
+_MOST_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 _DEFAULT_MAX_TOKENS: Final = 16_384
 """Most output tokens where a request does not say."""
+_MOST_EXCESS: Final = 100.0
+"""Of one reply: its counts of tokens may be wrong."""
 
 
 class Budget:
@@ -55,6 +59,9 @@ class Budget:
         """Worst case of what each task has in flight."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
+        self.excess = 1.0
+        """How many times its worst case a reply did cost, at most: how a model counts pictures may
+        not be known. So much of each worst case is set aside."""
         self.spent_usd = spent_usd
         """Billed so far, or assumed to be where a reply was lost on the way."""
         self.reserved_usd = 0.0
@@ -68,15 +75,16 @@ class Budget:
         """
         model = request.model
         price = price_of(model, self._prices, self._role)
-        most = request.params.get("max_completion_tokens") or request.params.get("max_tokens")
-        n_replies = request.params.get("n")
+        params = request.params
+        most = max(_count(params.get(name)) or 0.0 for name in _MOST_TOKENS_FIELDS)
+        n_replies = _count(params.get("n"))
         n_pictures, n_letters = pictures_in(request.messages)
         cost = self._prices.cost_usd(
             model,
             input_tokens=(len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN
             + n_pictures * price.image_tokens
             + _TOKENS_AROUND,
-            output_tokens=_whole(most, _DEFAULT_MAX_TOKENS) * _whole(n_replies, 1),
+            output_tokens=(most or _DEFAULT_MAX_TOKENS) * (n_replies or 1),
             mode=self._mode,
         )
         return cost or 0.0
@@ -135,7 +143,11 @@ class Budget:
         )
         if cost is None:
             return worst_usd
-        return max(cost, worst_usd) if reply.is_estimated else cost
+        if reply.is_estimated:
+            return max(cost, worst_usd)
+        if worst_usd:
+            self.excess = max(self.excess, min(_MOST_EXCESS, cost / worst_usd))
+        return cost
 
     def _words(self, cost_usd: float) -> str:
         role = WORDS[self._role]
@@ -166,17 +178,18 @@ class CappedClient:
             JudgeStoppedError: Also where the budget is used up or a price is not known.
         """
         worst_usd = self._budget.worst_case_usd(request, attempt)
-        await self._budget.reserve(worst_usd)
+        reserved_usd = worst_usd * self._budget.excess
+        await self._budget.reserve(reserved_usd)
         # What is cancelled or fails out of sight may have been billed.
-        billed_usd = worst_usd
+        billed_usd = reserved_usd
         try:
             reply = await self._client.complete(request, attempt, timeout_s=timeout_s)
             billed_usd = self._budget.billed_usd(request.model, reply, worst_usd)
         except JudgeError as error:
-            billed_usd = worst_usd if error.may_be_billed else 0.0
+            billed_usd = reserved_usd if error.may_be_billed else 0.0
             raise
         finally:
-            self._budget.settle(worst_usd, billed_usd)
+            self._budget.settle(reserved_usd, billed_usd)
         return reply
 
     async def close(self) -> None:
@@ -202,6 +215,8 @@ def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
     return price
 
 
-def _whole(value: object, otherwise: int) -> int:
-    """A number of a request's parameters, or what counts where there is none."""
-    return value if isinstance(value, int) and value else otherwise
+def _count(value: object) -> float | None:
+    """A number of a request's parameters; ``None`` for what is none, or stands for no limit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < inf else None

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.resizing import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,6 +66,16 @@ class Pictures:
         Raises:
             DataError: If one cannot be written.
         """
+        most = self._image_pixels if clip.is_image else self._frame_pixels
+        part = partial(self._part, most_pixels=most)
+        return self.once(clip, lambda: list(self._map(part, clip.frames)))
+
+    def once(self, clip: Clip, write: Callable[[], list[Part]]) -> list[Part]:
+        """What a clip is shown as, written by whoever asks for it first.
+
+        Raises:
+            DataError: That of ``write``.
+        """
         with self._lock:
             written = self._written.get(clip)
             is_first = written is None
@@ -73,9 +83,7 @@ class Pictures:
                 written = self._written[clip] = Future()
         if is_first:
             try:
-                most = self._image_pixels if clip.is_image else self._frame_pixels
-                part = partial(self._part, most_pixels=most)
-                written.set_result(list(self._map(part, clip.frames)))
+                written.set_result(write())
             except BaseException as error:
                 written.set_exception(error)
                 raise
@@ -109,10 +117,8 @@ def data_url(frame: NDArray[np.uint8]) -> str:
     return _JPEG + base64.b64encode(jpeg.tobytes()).decode("ascii")
 
 
-def with_smaller_pictures(
-    messages: Sequence[Part], step: int, *, frame_pixels: int
-) -> list[Part] | None:
-    """Messages whose JPEG pictures have at most ``frame_pixels / 2**step`` pixels.
+def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | None:
+    """Messages whose JPEG pictures have ``1 / 2**step`` of their pixels, but 64 x 64 at least.
 
     The frames themselves are gone when an endpoint says that they are too large: their JPEGs are
     read, shrunk and written anew.
@@ -120,16 +126,25 @@ def with_smaller_pictures(
     Args:
         messages: As they were to be sent.
         step: How often the area is halved, >= 1.
-        frame_pixels: Area that frames were shrunk to before.
 
     Returns:
-        The messages, or ``None`` where there is no picture in them that could be smaller.
+        The messages, or ``None`` where there is no picture in them that was larger at the step
+        before.
     """
-    most_pixels = frame_pixels // 2**step
-    if most_pixels < _LEAST_PIXELS or not any(map(_pictures_of, messages)):
+    read = {
+        part["image_url"]["url"]: frame
+        for message in messages
+        for part in _pictures_of(message)
+        if (frame := _frame_of(part)) is not None
+    }
+    if not any(_n_pixels(frame) // 2 ** (step - 1) > _LEAST_PIXELS for frame in read.values()):
         return None
+    smaller = {
+        url: data_url(fit(frame, max(_n_pixels(frame) // 2**step, _LEAST_PIXELS)))
+        for url, frame in read.items()
+    }
     return [
-        {**message, "content": [_smaller(part, most_pixels) for part in message["content"]]}
+        {**message, "content": [_with(part, smaller) for part in message["content"]]}
         if _pictures_of(message)
         else message
         for message in messages
@@ -145,14 +160,23 @@ def _is_jpeg(part: Part) -> bool:
     return part["type"] == "image_url" and str(part["image_url"]["url"]).startswith(_JPEG)
 
 
-def _smaller(part: Part, most_pixels: int) -> Part:
-    if not _is_jpeg(part):
-        return part
+def _frame_of(part: Part) -> NDArray[np.uint8] | None:
+    """A picture of ours, read; ``None`` for none that can be."""
     import cv2
 
     jpeg = base64.b64decode(part["image_url"]["url"].removeprefix(_JPEG))
     frame = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
-    if frame is None:  # ours are all readable
+    return None if frame is None else np.asarray(frame, np.uint8)
+
+
+def _n_pixels(frame: NDArray[np.uint8]) -> int:
+    height, width = frame.shape[:2]
+    return int(height * width)
+
+
+def _with(part: Part, urls: Mapping[str, str]) -> Part:
+    """A part whose picture is another one."""
+    if not _is_jpeg(part):
         return part
-    picture = {**part["image_url"], "url": data_url(fit(np.asarray(frame, np.uint8), most_pixels))}
-    return {**part, "image_url": picture}
+    url = part["image_url"]["url"]
+    return {**part, "image_url": {**part["image_url"], "url": urls.get(url, url)}}

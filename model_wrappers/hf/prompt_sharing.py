@@ -122,11 +122,22 @@ class PromptSharing:
     ) -> None:
         tried = part.shortest_and_longest()
         wholes = [self.alone(jobs, index).inputs for index in tried.jobs]
-        reason = why_not(self._model, tried, wholes, settings)
-        self.is_possible, self.reason = reason is None, reason or ""
-        if reason is not None:
-            logger.info(
-                "each prompt of a clip is asked apart: the model cannot share what it makes of the "
-                "clip ({})",
-                reason,
-            )
+        try:
+            reason = why_not(self._model, tried, wholes, settings)
+        except torch.OutOfMemoryError:
+            if len(tried.prefixes["input_ids"]) > 1:
+                raise  # of fewer clips it may be possible
+            reason = "there is no memory to try it: take a smaller max_num_frames or frame_pixels"
+        if reason is None:
+            self.is_possible = True
+        else:
+            self.give_up(reason)
+
+    def give_up(self, reason: str) -> None:
+        """Ask each prompt apart from now on, and say why."""
+        self.is_possible, self.reason = False, reason
+        logger.info(
+            "each prompt of a clip is asked apart: the model cannot share what it makes of the "
+            "clip ({})",
+            reason,
+        )

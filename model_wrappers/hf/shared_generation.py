@@ -28,6 +28,15 @@ class NotShareableError(Exception):
     """A model whose prefixes cannot be shared; its text says why."""
 
 
+def on_device(inputs: BatchFeature, model: Any) -> BatchFeature:  # noqa: ANN401
+    """A copy where the model is: ``to`` moves inputs themselves, which would stay there.
+
+    So what did not fit the memory leaves it before a part is tried.
+    """
+    moved: BatchFeature = copy.copy(inputs).to(model.device, dtype=model.dtype)
+    return moved
+
+
 def generate_shared(
     model: Any,  # noqa: ANN401 (models have no common type with ``generate``)
     part: SharedPart,
@@ -76,7 +85,7 @@ def why_not(
     try:
         for places, n_prompt, written in _written(model, part, tried, len(part.jobs)):
             for row, place in enumerate(places):
-                inputs = wholes[place].to(model.device, dtype=model.dtype)
+                inputs = on_device(wholes[place], model)
                 whole = model.generate(**inputs, generation_config=tried)
                 n_whole = inputs["input_ids"].shape[1]
                 ours, theirs = written.sequences[row, n_prompt:], whole.sequences[0, n_whole:]
@@ -112,7 +121,7 @@ def _written(
     most_rows: int,
 ) -> Iterator[tuple[list[int], int, Any]]:
     """Call by call: the places of its jobs, the length of its prompts, and what was generated."""
-    prefixes = part.prefixes.to(model.device, dtype=model.dtype)
+    prefixes = on_device(part.prefixes, model)
     cache = _encoded(model, prefixes, settings)
     follows = _next_position(model, prefixes)
     calls = list(_calls(part, cache, most_rows))

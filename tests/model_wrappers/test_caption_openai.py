@@ -18,6 +18,7 @@ from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
 from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
+from lmms_eval_captions.model_wrappers.chat_api.pictures import data_url, with_smaller_pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,6 +107,23 @@ def test_a_clip_is_sent_whole(
     head, _, data = url.partition(",")
     assert head == "data:video/mp4;base64"
     assert base64.b64decode(data) == clips[0].read_bytes()
+
+
+def test_a_clip_that_is_sent_whole_is_in_memory_once(
+    make: Callable[..., CaptionOpenai], clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All prompts about a clip share the text of its file."""
+    model = make(send="video")
+    request, urls = model._request, []
+
+    def seen(messages: Any, generation: Any) -> Any:
+        urls.append(messages[0]["content"][0]["video_url"]["url"])
+        return request(messages, generation)
+
+    monkeypatch.setattr(model, "_request", seen)
+    assert all(caption_all(model, clips, PROMPTS))
+    assert len(urls) == 6
+    assert len({id(url) for url in urls}) == 3
 
 
 def test_no_caption_is_paid_for_twice(
@@ -335,6 +353,25 @@ def test_smaller_frames_answer_a_request_that_is_too_large(
     n_requests = endpoint.counts.n_requests
     assert caption_all(make(frame_pixels=frame_pixels), large_clips[1:], PROMPTS) == captions
     assert endpoint.counts.n_requests == n_requests
+
+
+def test_each_picture_is_made_smaller_by_its_own_size(
+    make: Callable[..., Captioner],
+    endpoint: JudgeServer,
+    large_clips: list[Path],
+) -> None:
+    """Frames below ``frame_pixels`` shrink at the first step, pages no more than is said."""
+    answers = iter([Refuse(413, "too large")])
+    endpoint.script = lambda _: next(answers, None)
+    assert all(caption_all(make(frame_pixels=4 * 640 * 480), large_clips[:1]))
+    assert [_images(body)[0].shape[:2] for body in endpoint.bodies] == [(339, 452)]
+    endpoint.bodies.clear()
+    page = np.zeros((1000, 1200, 3), np.uint8)
+    picture = {"type": "image_url", "image_url": {"url": data_url(page)}}
+    smaller = with_smaller_pictures([{"role": "user", "content": [picture]}], 1)
+    assert smaller is not None
+    height, width = _images({"messages": smaller})[0].shape[:2]
+    assert height * width == pytest.approx(1000 * 1200 / 2, rel=0.01)
 
 
 def test_a_request_that_cannot_be_smaller_is_named(

@@ -11,7 +11,7 @@ import torch
 import vllm_stand_in
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_clip
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm, CaptionVllmChat
 from lmms_eval_captions.model_wrappers.identity import as_json
@@ -146,6 +146,36 @@ def test_a_refused_prompt_costs_its_own_caption(
     assert [bool(caption) for caption in captions] == [True, False]
     assert "exceeds the maximum model length" in str(model.outcome.failures.values())
     assert len(vllm) == 1
+    model.clean()
+
+
+def test_a_dead_engine_ends_the_run(
+    checkpoints: dict[str, Path],
+    clips: list[Path],
+    vllm: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clips that are left are not read for nothing, and the judge is not asked about a part."""
+
+    class EngineDeadError(Exception):
+        """As vLLM's."""
+
+    generate = vllm_stand_in.Engine.generate
+
+    async def dying(self: Any, *asked: Any) -> Any:
+        if len(self.prompts) == 2:
+            self.errored = True
+            raise EngineDeadError("EngineCore encountered an issue.")
+        async for output in generate(self, *asked):
+            yield output
+
+    monkeypatch.setattr(vllm_stand_in.Engine, "generate", dying)
+    model = CaptionVllm(
+        pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, concurrency=1
+    )
+    with pytest.raises(CaptionError, match="vLLM's engine has ended"):
+        caption_all(model, clips, PROMPTS)
+    assert len(vllm[0].prompts) == 2
     model.clean()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -20,6 +21,7 @@ import killed_captioner
 from caption_requests import GREEDY, caption_all, make_requests
 from hostile_clips import write_clip
 from killed_captioner import PROMPTS, ask, counted_hf
+from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
@@ -480,3 +482,28 @@ def test_a_store_that_cannot_be_written_loses_no_run(
     assert len({*captions}) == len(clips) * len(PROMPTS)
     [line] = [line for line in logged if "captions are not kept" in line]
     assert "LMMS_CAPTIONS_CACHE" in line
+
+
+def test_a_caption_that_comes_after_the_end_is_dropped(
+    clips: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """After Ctrl-C captions may still come, from other threads, while their store is closed."""
+    kept: list[Any] = []
+    put = ReplyStore.put
+
+    def closing(self: ReplyStore, *given: Any) -> None:
+        put(self, *given)
+        if not closers:
+            closers.append(threading.Thread(target=kept[0].close))
+            closers[0].start()
+            closers[0].join(0.2)
+
+    closers: list[threading.Thread] = []
+    model = Words(text="A square.")
+    opened = model._kept_captions
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "_kept_captions", lambda: kept.append(opened()) or kept[-1])
+        patch.setattr(ReplyStore, "put", closing)
+        assert caption_all(model, clips) == ["A square."] * len(clips)
+    closers[0].join()
+    assert not caplog.records

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,50 @@ def test_prices_without_a_date_of_their_own_are_not_said_to_be_of_ours(tmp_path:
     path = tmp_path / "factor.yaml"
     path.write_text("batch_factor: 0.4")
     assert load_prices(path).as_of == load_prices().as_of
+
+
+@pytest.mark.parametrize(
+    ("params", "n_output"),
+    [
+        ({"max_tokens": -1}, 16_384),
+        ({"max_tokens": 100_000.0}, 100_000),
+        ({"max_tokens": 4_000, "max_completion_tokens": 10}, 4_000),
+        ({"max_tokens": 4_000, "n": -3}, 4_000),
+    ],
+)
+def test_odd_limits_of_a_reply_count_as_the_most_that_it_may_cost(
+    params: dict[str, object], n_output: int
+) -> None:
+    """-1 means no limit to some servers, and of two limits a server may take either."""
+    request = replace(request_of("Describe.", model=_MODEL), params=params)
+    worst_usd = Budget(1.0, load_prices()).worst_case_usd(request, 0)
+    assert n_output * 10 / 1e6 < worst_usd < n_output * 10 / 1e6 + 0.001
+
+
+def test_a_model_that_counts_more_than_the_worst_case_raises_the_next_ones() -> None:
+    """How a model counts pictures may not be known: its first reply tells, and the limit holds."""
+
+    class Seer:
+        n_sent = 0
+
+        async def complete(self, _request: Request, _attempt: int, *, timeout_s: float) -> Reply:
+            assert timeout_s
+            self.n_sent += 1
+            return Reply("A square.", input_tokens=10_000, output_tokens=3)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    async def run() -> tuple[int, float]:
+        budget, seer = Budget(0.09, load_prices(), role="captioner"), Seer()
+        client = CappedClient(seer, budget)
+        request = request_of("Describe.", model=_MODEL)
+        for _ in range(3):
+            await client.complete(request, 0, timeout_s=1.0)
+        with pytest.raises(JudgeStoppedError, match="max_cost"):
+            await client.complete(request, 0, timeout_s=1.0)
+        return seer.n_sent, budget.spent_usd
+
+    n_sent, spent_usd = asyncio.run(run())
+    assert n_sent == 3
+    assert spent_usd <= 0.09

@@ -133,6 +133,71 @@ def test_too_little_memory_for_all_prompts_at_once(
     assert not model.outcome.failures
 
 
+def test_too_little_memory_to_try_it_is_found_out_once(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that fills the memory with one prompt is asked prompt by prompt from then on."""
+    expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
+    model = captioner("qwen2_5_vl", qwen)
+    generate, failed = model.model.generate, []
+
+    def small(*args: Any, **kwargs: Any) -> Any:
+        if len(kwargs["input_ids"]) > 1 or kwargs.get("past_key_values") is not None:
+            failed.append(len(kwargs["input_ids"]))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(*args, **kwargs)
+
+    monkeypatch.setattr(model.model, "generate", small)
+    assert caption_all(model, clips, PROMPTS) == expected
+    assert model.sharing.is_possible is False
+    assert "memory" in model.sharing.reason
+    assert len(failed) == 1
+    assert not model.outcome.failures
+
+
+def test_a_model_that_stops_sharing_is_asked_apart(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only a later clip shows ends no run."""
+    expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
+    model = captioner("qwen2_5_vl", qwen)
+    encoded = shared_generation._encoded
+
+    def once(*args: Any) -> Any:
+        if model.sharing.is_possible:
+            raise shared_generation.NotShareableError("it keeps no key for each token")
+        return encoded(*args)
+
+    monkeypatch.setattr(shared_generation, "_encoded", once)
+    assert caption_all(model, clips, PROMPTS) == expected
+    assert model.sharing.is_possible is False
+
+
+def test_what_did_not_fit_leaves_nothing_on_the_device(
+    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The inputs of a batch stay where they were prepared: its halves need the memory."""
+    model = captioner("qwen2_5_vl", qwen, share_prefix=False)
+    seen, write = [], model.caption
+
+    def caption(batch: Any) -> Any:
+        before = [dict(part.inputs) for part in batch.prepared]
+        captions = write(batch)
+        seen.append(
+            all(
+                part.inputs[name] is value
+                for part, own in zip(batch.prepared, before, strict=True)
+                for name, value in own.items()
+            )
+        )
+        return captions
+
+    monkeypatch.setattr(model, "caption", caption)
+    model.model.to(torch.float64)
+    assert all(caption_all(model, clips[:1], PROMPTS))
+    assert seen == [True] * len(seen)
+
+
 def test_drawn_captions_are_shared_and_beams_are_not(qwen: Path, clips: list[Path]) -> None:
     """Beams move the rows of a cache, so that each job goes with its clip."""
     model = captioner("qwen2_5_vl", qwen)
