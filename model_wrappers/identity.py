@@ -24,7 +24,7 @@ WITHOUT_BEARING: Final = frozenset(
     }
 )
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
-_PACKAGES: Final = ("av", "torch", "transformers", "vllm")
+_PACKAGES: Final = ("av", "torch", "transformers")
 _DIGEST_BYTES: Final = 16
 _HASHED_BYTES: Final = 1 << 20
 """Files up to this size are told by their content, larger ones by size and time of change."""

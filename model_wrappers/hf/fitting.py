@@ -68,7 +68,7 @@ def fit(processor: Processor, showing: Showing, wanted: Wanted, n_positions: int
     size = size_given(showing.arguments)
     if size is not None and wanted.frame_pixels is not None:
         raise SettingsError(
-            f"caption_hf: give frame_pixels={wanted.frame_pixels} or a size in processor_kwargs="
+            f"give frame_pixels={wanted.frame_pixels} or a size in processor_kwargs="
             f"{dict(showing.arguments)}, not both"
         )
     try:
@@ -87,7 +87,7 @@ def fit(processor: Processor, showing: Showing, wanted: Wanted, n_positions: int
         if wanted.frame_pixels is None and not showing.arguments:
             return _unmeasured(wanted, n_positions)
         raise SettingsError(
-            f"caption_hf: {type(processor).__name__} refuses a made-up clip with "
+            f"{type(processor).__name__} refuses a made-up clip with "
             f"frame_pixels={wanted.frame_pixels}, processor_kwargs={dict(showing.arguments)}: "
             f"{type(error).__name__}: {error}"
         ) from error
@@ -173,7 +173,7 @@ class _Fitting:
             n_group, max_pixels = self._shrunk(asked, most_pixels=asked)
             if not max_pixels:
                 raise SettingsError(
-                    f"caption_hf: {type(self.processor).__name__} makes {n_pixels:,} pixels of a "
+                    f"{type(self.processor).__name__} makes {n_pixels:,} pixels of a "
                     f"frame of 1920 x 1080, and has no way to make at most "
                     f"frame_pixels={asked:,}: leave frame_pixels out, or see its own arguments "
                     "(processor_kwargs)"
@@ -231,7 +231,7 @@ class _Fitting:
                 return soft_tokens(videos, pixels) * measured.token_pixels
         if pixels < fewest:
             raise SettingsError(
-                f"caption_hf: frame_pixels={pixels:,} is less than {fewest:,}, the smallest frame "
+                f"frame_pixels={pixels:,} is less than {fewest:,}, the smallest frame "
                 f"that {type(self.processor).__name__} makes"
             )
         return pixels

@@ -185,7 +185,11 @@ def test_an_echoed_key_is_in_no_caption(
     """``caption_openai`` asks through the same client, with a key of its own."""
     clip = next((sample_root(tmp_path / "sample") / "msvd_eval").rglob("*.mp4"))
     make = caption_openai.engine_config
-    bench.setattr(caption_openai, "engine_config", lambda *args, **named: replace(make(*args, **named), **WAITS))
+    bench.setattr(
+        caption_openai,
+        "engine_config",
+        lambda *args, **named: replace(make(*args, **named), **WAITS),
+    )
     bench.setenv("THE_KEY", KEY)
     captions: list[str] = []
     for number, case in enumerate(_cases(0)[::3]):
