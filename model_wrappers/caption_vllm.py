@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 _OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")
 """Engine arguments that have an argument of their own here."""
+_WITHOUT_BEARING: Final = frozenset(
+    (
+        "block_size", "cpu_offload_gb", "data_parallel_size", "disable_log_stats",
+        "distributed_executor_backend", "download_dir", "enable_chunked_prefill",
+        "enable_prefix_caching", "enforce_eager", "gpu_memory_utilization",
+        "kv_cache_memory_bytes", "max_num_batched_tokens", "max_num_seqs",
+        "num_gpu_blocks_override", "pipeline_parallel_size", "swap_space", "tensor_parallel_size",
+    )
+)  # fmt: skip
+"""Engine arguments that say how fast, and where, captions are written, not which."""
 
 
 class CaptionVllm(CheckpointCaptioner):
@@ -49,7 +59,7 @@ class CaptionVllm(CheckpointCaptioner):
         SettingsError: If an argument cannot be used, vLLM is not installed or does not start.
     """
 
-    without_bearing = frozenset({"concurrency"})
+    without_bearing = frozenset({"concurrency", "engine_args"})
 
     def __init__(
         self,
@@ -62,8 +72,8 @@ class CaptionVllm(CheckpointCaptioner):
         n_under_way = at_least_one("concurrency", concurrency)
         if max_model_len is not None:
             self.most_positions = at_least_one("max_model_len", max_model_len)
-        further = mapping_of("engine_args", engine_args)
-        if ours := sorted(set(further) & set(_OURS)):
+        self._engine_args = mapping_of("engine_args", engine_args)
+        if ours := sorted(set(self._engine_args) & set(_OURS)):
             raise SettingsError(
                 f"caption_vllm: engine_args: {', '.join(ours)} are arguments of caption_vllm itself"
             )
@@ -85,13 +95,14 @@ class CaptionVllm(CheckpointCaptioner):
                 "dtype": self.dtype,
                 "max_model_len": self.most_positions or self.budget.positions,
                 "enable_prefix_caching": True,
-                **further,
+                **self._engine_args,
             }
         )
 
     def identity(self) -> Mapping[str, object]:
-        """The version of vLLM moves captions, too."""
-        return {**super().identity(), "vllm": self._engine.version}
+        """The version of vLLM moves captions, too, and some of its arguments."""
+        moving = {k: v for k, v in self._engine_args.items() if k not in _WITHOUT_BEARING}
+        return {**super().identity(), "engine_args": moving, "vllm": self._engine.version}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """See whether all of it fits, and refuse beams, which vLLM's engine does not draw.
