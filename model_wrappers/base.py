@@ -11,6 +11,7 @@ from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers.model_args import parse_model_args
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
 
@@ -74,6 +75,18 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         """Give back the model's memory and end the decoders: judging needs neither."""
         DECODERS.stop()
         super().clean()
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: Mapping[str, object] | None = None
+    ) -> CaptionModel:
+        """A captioner of ``--model_args``; how lmms-eval makes a model.
+
+        Raises:
+            SettingsError: If an argument has no name, or cannot be used.
+        """
+        given = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        return cls(**{**parse_model_args(arg_string), **given})
 
     def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
         """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""

@@ -12,6 +12,7 @@ from lmms_eval_captions.model_wrappers.auroracap.ratio import ratio_of, read_rat
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -80,12 +81,14 @@ class CaptionAuroraCap(Captioner):
         kept_ratio = read_ratio(token_kept_ratio, ratio)
         require_size_bias(size_bias)
         _require(dtype in DTYPES, f"dtype as one of {', '.join(DTYPES)}, got {dtype!r}")
+        self.slowfast = true_or_false("slowfast", slowfast)
+        self.system_prompt = true_or_false("system_prompt", system_prompt)
+        is_whole = true_or_false("keep_aspect", keep_aspect)
+        require_folder(str(pretrained))
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.sampling = sampling_of(max_num_frames, fps)
         self.token_kept_ratio = kept_ratio
-        self.slowfast = slowfast
-        self.system_prompt = system_prompt
-        self.processor = load_processor(pretrained, keep_aspect=keep_aspect)
+        self.processor = load_processor(pretrained, keep_aspect=is_whole)
         self.model = load_auroracap(
             pretrained,
             device=self.device,

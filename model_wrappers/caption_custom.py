@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lmms_eval.utils import simple_parse_args_string
-
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.model_args import parse_model_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +37,7 @@ class CaptionCustom(CaptionModel):
         Raises:
             SettingsError: If no class is named, or there is no ``Captioner`` of that name.
         """
-        arguments = simple_parse_args_string(arg_string)
+        arguments = parse_model_args(arg_string)
         captioner = load_class(arguments.pop("class", None))
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
         return captioner(**{**arguments, **given})

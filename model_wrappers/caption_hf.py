@@ -16,6 +16,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import (
 from lmms_eval_captions.model_wrappers.hf.loading import load_model
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
+from lmms_eval_captions.model_wrappers.model_args import true_or_false
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +58,7 @@ class CaptionHf(CheckpointCaptioner):
         share_prefix: bool = True,
         **common: object,
     ) -> None:
+        is_shared = true_or_false("share_prefix", share_prefix)
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.model = load_model(
             self.pretrained,
@@ -66,13 +68,13 @@ class CaptionHf(CheckpointCaptioner):
             device_map=device_map or {"": self.device},
             **self.where,
         )
-        self.prompts_together = MOST_TOGETHER if share_prefix else 1
+        self.prompts_together = MOST_TOGETHER if is_shared else 1
         self.sharing = PromptSharing(
             self.model,
             self.processor,
             self.showing,
             batch_size=self.batch_size,
-            is_wanted=share_prefix and not self.is_encoder_decoder,
+            is_wanted=is_shared and not self.is_encoder_decoder,
         )
 
     def identity(self) -> Mapping[str, object]:

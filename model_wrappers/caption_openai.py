@@ -28,7 +28,7 @@ from lmms_eval_captions.model_wrappers.chat_api.pictures import (
     Pictures,
     with_smaller_pictures,
 )
-from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class CaptionOpenai(Captioner):
         )
         self.system_prompt = None if system_prompt is None else str(system_prompt)
         self.extra_body = _checked_body(mapping_of("extra_body", extra_body))
-        self.timeout_s = float(timeout_s)
+        self.timeout_s = above_zero("timeout_s", timeout_s)
         self.max_tokens_field = max_tokens_field
         self._pictures = Pictures(
             frame_pixels=self.frame_pixels,

@@ -19,7 +19,7 @@ from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.loading import own_generation
 from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
-from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine
+from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine, require_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +77,7 @@ class CaptionVllm(CheckpointCaptioner):
             raise SettingsError(
                 f"caption_vllm: engine_args: {', '.join(ours)} are arguments of caption_vllm itself"
             )
+        require_vllm()
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         if self.world_size > 1:
             raise SettingsError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
+from collections.abc import Iterable
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -23,7 +25,13 @@ from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
-from lmms_eval_captions.model_wrappers.model_args import arguments_of, at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.model_args import (
+    above_zero,
+    arguments_of,
+    at_least_one,
+    refuse_unknown,
+    true_or_false,
+)
 from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
@@ -136,14 +144,14 @@ class Captioner(CaptionModel):
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
-        if not isinstance(reuse, bool):
-            raise SettingsError(f"--model_args: expected reuse=true or false, got {reuse!r}")
-        self.reuse = reuse
+        self.reuse = true_or_false("reuse", reuse)
         readers_of(video_reader)
         self.video_reader = video_reader
+        timeout_s = above_zero("decode_timeout_s", decode_timeout_s)
+        memory_gib = above_zero("decode_memory_gib", decode_memory_gib)
         try:
-            self.limits = Limits(timeout_s=decode_timeout_s, memory_gib=decode_memory_gib)
-        except (TypeError, ValueError) as error:
+            self.limits = Limits(timeout_s=timeout_s, memory_gib=memory_gib)
+        except ValueError as error:
             raise SettingsError(f"--model_args, decoding: {error}") from error
         # Each node has its own cores: what counts is how many processes share them.
         n_here = launcher_number(os.environ, "LOCAL_WORLD_SIZE", self.world_size)
@@ -153,7 +161,7 @@ class Captioner(CaptionModel):
             if decode_threads is None
             else at_least_one("decode_threads", decode_threads)
         )
-        self._device = torch.device(device) if device and self.world_size == 1 else None
+        self._device = _device_of(device) if device and self.world_size == 1 else None
         self.outcome = Outcome()
 
     @property
@@ -253,24 +261,24 @@ class Captioner(CaptionModel):
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
-        bar = tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0)
         n_shown = 0
         started_s = time.perf_counter()
-        for ready in ahead:
-            outcome.wait_s += time.perf_counter() - started_s
-            for asked, reason in ready.broken:
-                results.fail(asked, reason)
-            for asked, caption in ready.kept:
-                results.reuse(asked, caption)
-            n_shown += len(ready.kept)
-            if ready.batch is not None:
-                computing_s = time.perf_counter()
-                self._caption(ready.planned, ready.batch, results)
-                outcome.compute_s += time.perf_counter() - computing_s
-            bar.update(len(ready.planned) + len(ready.broken) + len(ready.kept))
-            bar.set_postfix_str(outcome.shares(), refresh=False)
-            started_s = time.perf_counter()
-        bar.close()
+        # Ended with whatever ends the run: why it ended is the last that is said.
+        with tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0) as bar:
+            for ready in ahead:
+                outcome.wait_s += time.perf_counter() - started_s
+                for asked, reason in ready.broken:
+                    results.fail(asked, reason)
+                for asked, caption in ready.kept:
+                    results.reuse(asked, caption)
+                n_shown += len(ready.kept)
+                if ready.batch is not None:
+                    computing_s = time.perf_counter()
+                    self._caption(ready.planned, ready.batch, results)
+                    outcome.compute_s += time.perf_counter() - computing_s
+                bar.update(len(ready.planned) + len(ready.broken) + len(ready.kept))
+                bar.set_postfix_str(outcome.shares(), refresh=False)
+                started_s = time.perf_counter()
         if n_shown:
             logger.info(_TAKEN, n_shown, len(left), kept.folder)
 
@@ -354,18 +362,34 @@ class Captioner(CaptionModel):
             video_reader=self.video_reader,
         )
 
+    def _answers(self, batch: Batch) -> list[Answer]:
+        """What ``caption`` returned, where that is what it should return."""
+        returned = self.caption(batch)
+        where = f"{type(self).__name__}.caption: expected"
+        if isinstance(returned, str) or not isinstance(returned, Iterable):
+            raise SettingsError(
+                f"{where} a list with one caption per job, got {type(returned).__name__}"
+            )
+        answers = list(returned)
+        if len(answers) != len(batch.jobs):
+            raise SettingsError(
+                f"{where} one caption per job, {len(batch.jobs)}, got {len(answers)}"
+            )
+        for answer in answers:
+            if not isinstance(answer, str | Caption | Future):
+                raise SettingsError(
+                    f"{where} captions as text, Caption or futures of Caption, got "
+                    f"{type(answer).__name__}"
+                )
+        return answers
+
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
         """Caption a batch, in halves where the device's memory does not hold it at once."""
         try:
-            answers = list(self.caption(batch))
+            answers = self._answers(batch)
         except torch.OutOfMemoryError as error:
             reason = str(error).splitlines()[0]
         else:
-            if len(answers) != len(batch.jobs):
-                raise SettingsError(
-                    f"{type(self).__name__}.caption: expected one caption per job, "
-                    f"{len(batch.jobs)}, got {len(answers)}"
-                )
             for asked, answer in zip(planned, answers, strict=True):
                 results.keep(asked, answer)
             return
@@ -384,3 +408,12 @@ class Captioner(CaptionModel):
             jobs = batch.jobs[half]
             prepared = self.prepare(jobs, batch.generation)
             self._caption(planned[half], Batch(jobs, batch.generation, prepared), results)
+
+
+def _device_of(name: str) -> torch.device:
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise SettingsError(
+            f"--device: expected cuda, cuda:1, cpu, mps or the like, got {name!r}"
+        ) from error

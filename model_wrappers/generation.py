@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ class Generation:
         captioner knows are left out, as lmms-eval's own wrappers do.
 
         Raises:
-            SettingsError: If a value is of the wrong kind.
+            SettingsError: If a value is of the wrong kind, or out of its bounds.
 
         >>> Generation.read({"max_new_tokens": 64, "temperature": 0.7, "until": ["##"]})
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -48,14 +49,19 @@ class Generation:
         do_sample = temperature > 0 if asked is None else bool(asked)
         top_k, penalty = _number(kwargs, "top_k"), _number(kwargs, "repetition_penalty")
         longest = _number(kwargs, "max_new_tokens") or _number(kwargs, "max_gen_toks")
+        _within("max_new_tokens", longest, least=0)
+        _within("temperature", temperature, least=0)
+        beams, top_p = _number(kwargs, "num_beams"), _number(kwargs, "top_p")
+        _within("num_beams", beams, least=0)
+        _within("top_p", top_p, least=0, most=1)
         return cls(
             max_new_tokens=int(longest or DEFAULT_MAX_NEW_TOKENS),
             do_sample=do_sample,
             # Deviation from greedy: a YAML that asks for sampling at temperature 0 means 1.
             temperature=(temperature or 1.0) if do_sample else 0.0,
-            top_p=_number(kwargs, "top_p") if do_sample else None,
+            top_p=top_p if do_sample else None,
             top_k=int(top_k) if top_k is not None and do_sample else None,
-            num_beams=int(_number(kwargs, "num_beams") or 1),
+            num_beams=int(beams or 1),
             repetition_penalty=penalty,
             until=_strings(kwargs.get("until")),
         )
@@ -77,6 +83,12 @@ def _number(kwargs: Mapping[str, object], name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SettingsError(f"generation setting {name}: expected a number, got {value!r}")
     return value
+
+
+def _within(name: str, value: float | None, *, least: float, most: float = math.inf) -> None:
+    if value is not None and not least <= value <= most:
+        bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise SettingsError(f"generation setting {name}: expected a number {bounds}, got {value}")
 
 
 def _strings(value: object) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import SettingsError
@@ -17,12 +20,38 @@ def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) 
     """Stop at a typing error in ``--model_args``.
 
     Raises:
-        SettingsError: If there is an unknown argument; the text lists those that exist.
+        SettingsError: If there is an unknown argument; the text says which is meant where one is
+            like it, and lists those that exist.
+
+    >>> refuse_unknown("CaptionFile", known=["path", "missing"], unknown=["pth"])
+    Traceback (most recent call last):
+      ...
+    lmms_eval_captions.judges.errors.SettingsError: --model_args: CaptionFile does not know \
+['pth'] (path is meant?); it takes ['missing', 'path']
     """
     if names := sorted(unknown):
+        takes = sorted(known)
+        near = [like for name in names for like in difflib.get_close_matches(name, takes, 1)]
+        meant = f" ({', '.join(near)} {'is' if len(near) == 1 else 'are'} meant?)" if near else ""
+        raise SettingsError(f"--model_args: {model} does not know {names}{meant}; it takes {takes}")
+
+
+def parse_model_args(text: str) -> dict[str, object]:
+    """``--model_args`` as lmms-eval reads them.
+
+    Raises:
+        SettingsError: If one has no name.
+    """
+    from lmms_eval.utils import simple_parse_args_string
+
+    try:
+        arguments: dict[str, object] = simple_parse_args_string(text)
+    except ValueError as error:
         raise SettingsError(
-            f"--model_args: {model} does not know {names}; it takes {sorted(known)}"
-        )
+            f"--model_args: expected name=value,name=value, got {text!r}; a value with commas "
+            "stands in braces or quotes"
+        ) from error
+    return arguments
 
 
 def arguments_of(model: type, base: type) -> set[str]:
@@ -43,6 +72,45 @@ def at_least_one(name: str, value: object) -> int:
     if isinstance(value, bool) or not text.isdecimal() or int(text) < 1:
         raise SettingsError(f"{name}: expected a whole number of at least 1, got {value!r}")
     return int(text)
+
+
+def true_or_false(name: str, value: object) -> bool:
+    """A switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``.
+
+    Raises:
+        SettingsError: If it is anything else: every text, ``no`` too, would count as true.
+    """
+    if not isinstance(value, bool):
+        raise SettingsError(f"--model_args: expected {name}=true or {name}=false, got {value!r}")
+    return value
+
+
+def above_zero(name: str, value: object) -> float:
+    """A finite number above 0.
+
+    Raises:
+        SettingsError: If it is anything else.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < float(str(value)) < math.inf:
+        raise SettingsError(f"--model_args: {name}: expected a number above 0, got {value!r}")
+    return float(str(value))
+
+
+def require_folder(name: str) -> None:
+    """Stop at a path that is no folder: a hub would take it for the name of a repository.
+
+    Args:
+        name: What ``pretrained=`` says; one that is no path is left alone.
+
+    Raises:
+        SettingsError: If it is a path, and no folder is there.
+    """
+    if name.startswith(("/", "./", "../", "~")) and not Path(name).is_dir():
+        raise SettingsError(
+            f"there is no folder {name}: pretrained= takes the folder of a checkpoint, written out "
+            "in full (a shell leaves ~ as it is there), or a name on the hub"
+        )
 
 
 def mapping_of(name: str, value: object) -> dict[str, object]:

@@ -32,7 +32,7 @@ class VllmEngine:
     """
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
-        self._vllm: Any = _vllm()
+        self._vllm: Any = require_vllm()
         try:
             self._engine: Any = self._vllm.AsyncLLMEngine.from_engine_args(
                 self._vllm.AsyncEngineArgs(**arguments)
@@ -83,7 +83,12 @@ class VllmEngine:
         return last
 
 
-def _vllm() -> Any:  # noqa: ANN401
+def require_vllm() -> Any:  # noqa: ANN401
+    """The package vLLM.
+
+    Raises:
+        SettingsError: If it is not installed; the text says how it is.
+    """
     try:
         return importlib.import_module("vllm")
     except ImportError as error:

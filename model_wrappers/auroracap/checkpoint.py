@@ -139,14 +139,21 @@ def local_folder(pretrained: str) -> Path:
     """The checkpoint's folder, downloaded where it is not one already.
 
     Raises:
-        SettingsError: If a part of the layout is missing.
+        SettingsError: If it cannot be had, or a part of the layout is missing.
     """
     folder = Path(pretrained)
     if not folder.is_dir():
         from huggingface_hub import snapshot_download
 
         # The user's own choice; weights are read as tensors alone, no code of it is run.
-        downloaded = snapshot_download(pretrained)  # nosec B615
+        try:
+            downloaded = snapshot_download(pretrained)  # nosec B615
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"caption_auroracap: {pretrained} cannot be downloaded, and is no folder here: "
+                f"{str(error).splitlines()[0]}; fetch it elsewhere, and give its folder as "
+                "pretrained="
+            ) from error
         folder = Path(downloaded)
     parts = [folder / "config.json", *(folder / p / "config.json" for p in (TOWER, PROJECTOR))]
     missing = [str(part.relative_to(folder)) for part in parts if not part.is_file()]

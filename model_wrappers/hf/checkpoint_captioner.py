@@ -11,6 +11,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES
+from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -73,12 +74,13 @@ class CheckpointCaptioner(Captioner):
             raise SettingsError("expected --model_args pretrained=NAME, got none")
         if dtype not in DTYPES:
             raise SettingsError(f"--model_args: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
-        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.pretrained, self.dtype = str(pretrained), dtype
         self.where: dict[str, Any] = {
-            "revision": revision or "main",
-            "trust_remote_code": trust_remote_code,
+            "revision": str(revision or "main"),
+            "trust_remote_code": true_or_false("trust_remote_code", trust_remote_code),
         }
+        require_folder(self.pretrained)
+        super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         look = Look(
             max_num_frames=max_num_frames,
             fps=fps,

@@ -235,6 +235,8 @@ def _said(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if "trust_remote_code" in text:
         return f"it brings code of its own; add trust_remote_code=true if you trust it ({text})"
+    if "header" in text and "deserializ" in text:
+        return f"a file of its weights is damaged or cut off: fetch it again ({text})"
     if "load image processor" in text or "load processor" in text:
         return f"it {_SEES_NOTHING} ({text})"
     if trouble := _tokenizer_trouble():

@@ -60,7 +60,7 @@ def find_format(
     Raises:
         SettingsError: If there is no such form, or none is known for the model.
     """
-    if name is not None and name.endswith(".jinja"):
+    if name is not None and str(name).endswith(".jinja"):
         return _template_of_file(processor, Path(name))
     if name is not None:
         if name not in PROMPT_FORMS:
@@ -130,12 +130,21 @@ def _shown(clip: Clip, *, sees_videos: bool) -> list[dict[str, str]]:
 
 
 def _takes_text(processor: Processor, template: str | dict[str, str]) -> bool:
-    """Whether a template wants a message's content as text: it fails on parts, or prints them."""
-    from jinja2 import TemplateError
+    """Whether a template wants a message's content as text: it fails on parts, or prints them.
+
+    Raises:
+        SettingsError: If it is no template at all.
+    """
+    from jinja2 import TemplateError, TemplateSyntaxError
 
     probe = [{"role": "user", "content": [{"type": "text", "text": "probe"}]}]
     try:
         text = rendered(processor.tokenizer, probe, _text(template))
+    except TemplateSyntaxError as error:
+        raise SettingsError(
+            f"the chat template is not readable as Jinja: line {error.lineno}: "
+            f"{error.message}; mend it, or name another by prompt_format="
+        ) from error
     except (TemplateError, TypeError):
         return True
     return "'type'" in text

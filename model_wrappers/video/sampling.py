@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_one
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,14 +199,8 @@ def sampling_of(max_num_frames: object, fps: object) -> Sampling:
     >>> sampling_of(32, None), sampling_of(32, 2)
     (Uniform(n_frames=32), Fps(fps=2.0, max_frames=32))
     """
-    if not isinstance(max_num_frames, int) or isinstance(max_num_frames, bool):
-        raise SettingsError(f"max_num_frames: expected a whole number, got {max_num_frames!r}")
-    if fps is not None and (not isinstance(fps, int | float) or isinstance(fps, bool)):
-        raise SettingsError(f"fps: expected a number, got {fps!r}")
-    try:
-        return Uniform(max_num_frames) if fps is None else Fps(float(fps), max_num_frames)
-    except ValueError as error:
-        raise SettingsError(f"--model_args: {error}") from error
+    n_frames = at_least_one("max_num_frames", max_num_frames)
+    return Uniform(n_frames) if fps is None else Fps(above_zero("fps", fps), n_frames)
 
 
 def spread(n_total: int, n: int) -> list[int]:

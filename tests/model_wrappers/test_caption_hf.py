@@ -123,7 +123,7 @@ def test_a_model_without_videos_is_shown_images(qwen: Path, clips: list[Path]) -
     [
         ({"pretrained": ""}, "expected --model_args pretrained"),
         ({"dtype": "int8"}, "dtype='int8'"),
-        ({"max_num_frames": 0}, "n_frames"),
+        ({"max_num_frames": 0}, "max_num_frames: expected"),
         ({"frames": 8}, "does not know"),
     ],
 )
