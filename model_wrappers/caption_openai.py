@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.redaction import scrub
@@ -134,6 +135,11 @@ class CaptionOpenai(Captioner):
                 "send=frames, or leave max_cost out"
             )
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        if not self.reuse:
+            raise SettingsError(
+                "caption_openai: replies are paid for and always kept: leave reuse out, and set "
+                f"{CACHE_VARIABLE} to a new folder to have captions written anew"
+            )
         self.send = send
         # A clip that is sent whole is opened for its first frame: a broken one is not paid for.
         self.sampling = (

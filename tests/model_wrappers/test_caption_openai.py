@@ -204,6 +204,7 @@ def test_a_broken_clip_is_not_sent(
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"extra_body": {"messages": []}}, "messages cannot be set there"),
         ({"extra_body": {"seed": "one"}}, "seed: expected a number"),
+        ({"reuse": False}, "always kept: leave reuse out, and set LMMS_CAPTIONS_CACHE"),
         ({"send": "video", "max_num_frames": 8}, "max_num_frames would change nothing"),
         ({"send": "video", "fps": 2}, "fps would change nothing"),
         ({"send": "video", "frame_pixels": 9, "detail": "low"}, "frame_pixels, detail would"),
