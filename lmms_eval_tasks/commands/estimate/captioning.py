@@ -23,7 +23,8 @@ from lmms_eval_captions.model_wrappers.video.resizing import shrunk
 _MATTER: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
 _DO_NOT: Final = (
     "alias", "api_key_env", "base_url", "concurrency", "decode_threads", "extra_body", "fps",
-    "image_pixels", "max_cost", "max_pixels", "max_tokens_field", "send", "timeout_s", "video_reader",
+    "image_pixels", "max_cost", "max_pixels", "max_tokens_field", "send", "timeout_s",
+    "video_reader",
 )  # fmt: skip
 _FULL_HD: Final = (1920, 1080)
 _HEADER: Final = ("task", "captioner", "captions", "input tokens", "output tokens", "cost")
