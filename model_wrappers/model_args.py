@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_captions.judges.errors import SettingsError
 
@@ -36,7 +36,7 @@ def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) 
         raise SettingsError(f"--model_args: {model} does not know {names}{meant}; it takes {takes}")
 
 
-def parse_model_args(text: str) -> dict[str, object]:
+def parse_model_args(text: str) -> dict[str, Any]:
     """``--model_args`` as lmms-eval reads them.
 
     Raises:
@@ -45,7 +45,7 @@ def parse_model_args(text: str) -> dict[str, object]:
     from lmms_eval.utils import simple_parse_args_string
 
     try:
-        arguments: dict[str, object] = simple_parse_args_string(text)
+        arguments: dict[str, Any] = simple_parse_args_string(text)
     except ValueError as error:
         raise SettingsError(
             f"--model_args: expected name=value,name=value, got {text!r}; a value with commas "
@@ -81,7 +81,7 @@ def true_or_false(name: str, value: object) -> bool:
         SettingsError: If it is anything else: every text, ``no`` too, would count as true.
     """
     if not isinstance(value, bool):
-        raise SettingsError(f"--model_args: expected {name}=true or {name}=false, got {value!r}")
+        raise SettingsError(f"--model_args: expected {name}=true or false, got {value!r}")
     return value
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MISSING: Final = (
-    "caption_vllm: vLLM is not installed here: pip install 'lmms-eval-captions[vllm]', or run "
+    "caption_vllm: vLLM is not installed here: pip install 'vllm>=0.11' (the extra vllm), or run "
     "vllm serve elsewhere and use caption_openai with its base_url="
 )
 _CLOSE_S: Final = 30.0

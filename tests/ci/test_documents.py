@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, DOUBTS, QUESTIONS, SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS
+from lmms_eval_captions.model_wrappers.model_args import arguments_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENTS: Final = tuple(documents())
@@ -51,7 +55,9 @@ def test_links_lead_somewhere(document: str) -> None:
 def test_paths_that_are_named_are_there(document: str) -> None:
     """Each is a path of the repository, or the end of one where its folder was named before."""
     listed = [
-        path for folder in (*ROOMS, "benchmarks", "tests") for path in (ROOT / folder).rglob("*")
+        path
+        for folder in (*ROOMS, "benchmarks", "docs", "tests")
+        for path in (ROOT / folder).rglob("*")
     ]
     ends = tuple(f"/{path.relative_to(ROOT).as_posix()}" for path in listed)
     words = re.findall(r"`([\w.\-/]+)`", _text(document))
@@ -104,8 +110,38 @@ def test_what_a_page_takes_from_elsewhere_is_there(document: str) -> None:
     place = documents()[document]
     shown = for_site(_text(document), document, place, {**documents(), **linked_files()})
     assert "<!-- include:" not in shown
+    # A formatter of Python makes an expression of the sign that shows a file.
+    assert re.findall(r"^-+8 *<.*", shown, re.MULTILINE) == re.findall(
+        r'^--8<-- "[^"\n]+"$', shown, re.MULTILINE
+    )
     for name in re.findall(r'^--8<-- "([^":]+)', shown, re.MULTILINE):
         assert (ROOT / name).is_file(), name
+
+
+@pytest.mark.parametrize("name", ["hf", "vllm", "openai", "auroracap"])
+def test_every_argument_of_a_captioner_is_in_its_table(name: str) -> None:
+    """Nobody reads the code for them, nor tries one that is not there any more."""
+    text = _text("model_wrappers/README.md")
+    section = text.partition(f"\n## `caption_{name}`\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`\w+`(?:,(?: or)? `\w+`[^|]*?)*) \|", section, re.MULTILINE)
+    shown = {word for row in rows for word in re.findall(r"`(\w+)`", row)} - {*PROMPT_FORMS, "r"}
+    module = importlib.import_module(f"lmms_eval_captions.model_wrappers.caption_{name}")
+    [captioner] = (
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__name__.lower() == f"caption{name}"
+    )
+    own = arguments_of(captioner, captioner) - {"common"}
+    assert shown - {"prompt_format"} == own - {"prompt_format"}
+
+
+def test_the_arguments_of_all_captioners_are_in_their_table() -> None:
+    """Those that lmms-eval gives by options of its own are none of ``--model_args``."""
+    text = _text("model_wrappers/README.md")
+    table = text.partition("Arguments that all of them take")[2].partition("\n### ")[0]
+    given_by_options = {"batch_size", "max_batch_size", "device"}
+    named = set(re.findall(r"`(\w+)`(?=[^|\n]*\|[^|\n]*\|$)", table, re.MULTILINE))
+    assert arguments_of(Captioner, Captioner) - given_by_options <= named
 
 
 def test_the_page_of_numbers_has_every_metric() -> None:

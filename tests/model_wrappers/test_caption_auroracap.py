@@ -245,7 +245,7 @@ def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path
         ({"token_kept_ratio": 1.5}, "token_kept_ratio"),
         ({"token_kept_ratio": "half"}, "token_kept_ratio"),
         ({"dtype": "int8"}, "dtype"),
-        ({"max_num_frames": 0}, "max_num_frames: expected a whole number of at least 1"),
+        ({"max_num_frames": 0}, "max_num_frames: expected"),
         ({"token_merge_ratio": 0.4}, "token_kept_ratio"),
         ({"token_kept_ratio": 0.4, "ratio": 0.4}, "by two names"),
         ({"size_bias": "paper"}, "released, equation"),

@@ -175,5 +175,5 @@ def test_without_vllm_it_is_said_what_to_do(
 ) -> None:
     """The extra that brings it, and the endpoint that needs none."""
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(SettingsError, match=r"pip install 'lmms-eval-captions\[vllm\]'"):
+    with pytest.raises(SettingsError, match=r"pip install 'vllm>=0\.11' .* base_url="):
         CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")

@@ -17,13 +17,18 @@ from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.model_wrappers.chat_api.pictures import FRAME_PIXELS, MAX_NUM_FRAMES
-from lmms_eval_captions.model_wrappers.model_args import at_least_one, refuse_unknown
+from lmms_eval_captions.model_wrappers.model_args import (
+    at_least_one,
+    parse_model_args,
+    refuse_unknown,
+)
 from lmms_eval_captions.model_wrappers.video.resizing import shrunk
 
 _MATTER: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
 _DO_NOT: Final = (
-    "alias", "api_key_env", "base_url", "concurrency", "decode_threads", "extra_body", "fps",
-    "image_pixels", "max_cost", "max_pixels", "max_tokens_field", "send", "timeout_s",
+    "alias", "api_key_env", "base_url", "batch_size", "concurrency", "decode_memory_gib",
+    "decode_threads", "decode_timeout_s", "device", "extra_body", "fps", "image_pixels",
+    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "timeout_s",
     "video_reader",
 )  # fmt: skip
 _FULL_HD: Final = (1920, 1080)
@@ -50,8 +55,7 @@ class CaptionerArguments:
         >>> CaptionerArguments.parse("model=gpt-4o,max_num_frames=16").n_frames
         16
         """
-        pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-        given = {name.strip(): value.strip() for name, _, value in pairs}
+        given = parse_model_args(text)
         known = (*_MATTER, *_DO_NOT)
         refuse_unknown("caption_openai", known=known, unknown=set(given) - set(known))
         if not given.get("model"):
@@ -65,11 +69,11 @@ class CaptionerArguments:
                 "estimated"
             )
         return cls(
-            given["model"],
+            str(given["model"]),
             at_least_one("max_num_frames", given.get("max_num_frames", MAX_NUM_FRAMES)),
             at_least_one("frame_pixels", given.get("frame_pixels", FRAME_PIXELS)),
-            given.get("detail"),
-            given.get("system_prompt", ""),
+            None if given.get("detail") is None else str(given["detail"]),
+            str(given.get("system_prompt", "")),
         )
 
     def frame_tokens(self, prices: Prices) -> int:

@@ -41,7 +41,7 @@ def test_arguments_are_those_of_the_captioner() -> None:
     """Names cannot drift apart."""
     own = arguments_of(caption_openai.CaptionOpenai, caption_openai.CaptionOpenai)
     assert own - {"common"} <= {*_MATTER, *_DO_NOT}
-    assert {*_MATTER, *_DO_NOT} <= arguments_of(caption_openai.CaptionOpenai, Captioner)
+    assert {*_MATTER, *_DO_NOT} == arguments_of(caption_openai.CaptionOpenai, Captioner)
     assert inspect.signature(caption_openai.CaptionOpenai).parameters["model"].default == ""
 
 
@@ -104,3 +104,10 @@ def test_wrong_arguments_are_named(text: str, message: str) -> None:
     """Before any data is read."""
     with pytest.raises(SettingsError, match=message):
         CaptionerArguments.parse(text)
+
+
+def test_it_takes_every_argument_of_the_captioner() -> None:
+    """The ``--model_args`` of a run can be pasted, a JSON object with commas among them."""
+    body = '{"top_k": 1, "chat_template_kwargs": {"enable_thinking": false}}'
+    parsed = CaptionerArguments.parse(f"model=gpt-4o,extra_body={body},max_num_frames=4,reuse=true")
+    assert parsed.n_frames == 4
