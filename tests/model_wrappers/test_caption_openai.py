@@ -353,6 +353,14 @@ def test_a_request_that_cannot_be_smaller_is_named(
     assert endpoint.counts.n_requests == n_requests + 1
 
 
+def test_processes_share_the_limit_of_cost(
+    make: Callable[..., CaptionOpenai], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None sees what the others spend, and all together stay within it."""
+    monkeypatch.setattr(CaptionOpenai, "world_size", 4)
+    assert make(max_cost=1.0, model="gpt-4o")._engine.config.max_cost_usd == 0.25
+
+
 def test_captioning_stays_within_its_limit_of_cost(
     make: Callable[..., Captioner],
     endpoint: JudgeServer,
