@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import torch
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroracap, load_processor
@@ -12,6 +13,8 @@ from lmms_eval_captions.model_wrappers.auroracap.ratio import ratio_of, read_rat
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
+from lmms_eval_captions.model_wrappers.hf.loading import DTYPES
+from lmms_eval_captions.model_wrappers.hf.positions import positions
 from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -23,7 +26,11 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
-DTYPES: Final = ("auto", "float16", "bfloat16", "float32")
+_OVERFLOW: Final = (
+    "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was made for {:,} "
+    "positions: it is run all the same, as in the paper; a smaller token_kept_ratio or "
+    "max_num_frames stays within them"
+)
 
 
 class CaptionAuroraCap(Captioner):
@@ -84,7 +91,7 @@ class CaptionAuroraCap(Captioner):
         self.slowfast = true_or_false("slowfast", slowfast)
         self.system_prompt = true_or_false("system_prompt", system_prompt)
         is_whole = true_or_false("keep_aspect", keep_aspect)
-        require_folder("caption_auroracap", str(pretrained))
+        require_folder(str(pretrained))
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.sampling = sampling_of(max_num_frames, fps)
         self.token_kept_ratio = kept_ratio
@@ -97,6 +104,7 @@ class CaptionAuroraCap(Captioner):
             size_bias=size_bias,
         )
         self._seen: dict[tuple[Source, float], list[list[torch.Tensor]]] = {}
+        self._is_overflow_told = False
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; ``auto`` is another dtype on a CPU."""
@@ -132,6 +140,7 @@ class CaptionAuroraCap(Captioner):
             self.model.embed(job.messages, self._seen[look], system_prompt=self.system_prompt)
             for job, look in zip(batch.jobs, looks, strict=True)
         ]
+        self._tell_of_overflow(max(map(len, inputs)), batch.generation.max_new_tokens)
         tokenizer = self.model.tokenizer
         settings = generation_config(self.model.llm.generation_config, tokenizer, batch.generation)
         written = self.model.generate(inputs, generation_config=settings)
@@ -140,6 +149,13 @@ class CaptionAuroraCap(Captioner):
             Caption(tokenizer.decode(ids[:n], skip_special_tokens=True), len(given), n)
             for given, ids, n in zip(inputs, written.tolist(), n_outputs, strict=True)
         ]
+
+    def _tell_of_overflow(self, n_read: int, n_new: int) -> None:
+        """Say once that the model has fewer positions; its rotary ones go on beyond them."""
+        n_positions = positions(self.model.llm.config)
+        if n_positions is not None and n_read + n_new > n_positions and not self._is_overflow_told:
+            self._is_overflow_told = True
+            logger.warning(_OVERFLOW, n_read, n_new, n_positions)
 
     def _pixels(self, clip: Clip) -> torch.Tensor:
         images = torch.from_numpy(clip.frames).permute(0, 3, 1, 2)

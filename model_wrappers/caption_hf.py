@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from loguru import logger
 
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.generation import (
     generation_config,
     n_written,
     new_tokens,
 )
-from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, load_model
+from lmms_eval_captions.model_wrappers.hf.loading import load_model
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
 from lmms_eval_captions.model_wrappers.hf.shared_generation import NotShareableError, on_device
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
-from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
-from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
+from lmms_eval_captions.model_wrappers.model_args import true_or_false
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,10 +26,9 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.hf.prompt_sharing import AnyPart
-    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 
 
-class CaptionHf(Captioner):
+class CaptionHf(CheckpointCaptioner):
     """Captions by a checkpoint of the Hugging Face hub, or of a folder.
 
     Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
@@ -43,88 +38,36 @@ class CaptionHf(Captioner):
     batch (but for rounding, in half precision).
 
     Args:
-        pretrained: Name on the hub or folder.
-        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
-            By default 32, or as many as fit the model's positions.
-        fps: Frames a second, at most ``max_num_frames``.
-        dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
         attn_implementation: As transformers takes it, e.g. ``flash_attention_2``.
         device_map: As transformers takes it; ``auto`` spreads one model over all accelerators.
-        revision: Of the checkpoint.
-        trust_remote_code: Whether code of the checkpoint may be run.
-        system_prompt: Put before the prompt; by default the chat template's own.
-        frame_pixels: Largest area of a frame after the processor's resizing; by default the
-            checkpoint's own, or what fits the model's positions.
-        processor_kwargs: Further arguments of the processor's call, as JSON or
-            ``name:value;name:value``.
-        prompt_format: How the model is asked: a name of ``hf.prompt_forms.PROMPT_FORMS`` or a
-            file ``*.jinja`` with a chat template; by default the checkpoint's own template, else
-            the documented form of its model.
         share_prefix: Whether the prompts of one clip go through the model together, which encodes
             the clip once for all of them, where the first ones show that its logits stay the same.
-        common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
+        common: ``pretrained``, ``max_num_frames``, ``dtype``, ...; see ``CheckpointCaptioner``.
 
     Raises:
         SettingsError: If an argument cannot be used, the checkpoint cannot caption, or the model
             does not hold the frames that are asked for.
     """
 
-    prepare_threads = 2
-    takes = "all"
     without_bearing = frozenset({"share_prefix"})
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         *,
-        pretrained: str = "",
-        max_num_frames: int | None = None,
-        fps: float | None = None,
-        dtype: str = "auto",
         attn_implementation: str | None = None,
         device_map: str | None = None,
-        revision: str | None = None,
-        trust_remote_code: bool = False,
-        system_prompt: str | None = None,
-        frame_pixels: int | None = None,
-        processor_kwargs: object = None,
-        prompt_format: str | None = None,
         share_prefix: bool = True,
         **common: object,
     ) -> None:
-        if not pretrained:
-            raise SettingsError("caption_hf: expected --model_args pretrained=NAME, got none")
-        if dtype not in DTYPES:
-            raise SettingsError(f"caption_hf: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
-        where: dict[str, Any] = {
-            "revision": str(revision or "main"),
-            "trust_remote_code": true_or_false("trust_remote_code", trust_remote_code),
-        }
         is_shared = true_or_false("share_prefix", share_prefix)
-        name = str(pretrained)
-        require_folder("caption_hf", name)
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
-        look = Look(
-            max_num_frames=max_num_frames,
-            fps=fps,
-            frame_pixels=frame_pixels,
-            system_prompt=system_prompt,
-            processor_kwargs=processor_kwargs,
-            prompt_format=prompt_format,
-        )
-        checkpoint = open_checkpoint(name, look, **where)
-        self.processor, self.showing = checkpoint.processor, checkpoint.showing
-        self.budget, self.is_encoder_decoder = checkpoint.budget, checkpoint.is_encoder_decoder
-        self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
-        self.sampling = sampling_of(self.budget.n_frames, fps)
-        if self.rank == 0:
-            logger.info("{}: {}", type(self).__name__, self.budget)
         self.model = load_model(
-            name,
-            checkpoint.config,
-            dtype=dtype,
+            self.pretrained,
+            self.config,
+            dtype=self.dtype,
             attn_implementation=attn_implementation,
             device_map=device_map or {"": self.device},
-            **where,
+            **self.where,
         )
         self.prompts_together = MOST_TOGETHER if is_shared else 1
         self.sharing = PromptSharing(
@@ -134,27 +77,6 @@ class CaptionHf(Captioner):
             batch_size=self.batch_size,
             is_wanted=is_shared and not self.is_encoder_decoder,
         )
-
-    def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """See whether clips, prompts and captions fit the model's positions together."""
-        longest: dict[Generation, str] = {}
-        for asked in planned:
-            if isinstance(asked.source, Path):
-                longest[asked.generation] = max(
-                    longest.get(asked.generation, ""), asked.prompt, key=len
-                )
-        for generation, prompt in longest.items():
-            asked_for = generation.max_new_tokens
-            n_prompt = len(self.processor.tokenizer(prompt)["input_ids"])
-            n_new = self.budget.check(n_prompt, asked_for)
-            if n_new < asked_for and self.rank == 0:
-                logger.warning(
-                    "a clip of {} frames leaves room for captions of {:,} tokens, max_new_tokens "
-                    "is {:,}: longer ones are cut off; a smaller max_num_frames leaves more",
-                    self.budget.n_frames,
-                    n_new,
-                    asked_for,
-                )
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; ``auto`` may be another dtype on another machine."""

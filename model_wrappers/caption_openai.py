@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.redaction import scrub
@@ -24,7 +25,9 @@ from lmms_eval_captions.model_wrappers.chat_api.connection import (
 )
 from lmms_eval_captions.model_wrappers.chat_api.messages import chat_messages, video_part
 from lmms_eval_captions.model_wrappers.chat_api.pictures import (
+    FRAME_PIXELS,
     IMAGE_PIXELS,
+    MAX_NUM_FRAMES,
     Pictures,
     with_smaller_pictures,
 )
@@ -42,8 +45,6 @@ if TYPE_CHECKING:
 _PROTOCOL: Final = "caption:1"
 _SEND: Final = ("frames", "video")
 _DETAIL: Final = ("auto", "low", "high")
-_MAX_NUM_FRAMES: Final = 32
-_FRAME_PIXELS: Final = 768 * 768
 _OURS: Final = ("model", "messages", "stream", "n")
 """What a body has of its own."""
 
@@ -134,15 +135,20 @@ class CaptionOpenai(Captioner):
                 "send=frames, or leave max_cost out"
             )
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
+        if not self.reuse:
+            raise SettingsError(
+                "caption_openai: replies are paid for and always kept: leave reuse out, and set "
+                f"{CACHE_VARIABLE} to a new folder to have captions written anew"
+            )
         self.send = send
         # A clip that is sent whole is opened for its first frame: a broken one is not paid for.
         self.sampling = (
             Explicit((0,))
             if send == "video"
-            else sampling_of(_MAX_NUM_FRAMES if max_num_frames is None else max_num_frames, fps)
+            else sampling_of(MAX_NUM_FRAMES if max_num_frames is None else max_num_frames, fps)
         )
         self.frame_pixels = at_least_one(
-            "frame_pixels", _FRAME_PIXELS if frame_pixels is None else frame_pixels
+            "frame_pixels", FRAME_PIXELS if frame_pixels is None else frame_pixels
         )
         self.system_prompt = None if system_prompt is None else str(system_prompt)
         self.extra_body = _checked_body(mapping_of("extra_body", extra_body))

@@ -14,19 +14,13 @@ import torch
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
-from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
+from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
-from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, own_generation
+from lmms_eval_captions.model_wrappers.hf.loading import own_generation
 from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
 from lmms_eval_captions.model_wrappers.identity import stamped
-from lmms_eval_captions.model_wrappers.model_args import (
-    at_least_one,
-    mapping_of,
-    require_folder,
-    true_or_false,
-)
-from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
+from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine, require_vllm
 
 if TYPE_CHECKING:
@@ -38,71 +32,54 @@ if TYPE_CHECKING:
 
 _OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")
 """Engine arguments that have an argument of their own here."""
+_WITHOUT_BEARING: Final = frozenset(
+    (
+        "block_size", "cpu_offload_gb", "data_parallel_size", "disable_log_stats",
+        "distributed_executor_backend", "download_dir", "enable_chunked_prefill",
+        "enable_prefix_caching", "enforce_eager", "gpu_memory_utilization",
+        "kv_cache_memory_bytes", "max_num_batched_tokens", "max_num_seqs",
+        "num_gpu_blocks_override", "pipeline_parallel_size", "swap_space", "tensor_parallel_size",
+    )
+)  # fmt: skip
+"""Engine arguments that say how fast, and where, captions are written, not which."""
 
 
-class CaptionVllm(Captioner):
+class CaptionVllm(CheckpointCaptioner):
     """Captions by a checkpoint of the Hugging Face hub, or of a folder, in vLLM's engine.
 
     One process serves all accelerators: ``tensor_parallel_size`` spreads one model over several,
     ``data_parallel_size`` runs several copies. ``--batch_size`` has no bearing.
 
     Args:
-        pretrained: Name on the hub or folder.
-        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given.
-            By default 32, or as many as fit the model's positions.
-        fps: Frames a second, at most ``max_num_frames``.
-        dtype: ``auto`` (the checkpoint's), ``bfloat16``, ``float16`` or ``float32``.
-        revision: Of the checkpoint.
-        trust_remote_code: Whether code of the checkpoint may be run.
-        system_prompt: Put before the prompt; by default the chat template's own.
-        frame_pixels: As for ``caption_hf``.
-        processor_kwargs: As for ``caption_hf``.
-        prompt_format: As for ``caption_hf``.
         max_model_len: Tokens of a clip, prompt and caption together; by default all positions.
         concurrency: Most captions under way.
         engine_args: Further arguments of vLLM's engine, as JSON or ``name:value;name:value``, such
             as ``tensor_parallel_size:2;gpu_memory_utilization:0.8``.
-        common: ``decode_threads``, ``max_pixels``; see ``Captioner``.
+        common: ``pretrained``, ``max_num_frames``, ``dtype``, ...; see ``CheckpointCaptioner``.
 
     Raises:
         SettingsError: If an argument cannot be used, vLLM is not installed or does not start.
     """
 
-    takes = "all"
-    prepare_threads = 2
-    without_bearing = frozenset({"concurrency"})
+    without_bearing = frozenset({"concurrency", "engine_args"})
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         *,
-        pretrained: str = "",
-        max_num_frames: int | None = None,
-        fps: float | None = None,
-        dtype: str = "auto",
-        revision: str | None = None,
-        trust_remote_code: bool = False,
-        system_prompt: str | None = None,
-        frame_pixels: int | None = None,
-        processor_kwargs: object = None,
-        prompt_format: str | None = None,
         max_model_len: int | None = None,
         concurrency: int = 32,
         engine_args: str | Mapping[str, object] | None = None,
         **common: object,
     ) -> None:
-        if not pretrained:
-            raise SettingsError("caption_vllm: expected --model_args pretrained=NAME, got none")
-        if dtype not in DTYPES:
-            raise SettingsError(f"caption_vllm: dtype={dtype!r} is not one of {', '.join(DTYPES)}")
         n_under_way = at_least_one("concurrency", concurrency)
-        n_positions = (
-            None if max_model_len is None else at_least_one("max_model_len", max_model_len)
-        )
-        self._further = mapping_of("engine_args", engine_args)
-        if ours := sorted(set(self._further) & set(_OURS)):
+        if max_model_len is not None:
+            self.most_positions = at_least_one("max_model_len", max_model_len)
+        self._engine_args = mapping_of("engine_args", engine_args)
+        if ours := sorted(set(self._engine_args) & set(_OURS)):
             raise SettingsError(
                 f"caption_vllm: engine_args: {', '.join(ours)} are arguments of caption_vllm itself"
             )
+        require_vllm()
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         if self.world_size > 1:
             raise SettingsError(
@@ -110,54 +87,31 @@ class CaptionVllm(Captioner):
                 "accelerate or torchrun, and give engine_args=tensor_parallel_size:N, or "
                 "data_parallel_size:N for N copies"
             )
-        name = str(pretrained)
-        require_folder("caption_vllm", name)
-        where: dict[str, Any] = {
-            "revision": str(revision or "main"),
-            "trust_remote_code": true_or_false("trust_remote_code", trust_remote_code),
-        }
-        require_vllm()
-        look = Look(
-            max_num_frames=max_num_frames,
-            fps=fps,
-            frame_pixels=frame_pixels,
-            system_prompt=system_prompt,
-            processor_kwargs=processor_kwargs,
-            prompt_format=prompt_format,
-        )
-        try:
-            checkpoint = open_checkpoint(name, look, most_positions=n_positions, **where)
-        except SettingsError as error:
-            raise SettingsError(str(error).replace("caption_hf:", "caption_vllm:", 1)) from error
-        self.processor, self.showing = checkpoint.processor, checkpoint.showing
-        self.budget = checkpoint.budget
-        self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
-        self.sampling = sampling_of(self.budget.n_frames, fps)
-        self._own_generation = own_generation(name, checkpoint.config, revision=where["revision"])
-        logger.info("{}: {}", type(self).__name__, self.budget)
+        revision = self.where["revision"]
+        self._own_generation = own_generation(self.pretrained, self.config, revision=revision)
         self._under_way = threading.Semaphore(n_under_way)
         self._n_read = self._n_kept = 0
         self._engine = VllmEngine(
             {
-                "model": name,
-                **where,
-                "dtype": dtype,
-                "max_model_len": n_positions or self.budget.positions,
+                "model": self.pretrained,
+                **self.where,
+                "dtype": self.dtype,
+                "max_model_len": self.most_positions or self.budget.positions,
                 "enable_prefix_caching": True,
-                **self._further,
+                **self._engine_args,
             }
         )
 
     def identity(self) -> Mapping[str, object]:
-        """The version of vLLM moves captions, too, and what files its arguments name."""
-        further = stamped(self._further)
-        return {**super().identity(), "vllm": self._engine.version, "engine": further}
+        """The version of vLLM moves captions, too, and some of its arguments."""
+        moving = {k: v for k, v in self._engine_args.items() if k not in _WITHOUT_BEARING}
+        return {**super().identity(), "engine_args": stamped(moving), "vllm": self._engine.version}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """Refuse beams, which vLLM's engine does not draw.
+        """See whether all of it fits, and refuse beams, which vLLM's engine does not draw.
 
         Raises:
-            SettingsError: If a task asks for them.
+            SettingsError: If it does not, or a task asks for beams.
         """
         for asked in planned:
             if asked.generation.num_beams > 1:
@@ -165,6 +119,7 @@ class CaptionVllm(Captioner):
                     f"caption_vllm: {asked.task} asks for num_beams={asked.generation.num_beams}, "
                     "and vLLM has no beams: give --gen_kwargs num_beams=1, or use caption_hf"
                 )
+        super().begin(planned)
 
     def prepare(
         self,

@@ -26,7 +26,7 @@ WITHOUT_BEARING: Final = frozenset(
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
 _PACKAGES: Final = (
     *("av", "decord", "num2words", "peft", "pillow", "timm", "tokenizers", "torch", "torchvision"),
-    *("transformers", "vllm"),
+    "transformers",
 )
 """Processors resize otherwise with torchvision than with Pillow alone, and so on."""
 _DIGEST_BYTES: Final = 16

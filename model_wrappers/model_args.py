@@ -97,11 +97,10 @@ def above_zero(name: str, value: object) -> float:
     return float(str(value))
 
 
-def require_folder(model: str, name: str) -> None:
+def require_folder(name: str) -> None:
     """Stop at a path that is no folder: a hub would take it for the name of a repository.
 
     Args:
-        model: Of lmms-eval's ``--model``, for the message.
         name: What ``pretrained=`` says; one that is no path is left alone.
 
     Raises:
@@ -109,8 +108,8 @@ def require_folder(model: str, name: str) -> None:
     """
     if name.startswith(("/", "./", "../", "~")) and not Path(name).is_dir():
         raise SettingsError(
-            f"{model}: there is no folder {name}: pretrained= takes the folder of a checkpoint, "
-            "written out in full (a shell leaves ~ as it is there), or a name on the hub"
+            f"there is no folder {name}: pretrained= takes the folder of a checkpoint, written out "
+            "in full (a shell leaves ~ as it is there), or a name on the hub"
         )
 
 

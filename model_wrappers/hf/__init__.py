@@ -1,1 +1,1 @@
-"""Parts of ``caption_hf``: a transformers checkpoint loaded, asked, and generating."""
+"""Checkpoints of transformers, for ``caption_hf`` and ``caption_vllm``: opened and asked."""

@@ -107,7 +107,7 @@ class Budget:
         per = f"{self.group} frames" if self.group > 1 else "frame"
         help_ = f"max_num_frames={fitting}" if fitting else "another model"
         return (
-            f"caption_hf: {self.n_frames} frames of {self.n_group:,} tokens per {per}, a prompt of "
+            f"{self.n_frames} frames of {self.n_group:,} tokens per {per}, a prompt of "
             f"{self.n_text + n_prompt:,} and up to {max_new_tokens:,} new ones are {needed:,} "
             f"tokens, the model has {self.positions:,} positions: take {help_}, a smaller "
             "frame_pixels where the model's processor takes it, or fewer new tokens (--gen_kwargs "

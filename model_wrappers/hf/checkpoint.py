@@ -14,13 +14,10 @@ from lmms_eval_captions.model_wrappers.hf.loading import (
     reads_by_encoder,
 )
 from lmms_eval_captions.model_wrappers.hf.positions import positions
-from lmms_eval_captions.model_wrappers.hf.processor_arguments import (
-    check_processor_arguments,
-    read_processor_arguments,
-)
+from lmms_eval_captions.model_wrappers.hf.processor_arguments import check_processor_arguments
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format
 from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
-from lmms_eval_captions.model_wrappers.model_args import at_least_one
+from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -74,7 +71,7 @@ def open_checkpoint(
     sampling_of(DEFAULT_FRAMES if look.max_num_frames is None else look.max_num_frames, look.fps)
     asked = look.frame_pixels
     pixels = None if asked is None else at_least_one("frame_pixels", asked)
-    arguments = read_processor_arguments(look.processor_kwargs)
+    arguments = mapping_of("processor_kwargs", look.processor_kwargs)
     config = load_config(name, **where)
     processor = load_processor(name, **where)
     check_frames(processor, look.max_num_frames, look.fps, pixels)

@@ -63,7 +63,7 @@ def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code
     sees = any(getattr(processor, f"{kind}_processor", None) for kind in ("image", "video"))
     if not sees or getattr(processor, "tokenizer", None) is None:
         raise SettingsError(
-            f"caption_hf: {name} {_SEES_NOTHING} (transformers makes a {type(processor).__name__})"
+            f"{name} {_SEES_NOTHING} (transformers makes a {type(processor).__name__})"
         )
     if type(processor).__name__ in MARKS_FIRST:
         return MarksFirst(processor)
@@ -110,7 +110,7 @@ def model_class(config: PretrainedConfig, *, trust_remote_code: bool = False) ->
         if named is not None and hasattr(named, "generate"):
             return named
     raise SettingsError(
-        f"caption_hf: transformers {transformers.__version__} has no model that captions for "
+        f"transformers {transformers.__version__} has no model that captions for "
         f"{config.model_type!r} ({config.architectures}); write a Captioner for it "
         "(model_wrappers/README.md)"
     )
@@ -154,13 +154,13 @@ def load_model(
     )
     if not hasattr(model, "generate"):
         raise SettingsError(
-            f"caption_hf: {type(model).__name__} of {name} has no generate(): it writes no text; "
+            f"{type(model).__name__} of {name} has no generate(): it writes no text; "
             "write a Captioner for it (model_wrappers/README.md)"
         )
     # Nobody listens to clips here, and transformers 5 misses weights for it that are of no use.
     if missing := sorted(key for key in told["missing_keys"] if "audio" not in key):
         logger.warning(
-            f"caption_hf: {name} lacks {len(missing)} weights, which are random now, so that its "
+            f"{name} lacks {len(missing)} weights, which are random now, so that its "
             f"captions may mean nothing: {', '.join(missing[:5])}{', ...' * (len(missing) > 5)}"
         )
     if model.generation_config is None:
@@ -207,7 +207,7 @@ def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) ->
         )
     except (OSError, ValueError, ImportError) as error:
         logger.warning(
-            f"caption_hf: {name}: the adapter in {folder}/ cannot be loaded, and the model sees "
+            f"{name}: the adapter in {folder}/ cannot be loaded, and the model sees "
             f"badly without it ({error}); copy that folder beside the weights"
         )
         return
@@ -227,7 +227,7 @@ def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -
     try:
         return load(name, **arguments)
     except (*known, SafetensorError) as error:
-        raise SettingsError(f"caption_hf: {name} cannot be loaded: {_said(error)}") from error
+        raise SettingsError(f"{name} cannot be loaded: {_said(error)}") from error
 
 
 def _said(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,31 +20,6 @@ _OURS: Final = frozenset(
 )
 
 
-def read_processor_arguments(value: object) -> dict[str, object]:
-    """The arguments, out of JSON, or of ``name:value;name:value``.
-
-    Raises:
-        SettingsError: If it is neither.
-
-    >>> read_processor_arguments('{"videos_kwargs": {"max_soft_tokens": 140}}')
-    {'videos_kwargs': {'max_soft_tokens': 140}}
-    >>> read_processor_arguments("do_image_splitting:false;max_patches:4")
-    {'do_image_splitting': False, 'max_patches': 4}
-    """
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return {str(name): entry for name, entry in value.items()}
-    text = str(value).strip().strip("'")
-    if not text.startswith("{"):
-        return dict(_named(entry) for entry in text.split(";") if entry.strip())
-    try:
-        read = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SettingsError(_expected(value)) from error
-    return dict(read)
-
-
 def check_processor_arguments(processor: object, arguments: Mapping[str, object]) -> None:
     """Stop at an argument that the processor does not know, which it would leave out.
 
@@ -60,11 +34,11 @@ def check_processor_arguments(processor: object, arguments: Mapping[str, object]
     }
     if known and (unknown := sorted(names - known)):
         raise SettingsError(
-            f"caption_hf: processor_kwargs: {type(processor).__name__} does not know {unknown}; "
+            f"processor_kwargs: {type(processor).__name__} does not know {unknown}; "
             f"it takes {sorted(known)}"
         )
     if taken := sorted(names & _OURS):
-        raise SettingsError(f"caption_hf: processor_kwargs: {taken} are filled in by caption_hf")
+        raise SettingsError(f"processor_kwargs: {taken} are filled in here")
 
 
 def size_given(arguments: Mapping[str, object]) -> int | None:
@@ -112,20 +86,3 @@ def _known(processor: object) -> set[str]:
         for kind in kinds:
             known |= set(getattr(kind, "__annotations__", {}))
     return known
-
-
-def _named(entry: str) -> tuple[str, object]:
-    name, separator, text = entry.partition(":")
-    if not separator or not name.strip():
-        raise SettingsError(_expected(entry))
-    try:
-        return name.strip(), json.loads(text)
-    except json.JSONDecodeError:
-        return name.strip(), text.strip()
-
-
-def _expected(value: object) -> str:
-    return (
-        'processor_kwargs: expected JSON, such as {"size": {"longest_edge": 602112}}, or '
-        f"name:value;name:value, got {value!r}"
-    )

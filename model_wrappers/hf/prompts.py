@@ -65,7 +65,7 @@ def find_format(
     if name is not None:
         if name not in PROMPT_FORMS:
             raise SettingsError(
-                f"caption_hf: prompt_format={name!r} is neither one of {sorted(PROMPT_FORMS)} nor "
+                f"prompt_format={name!r} is neither one of {sorted(PROMPT_FORMS)} nor "
                 "a file *.jinja with a chat template"
             )
         return PROMPT_FORMS[name]
@@ -79,7 +79,7 @@ def find_format(
         if model_type in form.models:
             return form
     raise SettingsError(
-        f"caption_hf: the checkpoint has no chat template, and no prompt is known for "
+        f"the checkpoint has no chat template, and no prompt is known for "
         f"{model_type!r}: take an instruction-tuned checkpoint, or give prompt_format=, one of "
         f"{sorted(PROMPT_FORMS)} or a file *.jinja, as its makers document it"
     )
@@ -142,7 +142,7 @@ def _takes_text(processor: Processor, template: str | dict[str, str]) -> bool:
         text = rendered(processor.tokenizer, probe, _text(template))
     except TemplateSyntaxError as error:
         raise SettingsError(
-            f"caption_hf: the chat template is not readable as Jinja: line {error.lineno}: "
+            f"the chat template is not readable as Jinja: line {error.lineno}: "
             f"{error.message}; mend it, or name another by prompt_format="
         ) from error
     except (TemplateError, TypeError):
@@ -157,6 +157,6 @@ def _text(template: str | dict[str, str]) -> str:
 
 def _template_of_file(processor: Processor, path: Path) -> ChatTemplate:
     if not path.is_file():
-        raise SettingsError(f"caption_hf: prompt_format: there is no file {path}")
+        raise SettingsError(f"prompt_format: there is no file {path}")
     template = path.read_text(encoding="utf-8")
     return ChatTemplate(template, _takes_text(processor, template))

@@ -90,7 +90,7 @@ def check_frames(
         return
     if n_frames not in {None, processor.n_frames} or fps is not None or frame_pixels is not None:
         raise SettingsError(
-            f"caption_hf: this model takes exactly {processor.n_frames} frame(s) of a clip, evenly "
+            f"this model takes exactly {processor.n_frames} frame(s) of a clip, evenly "
             "spaced and of one size: leave out fps, frame_pixels and max_num_frames, got "
             f"fps={fps!r}, frame_pixels={frame_pixels!r}, max_num_frames={n_frames!r}"
         )

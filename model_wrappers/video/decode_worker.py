@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import threading
-from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
 
 _GRACE_S: Final = 10
 """Past its time limit by so much, a decoder whose parent cannot end it ends by itself."""
@@ -75,7 +73,6 @@ def _serve(channel: socket.socket, shared: int, request: Mapping[str, object]) -
             sampling,
             max_pixels=max_pixels,
             n_threads=int(str(request["n_threads"])),
-            target_size=_asked_size(channel) if request["has_target_size"] else None,
         )
         _send_clip(channel, shared, clip)
     except MemoryError:
@@ -127,19 +124,6 @@ class _AskedSampling:
         indices = answer["indices"] if isinstance(answer["indices"], list) else []
         self._memory.allow_frames(len(indices))
         return [int(str(index)) for index in indices]
-
-
-def _asked_size(channel: socket.socket) -> TargetSize:
-    """A target size that lives in the parent, asked once for frames of a size."""
-
-    @cache
-    def size(width: int, height: int) -> tuple[int, int]:
-        send(channel, {"kind": "size", "width": width, "height": height})
-        answer, _ = receive(channel)
-        wide, high = answer["size"] if isinstance(answer["size"], list) else (width, height)
-        return int(wide), int(high)
-
-    return size
 
 
 def _send_clip(channel: socket.socket, shared: int, clip: Clip) -> None:

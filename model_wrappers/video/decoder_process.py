@@ -20,7 +20,6 @@ from lmms_eval_captions.model_wrappers.video.decode_messages import receive, sen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _START_S: Final = 60.0
@@ -105,7 +104,6 @@ class Decoder:
         request: Mapping[str, object],
         sampling: Sampling,
         until_s: float,
-        target_size: TargetSize | None = None,
     ) -> tuple[dict[str, object], Clip | None]:
         """The answer, and the clip where it has one."""
         send(self.channel, request)
@@ -115,9 +113,6 @@ class Decoder:
                 times_s = np.frombuffer(payload, dtype=np.float64)
                 indices = [int(index) for index in sampling.indices(times_s)]
                 send(self.channel, {"indices": indices})
-            elif answer["kind"] == "size" and target_size is not None:
-                size = target_size(int(str(answer["width"])), int(str(answer["height"])))
-                send(self.channel, {"size": [int(side) for side in size]})
             elif answer["kind"] == "clip":
                 return answer, self._clip(answer, payload)
             else:

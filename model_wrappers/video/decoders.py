@@ -24,7 +24,6 @@ from lmms_eval_captions.model_wrappers.video.reading_errors import (
 if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.video.clip import Clip
     from lmms_eval_captions.model_wrappers.video.limits import Limits
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MOST_CLIPS: Final = 500
@@ -69,7 +68,6 @@ class Decoders:
         n_threads: int,
         limits: Limits,
         until_s: float,
-        target_size: TargetSize | None = None,
     ) -> Clip:
         """The chosen frames by one reader, in a process of its own where there can be one.
 
@@ -81,7 +79,6 @@ class Decoders:
             n_threads: As of ``read_frames``.
             limits: What the clip may cost.
             until_s: Moment of the monotonic clock at which its time is over.
-            target_size: As of ``read_frames``; asked here, too.
 
         Raises:
             UnreadableError: If this reader cannot read the file, or crashed on it.
@@ -96,19 +93,17 @@ class Decoders:
                 sampling,
                 max_pixels=max_pixels,
                 n_threads=n_threads,
-                target_size=target_size,
             )
         request = {
             "reader": reader,
             "path": os.path.abspath(path),  # noqa: PTH100 (``resolve`` would follow links)
             "max_pixels": max_pixels,
-            "has_target_size": target_size is not None,
             "n_threads": n_threads,
             "timeout_s": limits.timeout_s,
             "memory_gib": limits.memory_gib,
         }
         try:
-            answer, clip = decoder.read(request, sampling, until_s, target_size)
+            answer, clip = decoder.read(request, sampling, until_s)
         except (EOFError, BrokenPipeError, ConnectionResetError) as error:
             code = self._end(decoder, patience_s=5)
             if decoder.is_stopped:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
-
     Draw = Callable[[VideoFrame], NDArray[np.uint8]]
 
 _LIMITED_RANGE, _FULL_RANGE = 1, 2
@@ -25,13 +23,11 @@ _UNSPECIFIED, _BT601, _FCC = 2, 5, 4
 """FFmpeg's numbers of ranges and of matrices (AVCOL_RANGE, AVCOL_SPC)."""
 
 
-def picture(
-    frame: VideoFrame, max_pixels: int | None, target_size: TargetSize | None = None
-) -> NDArray[np.uint8]:
-    """A frame, shape (height, width, 3), RGB, the right way up, of a size as of ``read_frames``."""
+def picture(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
+    """A frame, shape (height, width, 3), RGB, the right way up, of at most so many pixels."""
     check_size(frame.width, frame.height)
     is_turned, steps = _orientation(frame)
-    size, interpolation = _size(frame, max_pixels, target_size, is_turned=is_turned)
+    size, interpolation = _size(frame, max_pixels)
     pixels = fit(_rgb(frame, size, interpolation), max_pixels)
     if is_turned:
         pixels = pixels.transpose(1, 0, 2)
@@ -51,17 +47,9 @@ def _orientation(frame: VideoFrame) -> tuple[bool, tuple[int, int]]:
     return is_turned, (-1 if d < 0 else 1, -1 if a < 0 else 1)
 
 
-def _size(
-    frame: VideoFrame, max_pixels: int | None, target_size: TargetSize | None, *, is_turned: bool
-) -> tuple[tuple[int, int], str | None]:
+def _size(frame: VideoFrame, max_pixels: int | None) -> tuple[tuple[int, int], str]:
     """Width and height, not yet turned, to which a frame is scaled as it becomes RGB, and how."""
     width, height = whole = frame.width, frame.height
-    if target_size is not None:
-        shown = (height, width) if is_turned else whole
-        size = target_size(*(shown if max_pixels is None else shrunk(*shown, max_pixels)))
-        wide, high = size[::-1] if is_turned else size
-        if 0 < wide <= width and 0 < high <= height and (wide, high) != whole:
-            return (wide, high), "BICUBIC"
     if max_pixels is not None and width * height > max(GIANT, max_pixels):
         # Never whole as RGB, which can be twice the size of what was decoded.
         return shrunk(width, height, max_pixels), "AREA"
@@ -92,7 +80,7 @@ def _side_data(frame: VideoFrame) -> SideDataContainer:
     return SideDataContainer(frame)  # type: ignore[call-arg]  # PyAV's stub leaves __init__ out
 
 
-def _rgb(frame: VideoFrame, size: tuple[int, int], interpolation: str | None) -> NDArray[np.uint8]:
+def _rgb(frame: VideoFrame, size: tuple[int, int], interpolation: str) -> NDArray[np.uint8]:
     """By the matrix and range that the frame names: left alone, PyAV takes BT.601's for all."""
     kind = frame.format
     colours: dict[str, int] = {}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
     from lmms_eval_captions.model_wrappers.video.readers import VideoReader
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
 
 
 _MOST_NAMED: Final = 5
@@ -42,7 +41,6 @@ def read_frames(
     n_threads: int = 0,
     limits: Limits = DEFAULT_LIMITS,
     video_reader: VideoReader = "pyav",
-    target_size: TargetSize | None = None,
 ) -> Clip:
     """The frames of a video that a sampling chooses.
 
@@ -63,10 +61,6 @@ def read_frames(
         n_threads: Threads of one decoder, 0 for as many as it likes.
         limits: Longest time and most memory for this clip.
         video_reader: Who is asked first.
-        target_size: Of a frame's width and height as shown, after ``max_pixels``, those that the
-            captioner makes of it anyway. PyAV scales to them as it converts colours (bicubic,
-            which costs less than a whole picture); frames are never enlarged, and decord gives
-            them whole. Called in the thread that reads.
 
     Returns:
         The clip, without repeated frames.
@@ -91,7 +85,6 @@ def read_frames(
                 n_threads=n_threads,
                 limits=limits,
                 until_s=until_s,
-                target_size=target_size,
             )
         except UnreadableError as error:
             if reader == video_reader:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
     from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
@@ -53,7 +52,6 @@ def read(
     *,
     max_pixels: int | None,
     n_threads: int,
-    target_size: TargetSize | None = None,
 ) -> Clip:
     """The chosen frames, decoding as little as possible; arguments as of ``read_frames``.
 
@@ -68,12 +66,8 @@ def read(
             # Several threads do not say where H.264 is damaged, nor do they mend it.
             is_h264 = stream.codec_context.name == "h264"
             stream.codec_context.thread_count = 1 if is_h264 else n_threads
-            return _seek(
-                container,
-                stream,
-                sampling,
-                partial(picture, max_pixels=max_pixels, target_size=target_size),
-            )
+            draw = partial(picture, max_pixels=max_pixels)
+            return _seek(container, stream, sampling, draw)
     except (av.FFmpegError, ValueError, DoubtError) as error:
         raise UnreadableError(one_line(error)) from error
 

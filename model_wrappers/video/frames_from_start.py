@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MAY_JUMP: Final = 0x0200
@@ -51,7 +50,6 @@ def read(
     sampling: Sampling,
     *,
     max_pixels: int | None,
-    target_size: TargetSize | None = None,
 ) -> Clip:
     """The chosen among the frames that can be decoded; arguments as of ``read_frames``.
 
@@ -64,7 +62,7 @@ def read(
     """
     import av
 
-    draw = partial(picture, max_pixels=max_pixels, target_size=target_size)
+    draw = partial(picture, max_pixels=max_pixels)
     try:
         with open_clip(path) as container:
             stream = pick_stream(container)

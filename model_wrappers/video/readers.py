@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
-    from lmms_eval_captions.model_wrappers.video.resizing import TargetSize
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 VideoReader = Literal["pyav", "decord"]
@@ -49,7 +48,6 @@ def read_with(
     *,
     max_pixels: int | None,
     n_threads: int,
-    target_size: TargetSize | None = None,
 ) -> Clip:
     """The chosen frames by one reader, in this process; arguments as of ``read_frames``.
 
@@ -62,12 +60,8 @@ def read_with(
         if reader == "decord":
             return frames_decord.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
         if reader == "PyAV":
-            return frames_from_start.read(
-                path, sampling, max_pixels=max_pixels, target_size=target_size
-            )
-        return frames_by_seeking.read(
-            path, sampling, max_pixels=max_pixels, n_threads=n_threads, target_size=target_size
-        )
+            return frames_from_start.read(path, sampling, max_pixels=max_pixels)
+        return frames_by_seeking.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
     except (DataError, MemoryError) as error:
         if isinstance(error.__cause__, MemoryError):  # libav's own is one, too.
             raise error.__cause__ from error

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-TargetSize = Callable[[int, int], tuple[int, int]]
-"""The width and height that a captioner makes of frames of some width and height, as shown."""
 
 MAX_PIXELS: Final = 1920 * 1088
 """Larger frames are shrunk to this area by default: what no captioner can see costs no memory."""

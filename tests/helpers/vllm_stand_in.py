@@ -29,6 +29,8 @@ class AsyncEngineArgs:
     max_model_len: int | None
     enable_prefix_caching: bool
     max_num_seqs: int = 256
+    gpu_memory_utilization: float = 0.9
+    kv_cache_dtype: str = "auto"
 
 
 @dataclass

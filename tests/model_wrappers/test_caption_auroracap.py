@@ -99,6 +99,22 @@ def test_input_tokens_follow_the_kept_ratio(checkpoint: Path, clips: list[Path])
     assert n_inputs(system_prompt=True) > n_inputs()
 
 
+def test_more_tokens_than_positions_are_told_once(
+    checkpoint: Path, clips: list[Path], logged: list[str]
+) -> None:
+    """At ratio 1.0 the paper's frames are more than Vicuna's positions: run, not in silence."""
+    model = make(checkpoint, token_kept_ratio=1.0)
+    caption_all(model, clips[1:2])
+    assert not any("positions" in line for line in logged)
+    model.model.llm.config.max_position_embeddings = 64
+    results = results_of(model, clips[1:2], PROMPTS)
+    assert all(result.text for result in results)
+    [told] = [line for line in logged if "positions" in line]
+    n_read = {result.token_counts.input_tokens for result in results}
+    assert any(f"are {n} tokens and captions may have 16, the model" in told for n in n_read)
+    assert "was made for 64 positions" in told
+
+
 def test_a_clip_is_seen_once_for_all_its_prompts(
     checkpoint: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def test_a_broken_clip_is_not_sent(
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"extra_body": {"messages": []}}, "messages cannot be set there"),
         ({"extra_body": {"seed": "one"}}, "seed: expected a number"),
+        ({"reuse": False}, "always kept: leave reuse out, and set LMMS_CAPTIONS_CACHE"),
         ({"send": "video", "max_num_frames": 8}, "max_num_frames would change nothing"),
         ({"send": "video", "fps": 2}, "fps would change nothing"),
         ({"send": "video", "frame_pixels": 9, "detail": "low"}, "frame_pixels, detail would"),
@@ -387,6 +388,14 @@ def test_a_request_that_cannot_be_smaller_is_named(
     model = make(send="video")
     assert caption_all(model, large_clips[:1]) == [""]
     assert endpoint.counts.n_requests == n_requests + 1
+
+
+def test_processes_share_the_limit_of_cost(
+    make: Callable[..., CaptionOpenai], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None sees what the others spend, and all together stay within it."""
+    monkeypatch.setattr(CaptionOpenai, "world_size", 4)
+    assert make(max_cost=1.0, model="gpt-4o")._engine.config.max_cost_usd == 0.25
 
 
 def test_captioning_stays_within_its_limit_of_cost(

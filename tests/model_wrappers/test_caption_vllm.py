@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,7 @@ def test_a_refused_prompt_costs_its_own_caption(
     model = CaptionVllm(
         pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
     )
+    model.budget = replace(model.budget, positions=None)
     captions = caption_all(model, clips[:1], {"a": "Describe.", "b": "Describe. " * 150})
     assert [bool(caption) for caption in captions] == [True, False]
     assert "exceeds the maximum model length" in str(model.outcome.failures.values())
@@ -176,6 +178,19 @@ def test_a_dead_engine_ends_the_run(
     with pytest.raises(CaptionError, match="vLLM's engine has ended"):
         caption_all(model, clips, PROMPTS)
     assert len(vllm[0].prompts) == 2
+    model.clean()
+
+
+def test_what_does_not_fit_is_an_error_with_the_numbers(
+    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
+) -> None:
+    """As for ``caption_hf``, and before anything is asked."""
+    model = CaptionVllm(
+        pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
+    )
+    with pytest.raises(SettingsError, match=r"2 frames of .* has 1,500 positions"):
+        caption_all(model, clips[:1], {"a": "Describe. " * 150})
+    assert vllm[0].prompts == []
     model.clean()
 
 
@@ -222,5 +237,5 @@ def test_without_vllm_it_is_said_what_to_do(
 ) -> None:
     """The extra that brings it, and the endpoint that needs none."""
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(SettingsError, match=r"pip install 'lmms-eval-captions\[vllm\]'"):
+    with pytest.raises(SettingsError, match=r"pip install 'vllm>=0\.11' .* base_url="):
         CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")

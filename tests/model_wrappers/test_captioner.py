@@ -22,6 +22,7 @@ from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.model_args import arguments_of
@@ -99,6 +100,23 @@ def test_each_clip_is_decoded_once_for_all_its_prompts(
     assert order == sorted(clips, key=lambda path: path.stat().st_size, reverse=True)
 
 
+def test_batches_are_prepared_in_the_threads_that_a_captioner_allows(clips: list[Path]) -> None:
+    """Two at once where it says so: one alone would wait for the other for ever."""
+    both_here = threading.Barrier(2, timeout=20)
+
+    class Meeting(Echo):
+        prepare_threads = 2
+
+        def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:
+            assert len(jobs) == 1
+            assert generation
+            both_here.wait()
+            return None
+
+    assert all(caption_all(Meeting(batch_size=1), clips[:4]))
+    assert {CaptionHf.prepare_threads, CaptionOpenai.prepare_threads} == {2}
+
+
 @pytest.mark.parametrize("reader", ["pyav", "decord"])
 def test_clips_are_read_by_the_reader_that_is_asked_for(
     clips: list[Path], monkeypatch: pytest.MonkeyPatch, reader: str
@@ -117,7 +135,9 @@ def test_clips_are_read_by_the_reader_that_is_asked_for(
     assert asked == [reader, reader]
 
 
-@pytest.mark.parametrize("model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai])
+@pytest.mark.parametrize(
+    "model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai, CaptionVllm]
+)
 def test_every_captioner_takes_a_video_reader(model: type[Captioner]) -> None:
     """It is an argument of all that read clips."""
     assert "video_reader" in arguments_of(model, Captioner)

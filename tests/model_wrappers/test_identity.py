@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_another_version_of_what_makes_the_inputs_is_another_captioner(
 ) -> None:
     """Also of what reads and resizes frames."""
     before = as_json(Short().identity())
-    real = identity.version
+    real = metadata.version
     monkeypatch.setattr(identity, "version", lambda name: "0.0" if name == package else real(name))
     assert as_json(Short().identity()) != before
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import killed_captioner
+import vllm_stand_in
 from caption_requests import GREEDY, caption_all, make_requests
 from hostile_clips import write_clip
 from killed_captioner import PROMPTS, ask, counted_hf
@@ -29,7 +30,8 @@ from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
-from lmms_eval_captions.model_wrappers.caption_store import _content
+from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions, _content
+from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -103,6 +105,13 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transformers plays vLLM."""
+    for name, module in vllm_stand_in.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.fixture(autouse=True)
 def _cache(bench: pytest.MonkeyPatch) -> None:
     """A cache folder of the test's own."""
 
@@ -114,11 +123,17 @@ def hf(checkpoints: Mapping[str, Path], **given: Any) -> Captioner:
     )
 
 
+def vllm(checkpoints: Mapping[str, Path], **given: Any) -> Captioner:
+    """``caption_vllm``."""
+    return CaptionVllm(pretrained=str(checkpoints["hf"]), device="cpu", max_num_frames=2, **given)
+
+
 MAKERS: dict[str, Callable[[Mapping[str, Path]], Captioner]] = {
     "caption_hf": hf,
     "caption_auroracap": lambda checkpoints: CaptionAuroraCap(
         pretrained=str(checkpoints["auroracap"]), device="cpu", max_num_frames=2
     ),
+    "caption_vllm": vllm,
     "caption_baseline": lambda _: CaptionBaseline(n_frames=4, device="cpu"),
     "caption_custom": lambda checkpoints: CaptionCustom.create_from_arg_string(
         f"class={checkpoints['mine.py']}:Mine,device=cpu"
@@ -130,17 +145,24 @@ MAKERS: dict[str, Callable[[Mapping[str, Path]], Captioner]] = {
 def killed_after(model: Captioner, n: int = 10**9) -> list[int]:
     """Have a captioner end its run when it is asked for more captions than so many.
 
+    What it has promised by then is written.
+
     Returns:
         How many captions it was asked for, batch by batch.
     """
     asked: list[int] = []
+    answers: list[Answer] = []
     write = model.caption
 
     def caption(batch: Batch) -> Sequence[Answer]:
         if sum(asked) + len(batch.jobs) > n:
+            wait([answer for answer in answers if isinstance(answer, Future)])
+            if isinstance(model, CaptionVllm):
+                model.clean()  # it keeps captions in a thread of its own
             raise KeyboardInterrupt
         asked.append(len(batch.jobs))
-        return write(batch)
+        answers.extend(written := write(batch))
+        return written
 
     model.caption = caption  # type: ignore[method-assign] # as a killed process ends
     return asked
@@ -151,11 +173,19 @@ def in_order(parts: Sequence[Sequence[str]], n: int) -> list[str]:
     return [parts[at % len(parts)][at // len(parts)] for at in range(n)]
 
 
-@pytest.mark.parametrize(
-    ("n_before", "n_ranks_before", "n_ranks_after"),
-    [(0, 1, 1), (5, 1, 1), (3, 2, 1), (4, 1, 3), (12, 1, 2)],
-)
-@pytest.mark.parametrize("name", MAKERS)
+KILLED = [
+    *((name, 5, 1, 1) for name in MAKERS),
+    *((name, 3, 2, 1) for name in MAKERS),
+    # How ranks share what is kept is the same code for all.
+    *(
+        (name, *ranks)
+        for name in ("caption_hf", "futures")
+        for ranks in ((0, 1, 1), (4, 1, 3), (12, 1, 2))
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "n_before", "n_ranks_before", "n_ranks_after"), KILLED)
 def test_a_rerun_writes_only_what_is_missing(
     name: str,
     n_before: int,
@@ -193,8 +223,8 @@ def test_a_rerun_writes_only_what_is_missing(
 def test_kill_9_keeps_every_caption_that_was_written(
     tmp_path: Path, checkpoints: Mapping[str, Path]
 ) -> None:
-    """Two processes of one run, killed at 5 and 7 of 30 each: a rerun in one process writes 48."""
-    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + n % 4) for n in range(20)]
+    """Two processes of one run, killed at 2 and 4 of 12 each: a rerun in one process writes 18."""
+    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + n % 4) for n in range(8)]
     script = str(Path(killed_captioner.__file__).resolve())
     running = [
         subprocess.Popen(
@@ -203,14 +233,14 @@ def test_kill_9_keeps_every_caption_that_was_written(
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.PIPE,
         )
-        for rank, n in enumerate((5, 7))
+        for rank, n in enumerate((2, 4))
     ]
     for process in running:
         words = process.communicate(timeout=300)[1]
         assert process.returncode == -9, words.decode()[-2000:]
     model = counted_hf(str(checkpoints["hf"]))
     captions = ask(model, clips)
-    assert model.n_written == 48
+    assert model.n_written == 18
     model.reuse = False
     assert ask(model, clips) == captions
 
@@ -240,6 +270,28 @@ def test_what_changes_a_caption_has_it_written_anew(
     ask(model, clips[:1])
     moves_none = {"batch_size", "decode_threads", "share_prefix"} & {*given}
     is_same = bool(moves_none) or given == {"dtype": "float32"}
+    assert sum(asked) == (0 if is_same else len(PROMPTS))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_same"),
+    [
+        ({"engine_args": "gpu_memory_utilization:0.5;max_num_seqs:8", "concurrency": 2}, True),
+        ({"engine_args": {"kv_cache_dtype": "fp8"}}, False),
+        ({"frame_pixels": 784}, False),
+    ],
+)
+def test_what_moves_captions_of_vllm(
+    given: Mapping[str, object],
+    is_same: bool,
+    clips: list[Path],
+    checkpoints: Mapping[str, Path],
+) -> None:
+    """How many are under way, and how much memory they fill, moves none."""
+    ask(vllm(checkpoints), clips[:1])
+    model = vllm(checkpoints, **given)
+    asked = killed_after(model)
+    ask(model, clips[:1])
     assert sum(asked) == (0 if is_same else len(PROMPTS))
 
 
@@ -406,7 +458,7 @@ def test_reuse_can_be_switched_off(clips: list[Path], tmp_path: Path, logged: li
         assert model.n == n
     assert [line for line in logged if "1 of 1 captions are taken from earlier runs" in line]
     assert [line for line in logged if "captions are kept in" in line]
-    with pytest.raises(SettingsError, match="reuse=true or false"):
+    with pytest.raises(SettingsError, match="reuse=true or"):
         Words(reuse="perhaps")
 
 
@@ -488,7 +540,7 @@ def test_a_caption_that_comes_after_the_end_is_dropped(
     clips: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     """After Ctrl-C captions may still come, from other threads, while their store is closed."""
-    kept: list[Any] = []
+    kept: list[KeptCaptions] = []
     put = ReplyStore.put
 
     def closing(self: ReplyStore, *given: Any) -> None:
@@ -498,11 +550,15 @@ def test_a_caption_that_comes_after_the_end_is_dropped(
             closers[0].start()
             closers[0].join(0.2)
 
+    def opened_and_known() -> KeptCaptions:
+        kept.append(opened())
+        return kept[-1]
+
     closers: list[threading.Thread] = []
     model = Words(text="A square.")
     opened = model._kept_captions
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "_kept_captions", lambda: kept.append(opened()) or kept[-1])
+        patch.setattr(model, "_kept_captions", opened_and_known)
         patch.setattr(ReplyStore, "put", closing)
         assert caption_all(model, clips) == ["A square."] * len(clips)
     closers[0].join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.generation import Generation
 from zoo import ARCHITECTURES
+
+REQUIRE_VLLM = "lmms_eval_captions.model_wrappers.caption_vllm.require_vllm"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def start(model: str, arguments: str, **further: object) -> Any:
     ("model", "arguments", "message"),
     [
         ("caption_hf", "/models/mine", "--model_args: expected name=value,name=value, got '/mod"),
-        ("caption_hf", "pretrained=/models/mine", "caption_hf: there is no folder /models/mine"),
+        ("caption_hf", "pretrained=/models/mine", "there is no folder /models/mine"),
         ("caption_hf", "pretrained=~/mine", "a shell leaves ~ as it is"),
         ("caption_hf", "pretrained=QWEN,max_frames=8", r"\['max_frames'\] \(max_num_frames is me"),
         ("caption_hf", "pretrained=QWEN,max_num_frames=0", "max_num_frames: expected a whole"),
@@ -46,11 +49,11 @@ def start(model: str, arguments: str, **further: object) -> Any:
         ("caption_hf", "pretrained=QWEN,prompt_format=BAD", "not readable as Jinja: line 1"),
         ("caption_hf", "pretrained=QWEN,decode_timeout_s=long", "decode_timeout_s: expected"),
         ("caption_hf", "pretrained=QWEN,decode_memory_gib=-1", "decode_memory_gib: expected"),
-        ("caption_vllm", "pretrained=/models/mine", "caption_vllm: there is no folder"),
+        ("caption_vllm", "pretrained=/models/mine", "there is no folder"),
         ("caption_vllm", "pretrained=QWEN,trust_remote_code=1", "trust_remote_code=true or"),
         ("caption_openai", "model=m,base_url=URL,timeout_s=long", "timeout_s: expected a number"),
         ("caption_openai", "model=m,base_url=URL,timeout_s=-5", "timeout_s: expected a number"),
-        ("caption_auroracap", "pretrained=/models/mine", "caption_auroracap: there is no folder"),
+        ("caption_auroracap", "pretrained=/models/mine", "there is no folder"),
         ("caption_auroracap", "pretrained=no/such", "no/such cannot be downloaded"),
         ("caption_auroracap", "slowfast=no", "slowfast=true or"),
         ("caption_auroracap", "keep_aspect=no", "keep_aspect=true or"),
@@ -59,9 +62,15 @@ def start(model: str, arguments: str, **further: object) -> Any:
     ],
 )
 def test_a_mistaken_argument_is_named(
-    qwen: Path, tmp_path: Path, model: str, arguments: str, message: str
+    qwen: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    arguments: str,
+    message: str,
 ) -> None:
     """What was expected and what came, in the words of the command line."""
+    monkeypatch.setattr(REQUIRE_VLLM, lambda: None)
     template = tmp_path / "bad.jinja"
     template.write_text("{% for x in %}")
     filled = arguments.replace("QWEN", str(qwen)).replace("BAD", str(template))
@@ -75,11 +84,12 @@ def test_a_device_that_does_not_exist_is_named(qwen: Path) -> None:
         start("caption_hf", f"pretrained={qwen}", device="gpu")
 
 
-def test_caption_vllm_speaks_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_captioner_speaks_of_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it shares with ``caption_hf`` does not name that one."""
-    where = "lmms_eval_captions.model_wrappers.caption_vllm.require_vllm"
-    monkeypatch.setattr(where, lambda: None)
-    with pytest.raises(SettingsError, match=r"^caption_vllm: .* cannot be loaded"):
+    monkeypatch.setattr(REQUIRE_VLLM, lambda: None)
+    with pytest.raises(SettingsError, match=f"^{re.escape(str(tmp_path))} cannot be loaded"):
         start("caption_vllm", f"pretrained={tmp_path}")
 
 

@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.model_wrappers.chat_api.pictures import FRAME_PIXELS, MAX_NUM_FRAMES
 from lmms_eval_captions.model_wrappers.model_args import (
     at_least_one,
     parse_model_args,
@@ -30,8 +31,6 @@ _DO_NOT: Final = (
     "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "timeout_s",
     "video_reader",
 )  # fmt: skip
-_FRAMES: Final = 32
-_FRAME_PIXELS: Final = 768 * 768
 _FULL_HD: Final = (1920, 1080)
 _HEADER: Final = ("task", "captioner", "captions", "input tokens", "output tokens", "cost")
 
@@ -41,8 +40,8 @@ class CaptionerArguments:
     """What ``--model_args`` says to ``caption_openai``, as far as it moves the cost."""
 
     model: str
-    n_frames: int = _FRAMES
-    frame_pixels: int = _FRAME_PIXELS
+    n_frames: int = MAX_NUM_FRAMES
+    frame_pixels: int = FRAME_PIXELS
     detail: str | None = None
     system_prompt: str = ""
 
@@ -71,8 +70,8 @@ class CaptionerArguments:
             )
         return cls(
             str(given["model"]),
-            at_least_one("max_num_frames", given.get("max_num_frames", _FRAMES)),
-            at_least_one("frame_pixels", given.get("frame_pixels", _FRAME_PIXELS)),
+            at_least_one("max_num_frames", given.get("max_num_frames", MAX_NUM_FRAMES)),
+            at_least_one("frame_pixels", given.get("frame_pixels", FRAME_PIXELS)),
             None if given.get("detail") is None else str(given["detail"]),
             str(given.get("system_prompt", "")),
         )

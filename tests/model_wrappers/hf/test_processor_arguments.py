@@ -9,7 +9,7 @@ from lmms_eval.utils import simple_parse_args_string
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.processor_arguments import read_processor_arguments
+from lmms_eval_captions.model_wrappers.model_args import mapping_of
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_line_carries_them(text: str, expected: dict[str, object]) -> None:
     """JSON and pairs come through lmms-eval's own reading of ``--model_args``."""
     arguments = simple_parse_args_string(f"pretrained=a,processor_kwargs={text},fps=2")
-    assert read_processor_arguments(arguments["processor_kwargs"]) == expected
+    assert mapping_of("processor_kwargs", arguments["processor_kwargs"]) == expected
     assert arguments["fps"] == 2
 
 
@@ -44,7 +44,7 @@ def test_the_command_line_carries_them(text: str, expected: dict[str, object]) -
 def test_what_cannot_be_read_is_named(value: object) -> None:
     """Neither JSON nor pairs."""
     with pytest.raises(SettingsError, match="processor_kwargs: expected"):
-        read_processor_arguments(value)
+        mapping_of("processor_kwargs", value)
 
 
 @pytest.mark.parametrize(

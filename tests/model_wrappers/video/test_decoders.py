@@ -329,7 +329,7 @@ def test_limits_are_settings_of_every_captioner(setting: str, value: Any) -> Non
 
     model = Plain(device="cpu", decode_timeout_s=7, decode_memory_gib=0.5)
     assert model.limits == Limits(timeout_s=7, memory_gib=0.5)
-    with pytest.raises(SettingsError, match="decoding"):
+    with pytest.raises(SettingsError, match=f"{setting}: expected a number above 0"):
         Plain(device="cpu", **{setting: value})
 
 

@@ -196,47 +196,6 @@ def test_both_readers_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert difference.mean() < 3
 
 
-def _halved(width: int, height: int) -> tuple[int, int]:
-    return width // 2, height // 2
-
-
-@pytest.mark.parametrize("kept", ["PyAV, seeking", "PyAV"])
-def test_frames_are_scaled_as_they_are_decoded(
-    tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a captioner makes of a frame's size is asked of it here, and made by the decoder."""
-    monkeypatch.setattr(readers, "READERS", (kept,))
-    asked: list[tuple[int, int]] = []
-
-    def halved(width: int, height: int) -> tuple[int, int]:
-        asked.append((width, height))
-        return _halved(width, height)
-
-    if "libx264" not in av.codecs_available:
-        pytest.skip("this build of PyAV has no encoder libx264")
-    path = _write(tmp_path / "clip.mp4", codec="libx264")
-    clip = read_frames(path, 4, target_size=halved)
-    assert clip.frames.shape == (4, 24, 32, 3)
-    assert asked == [(64, 48)]
-    wanted = [_level(index) for index in (0, 8, 15, 23)]
-    assert clip.frames.mean(axis=(1, 2, 3)) == pytest.approx(wanted, abs=4)
-
-
-def test_a_target_is_told_the_size_within_max_pixels(tmp_path: Path) -> None:
-    """So that it answers as it does to frames that were shrunk before."""
-    path = _write(tmp_path / "clip.mp4")
-    clip = read_frames(path, 1, max_pixels=32 * 24, target_size=_halved)
-    assert clip.frames.shape == (1, 12, 16, 3)
-
-
-@pytest.mark.parametrize("size", [(64, 48), (128, 96), (32, 96), (0, 0)])
-def test_frames_are_never_enlarged(tmp_path: Path, size: tuple[int, int]) -> None:
-    """A target that is larger in one direction leaves the frames as they are."""
-    path = _write(tmp_path / "clip.mp4")
-    whole = read_frames(path, 3).frames
-    assert np.array_equal(read_frames(path, 3, target_size=lambda *_: size).frames, whole)
-
-
 def test_decord_is_asked_first_where_it_is_wanted(tmp_path: Path) -> None:
     """With ``video_reader="decord"`` the frames are decord's own, at its own count."""
     decord = pytest.importorskip("decord")
