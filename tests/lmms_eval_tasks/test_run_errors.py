@@ -10,7 +10,7 @@ import pytest
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.run_errors import ErrorNotes, words_of
+from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES, ErrorNotes, words_of
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
@@ -62,6 +62,7 @@ def test_what_ends_a_run_is_noted_and_recorded(
     record = tmp_path / "record"
     monkeypatch.setenv(RUN_RECORD, str(record))
     monkeypatch.setattr(THIS_RUN, "errors", [])
+    ERROR_NOTES.stop()  # of an evaluation that another test has begun in this process
     notes = ErrorNotes()
     notes.listen()
     notes.listen()

@@ -124,7 +124,10 @@ def test_arguments_arrive_as_lmms_eval_parses_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"colunm": "x"}, "does not know ['colunm']; it takes ['column', 'missing', 'path']"),
+        (
+            {"colunm": "x"},
+            "does not know ['colunm'] (column is meant?); it takes ['column', 'missing', 'path']",
+        ),
         ({"missing": "ignore"}, "missing='ignore' is not one of error, skip"),
         ({"path": ""}, "expected --model_args path=FILE"),
     ],

@@ -119,7 +119,7 @@ def test_what_engine_arguments_name_is_part_of_the_captioner(
 ) -> None:
     """A file that vLLM reads moves captions as the checkpoint's own do."""
     model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
-    model._further = {"tokenizer": str(tmp_path)}
+    model._engine_args = {"tokenizer": str(tmp_path)}
     before = as_json(model.identity())
     (tmp_path / "tokenizer.json").write_text("{}")
     assert as_json(model.identity()) != before
@@ -237,5 +237,7 @@ def test_without_vllm_it_is_said_what_to_do(
 ) -> None:
     """The extra that brings it, and the endpoint that needs none."""
     monkeypatch.setitem(sys.modules, "vllm", None)
-    with pytest.raises(SettingsError, match=r"pip install 'vllm>=0\.11' .* base_url="):
+    with pytest.raises(
+        SettingsError, match=r"pip install 'lmms-eval-captions\[vllm\]'.* base_url="
+    ):
         CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")

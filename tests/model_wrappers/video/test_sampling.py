@@ -73,7 +73,12 @@ def test_positions_rise_and_lie_inside(times: list[float], sampling: Sampling) -
 
 @pytest.mark.parametrize(
     ("frames", "fps", "message"),
-    [(0, None, "n_frames"), ("many", None, "max_num_frames"), (4, 0, "fps"), (4, "fast", "fps")],
+    [
+        (0, None, "max_num_frames"),
+        ("many", None, "max_num_frames"),
+        (4, 0, "fps"),
+        (4, "fast", "fps"),
+    ],
 )
 def test_arguments_that_cannot_be_used(frames: object, fps: object, message: str) -> None:
     """Wrong model arguments are named."""
