@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 WITHOUT_BEARING: Final = frozenset(
@@ -95,9 +96,11 @@ def clip_stamp(path: Path) -> list[object]:
     clips one size.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If it is no regular file that can be read: opening a pipe would wait for ever.
     """
     status = path.stat()
+    if not S_ISREG(status.st_mode):
+        raise OSError(f"{path} is no regular file")
     digest = blake2b(digest_size=_DIGEST_BYTES)
     with path.open("rb") as file:
         for at in (0, status.st_size // 2, max(status.st_size - _SAMPLE_BYTES, 0)):
@@ -183,4 +186,5 @@ def _files(path: Path) -> Iterator[tuple[str, Path]]:
         ]
         for name in names:
             file = Path(folder, name)
-            yield file.relative_to(path).as_posix(), file
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), file

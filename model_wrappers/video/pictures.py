@@ -62,6 +62,8 @@ def is_picture(path: Path) -> bool:
     """Whether a file begins as a picture does; one that cannot be opened may be one."""
     from PIL import Image, UnidentifiedImageError
 
+    if not path.is_file():
+        return True  # opening a pipe would wait for ever
     try:
         Image.open(path).close()
     except UnidentifiedImageError:

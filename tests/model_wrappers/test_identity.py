@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers import identity
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.identity import as_json, files_stamp, stamped
+from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp, files_stamp, stamped
 from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 
@@ -203,3 +205,16 @@ def test_the_code_that_reads_frames_is_part_of_it(monkeypatch: pytest.MonkeyPatc
     assert {"video/frames.py", "video/sampling.py", "video/frame_pictures.py"} <= names
     assert not names & {"captioner.py", "base.py", "ordering.py", "caption_log.py"}
     assert not [path for path in read if "/torch/" in path or "/judges/" in path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Opening one waits for a writer, for ever: neither a clip nor a checkpoint's file is one."""
+    pipe = tmp_path / "clip.png"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no regular file"):
+        clip_stamp(pipe)
+    assert files_stamp(tmp_path) == files_stamp(tmp_path)
+    assert is_picture(pipe)
+    with pytest.raises(DataError, match="there is no such file"):
+        read_picture(pipe)
