@@ -323,8 +323,8 @@ THROUGH_LMMS_EVAL: Final = {
     ),
     "checkpoint": Mistake(
         ("--model", "caption_hf", "--model_args", "pretrained={root}/none", *CAMERA),
-        "neither a folder here nor",
-        "correct pretrained=NAME",
+        "there is no folder",
+        "pretrained= takes the folder of a checkpoint",
         exit_code=1,
     ),
     "class": Mistake(
