@@ -55,10 +55,13 @@ class Sources:
             DataError: If it cannot be found.
             SettingsError: If it is nothing that the captioner is written for.
         """
-        read = request.visuals
+
+        def read() -> Visuals:
+            return by_content(self._takes, request.visuals())
+
         if request.task in self._tasks_of_pictures:
             return self._document(request, read)
-        visuals = by_content(self._takes, read())
+        visuals = read()
         words = refusal(self._takes, visuals)
         if words is not None:
             raise SettingsError(
@@ -130,7 +133,7 @@ def read_document(
     Raises:
         DataError: If it cannot be read, or is nothing that the captioner is written for.
     """
-    visuals = by_content(takes, document.read())
+    visuals = document.read()
     words = refusal(takes, visuals)
     if words is not None:
         raise DataError(f"this model {words}")

@@ -93,13 +93,7 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
     Raises:
         ValueError: If the processor refuses them, or RuntimeError.
     """
-    sees_videos = _sees_videos(processor, jobs)
-    texts = [
-        prompt_text(
-            processor, job, showing.system_prompt, sees_videos=sees_videos, form=showing.form
-        )
-        for job in jobs
-    ]
+    texts = [text_of(processor, job, showing) for job in jobs]
     start = getattr(processor.tokenizer, "bos_token", None)
     called: dict[str, object] = {
         "text": texts,
@@ -114,6 +108,17 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
         before = called.get(name)
         called[name] = {**before, **value} if _are_mappings(before, value) else value  # type: ignore[dict-item] # both are mappings
     return processor(**called)
+
+
+def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:
+    """A job's conversation as one text, as the processor takes it."""
+    return prompt_text(
+        processor,
+        job,
+        showing.system_prompt,
+        sees_videos=_sees_videos(processor, [job]),
+        form=showing.form,
+    )
 
 
 def _sees_videos(processor: Processor, jobs: Sequence[CaptionJob]) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from loguru import logger
 
-from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_parts
-from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
+from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_parts, text_of
 from lmms_eval_captions.model_wrappers.hf.shared_generation import generate_shared, why_not
 from lmms_eval_captions.model_wrappers.hf.shared_prefix import (
     ProcessorOfThread,
@@ -70,7 +69,7 @@ class PromptSharing:
         if self.is_possible is not False and generation.num_beams == 1:
             shared = share(
                 jobs,
-                lambda job: self._text(processor, job),
+                lambda job: text_of(processor, job, self._showing),
                 lambda chosen: make_parts(processor, chosen, self._showing),
                 tokenizer=processor.tokenizer,
                 visual_ids=self._visual_ids,
@@ -103,11 +102,6 @@ class PromptSharing:
         self._most_rows = self._batch_size
         torch.cuda.empty_cache()
         return generate_shared(self._model, part, settings, most_rows=self._most_rows)
-
-    def _text(self, processor: Any, job: CaptionJob) -> str:  # noqa: ANN401
-        sees_videos = getattr(processor, "video_processor", None) is not None
-        system_prompt, form = self._showing.system_prompt, self._showing.form
-        return prompt_text(processor, job, system_prompt, sees_videos=sees_videos, form=form)
 
     def _apart(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[AnyPart]:  # noqa: ANN401
         """Every job with its clip, at most ``batch_size`` together."""
