@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+    _Seen = dict[tuple[Source, float], list[list[torch.Tensor]]]
+    """What the language model reads of a source at a kept ratio: clips, and frames of each."""
 
 _OVERFLOW: Final = (
     "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was made for {:,} "
@@ -103,7 +107,7 @@ class CaptionAuroraCap(Captioner):
             attn_implementation=attn_implementation,
             size_bias=size_bias,
         )
-        self._seen: dict[tuple[Source, float], list[list[torch.Tensor]]] = {}
+        self._seen: _Seen = {}
         self._is_overflow_told = False
 
     def identity(self) -> Mapping[str, object]:
@@ -113,6 +117,10 @@ class CaptionAuroraCap(Captioner):
     def variant(self, task: str) -> float:
         """The kept ratio of a task's captions, in [0, 1]."""
         return ratio_of(self.token_kept_ratio, task)
+
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002
+        """Look anew: the next round of a task shows other pictures under the same name."""
+        self._seen = {}
 
     def prepare(
         self,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
-_ONE_KIND: Final = ("Glm4vProcessor", "Glm46VProcessor")
-"""Their models take one token for pictures and frames, and not both in one conversation."""
+_ONE_KIND: Final = ("Glm4vProcessor", "Glm46VProcessor", "Molmo2Processor", "SmolVLMProcessor")
+"""They, or their models, take pictures or videos, and not both in one conversation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,21 +63,14 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
     row, the parts are put together again.
 
     Raises:
-        DataError: If the processor refuses even clips of equal length.
+        DataError: If the processor refuses a job alone.
     """
     alike: dict[object, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
         alike[tuple((clip.is_image, len(clip.frames)) for clip in job.clips)].append(index)
-    try:
-        parts = [
-            Part(indices, inputs_of(processor, [jobs[index] for index in indices], showing))
-            for indices in alike.values()
-        ]
-    except (ValueError, RuntimeError) as error:
-        sizes = sorted({clip.frames.shape[:3] for job in jobs for clip in job.clips})
-        raise DataError(
-            f"the model's processor refuses clips of (frames, height, width) {sizes}: {error}"
-        ) from error
+    parts = [
+        part for indices in alike.values() for part in _parts_of(processor, jobs, indices, showing)
+    ]
     if len(parts) == 1 or not showing.is_row:
         return parts
     try:
@@ -85,6 +78,26 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
     except ValueError:
         return parts  # pictures of different sizes, filled up to the largest of each part
     return [Part([index for part in parts for index in part.jobs], together)]
+
+
+def _parts_of(
+    processor: Processor, jobs: Sequence[CaptionJob], indices: Sequence[int], showing: Showing
+) -> list[Part]:
+    """The inputs of jobs whose clips have equally many frames, each alone where need be.
+
+    Some processors stack pictures, of which each is cut into as many tiles as its shape asks for.
+    """
+    try:
+        return [Part(indices, inputs_of(processor, [jobs[index] for index in indices], showing))]
+    except (ValueError, RuntimeError) as error:
+        if len(indices) > 1:
+            return [
+                part for index in indices for part in _parts_of(processor, jobs, [index], showing)
+            ]
+        sizes = sorted({clip.frames.shape[:3] for clip in jobs[indices[0]].clips})
+        raise DataError(
+            f"the model's processor refuses clips of (frames, height, width) {sizes}: {error}"
+        ) from error
 
 
 def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> BatchFeature:

@@ -30,6 +30,9 @@ class Tokenizer(Protocol):
     def __call__(self, text: str, *, add_special_tokens: bool) -> Mapping[str, Any]:
         """Tokens of a text."""
 
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of tokens."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedPart:
@@ -77,6 +80,8 @@ class _Group:
 
     jobs: Sequence[int]
     tails: Sequence[Sequence[int]]
+    texts: Sequence[str]
+    """What the tails are the tokens of."""
 
 
 def visual_ids(config: PretrainedConfig) -> frozenset[int]:
@@ -100,7 +105,8 @@ def share(
     """The inputs of jobs of which some are about the same clips, each clip processed once.
 
     Token for token what the processor makes of every job alone: what follows the last special token
-    that the texts have in common is tokenized by itself, and must come out as the processor has it.
+    that the texts have in common is tokenized by itself, and must come out as the processor has it:
+    so the first job's is compared, and the others' tokenized behind what the processor put there.
 
     Args:
         jobs: Of one batch.
@@ -119,10 +125,14 @@ def share(
         return None
     groups: list[_Group] = []
     for indices in together.values():
-        tails = _tails([texts(jobs[index]) for index in indices], tokenizer)
-        if tails is None:
+        split = _split([texts(jobs[index]) for index in indices], tokenizer)
+        if split is None:
             return None
-        groups.append(_Group(indices, tails))
+        token, ends = split
+        tails = [_tokens_after(token, end, tokenizer) for end in ends]
+        if not all(tails):
+            return None
+        groups.append(_Group(indices, tails, ends))
     shared = [
         _cut(part, [groups[row] for row in part.jobs], tokenizer, visual_ids)
         for part in parts([jobs[group.jobs[0]] for group in groups])
@@ -131,8 +141,8 @@ def share(
     return usable if len(usable) == len(shared) else None
 
 
-def _tails(texts: Sequence[str], tokenizer: Tokenizer) -> list[list[int]] | None:
-    """The tokens of each text after the last special token that all have in common."""
+def _split(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[str, list[str]] | None:
+    """The last special token that all texts have in common, and what follows it in each."""
     common = _common_start(texts)
     at = max(
         (
@@ -145,14 +155,40 @@ def _tails(texts: Sequence[str], tokenizer: Tokenizer) -> list[list[int]] | None
     if at is None:
         return None
     end, token = at
-    tails = []
-    for text in texts:
-        # With the special token before it, so that the text does not count as the beginning.
-        ids = list(tokenizer(text[end - len(token) :], add_special_tokens=False)["input_ids"])
-        if len(ids) < 2 or ids[0] != tokenizer.get_added_vocab()[token]:
-            return None
-        tails.append(ids[1:])
-    return tails
+    ends = [text[end:] for text in texts]
+    # Some processors add or drop a blank there, depending on what follows.
+    blanks = {text[: len(text) - len(text.lstrip())] for text in ends}
+    return (token, ends) if len(blanks) == 1 else None
+
+
+def _tokens_after(token: str, text: str, tokenizer: Tokenizer) -> list[int]:
+    """Tokens of a text after a special one, so that it does not count as the beginning.
+
+    Returns:
+        Nothing where the special token is not one by itself.
+    """
+    first, *ids = tokenizer(token + text, add_special_tokens=False)["input_ids"]
+    return list(ids) if first == tokenizer.get_added_vocab()[token] else []
+
+
+def _go_on(group: _Group, before: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Whether the texts are tokenized as they are behind what the processor has put before them.
+
+    Args:
+        group: Texts and their tokens.
+        before: What the inputs begin with.
+        tokenizer: The processor's.
+    """
+    names = {number: token for token, number in tokenizer.get_added_vocab().items()}
+    at = next((at for at in reversed(range(len(before))) if before[at] in names), None)
+    if at is None:
+        return False
+    lead = list(before[at + 1 :])
+    said, token = tokenizer.decode(lead), names[before[at]]
+    return not lead or all(
+        _tokens_after(token, said + text, tokenizer) == [*lead, *tail]
+        for text, tail in zip(group.texts, group.tails, strict=True)
+    )
 
 
 def _common_start(texts: Sequence[str]) -> str:
@@ -181,6 +217,8 @@ def _cut(
         if length < 1 or not is_padded_left or not torch.equal(ids[row, -len(tail) :], tail):
             return None
         if set(group.tails[0]) & set(visual_ids):
+            return None
+        if not _go_on(group, ids[row, : -len(tail)].tolist(), tokenizer):
             return None
         lengths.append(length)
     prefixes = type(part.inputs)(dict(part.inputs.items()))

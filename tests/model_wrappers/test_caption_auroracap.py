@@ -295,26 +295,49 @@ def test_pictures_and_conversations_are_captioned_alike_in_any_batch(checkpoint:
         ],
     }
 
-    def answers(batch_size: int) -> list[str]:
-        model = CaptionAuroraCapChat(
-            pretrained=str(checkpoint), device="cpu", batch_size=batch_size, reuse=False
-        )
-        model.task_dict = {task: {"test": [{}]} for task in talks}
-        requests = [
-            Instance(
-                "generate_until",
-                ("unused", partial(_talk, talk), dict(GREEDY), 0, task, "test"),
-                0,
-                {"task": task, "doc_id": 0, "repeats": 1},
-            )
-            for task, talk in talks.items()
-        ]
-        return [result.text for result in model.generate_until(requests)]
-
-    alone = answers(1)
+    alone = answers(chat(checkpoint, batch_size=1), talks)
     assert all(alone)
     assert len(set(alone)) == len(alone)
-    assert answers(5) == alone
+    assert answers(chat(checkpoint, batch_size=5), talks) == alone
+
+
+def test_another_round_shows_another_picture(checkpoint: Path) -> None:
+    """A document that shows something else the next time it is asked about is looked at anew."""
+    shades = [np.full((40, 64, 3), shade, np.uint8) for shade in (0, 250)]
+    question = {"type": "text", "text": "Provide a one-sentence caption."}
+    rounds = [
+        {
+            "role": "user",
+            "content": [{"type": "image", "url": Image.fromarray(shade)}, question],
+        }
+        for shade in shades
+    ]
+    model = chat(checkpoint)
+    captions = [answers(model, {"talk": [turn]}) for turn in rounds]
+    assert captions == [answers(chat(checkpoint), {"talk": [turn]}) for turn in rounds]
+    assert captions[0] != captions[1]
+
+
+def chat(checkpoint: Path, **arguments: Any) -> CaptionAuroraCapChat:
+    """A captioner in the chat form that keeps nothing."""
+    return CaptionAuroraCapChat(
+        **{"pretrained": str(checkpoint), "device": "cpu", "reuse": False, **arguments}
+    )
+
+
+def answers(model: CaptionAuroraCapChat, talks: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """The answers to conversations, each in a task of its own."""
+    model.task_dict = {task: {"test": [{}]} for task in talks}
+    requests = [
+        Instance(
+            "generate_until",
+            ("unused", partial(_talk, talk), dict(GREEDY), 0, task, "test"),
+            0,
+            {"task": task, "doc_id": 0, "repeats": 1},
+        )
+        for task, talk in talks.items()
+    ]
+    return [result.text for result in model.generate_until(requests)]
 
 
 def _talk(talk: list[dict[str, Any]], _doc: object) -> list[dict[str, Any]]:
