@@ -127,7 +127,7 @@ class Workload:
 
     def row(self, ratio: float, *, slowfast: bool) -> Row:
         """Measure one setting."""
-        n_clips, size = len(self.clips), self.clips.shape[-1]
+        n_clips = len(self.clips)
         if self.model.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
 
@@ -147,7 +147,7 @@ class Workload:
         name = "slowfast " if slowfast else ""
         return Row(
             f"{name}{ratio:g}",
-            self.model.n_visual_tokens(size, size, ratio),
+            len(seen[0][-1]),
             sum(len(tokens) for tokens in seen[0]),
             1000 * tower_s / n_clips,
             1000 * first_s / n_clips,

@@ -142,7 +142,9 @@ class CaptionHf(CheckpointCaptioner):
             new = self.sharing.new_tokens(part, settings)
         else:
             inputs = on_device(part.inputs, self.model)
-            written = self.model.generate(**inputs, generation_config=settings)
+            # A checkpoint's own strings to stop at are looked for in text.
+            reading = {"tokenizer": self.processor.tokenizer} if settings.stop_strings else {}
+            written = self.model.generate(**inputs, **reading, generation_config=settings)
             is_read_apart = self.is_encoder_decoder
             new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))
         texts = self.processor.tokenizer.batch_decode(

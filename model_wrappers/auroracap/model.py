@@ -8,11 +8,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from lmms_eval_captions.model_wrappers.auroracap.conversation import texts_around_frames
-from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
-    SizeBias,
-    TokenMerging,
-    tokens_left,
-)
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, TokenMerging
 from lmms_eval_captions.model_wrappers.hf.generation import GenerationTokens
 
 if TYPE_CHECKING:
@@ -79,20 +75,6 @@ class AuroraCap:
     def device(self) -> torch.device:
         """Where the networks are."""
         return self.llm.device
-
-    def n_visual_tokens(self, height: int, width: int, kept_ratio: float) -> int:
-        """Tokens of a frame that the language model reads.
-
-        Args:
-            height: Of the picture that the tower sees, in pixels.
-            width: Likewise.
-            kept_ratio: Share of tokens to keep, in [0, 1].
-        """
-        patch = self.tower.config.patch_size
-        n_run = self._n_layers - N_UNREAD_LAYERS
-        return tokens_left(
-            (height // patch) * (width // patch), kept_ratio, self._n_layers, n_run=n_run
-        )
 
     def see(
         self, pixels: torch.Tensor, *, kept_ratio: float, slowfast: bool = False

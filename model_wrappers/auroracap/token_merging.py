@@ -1,7 +1,7 @@
 """Token merging in the vision tower of a CLIP or SigLIP model, frame by frame.
 
->>> merged_per_layer(729, 0.1, 32), tokens_left(729, 0.1, 32, n_run=31)
-(20, 109)
+>>> merged_per_layer(729, 0.1, 32)
+20
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 import torch
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.auroracap.token_matching import match, merge, most_merged
+from lmms_eval_captions.model_wrappers.auroracap.token_matching import match, merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,33 +45,6 @@ def merged_per_layer(n_patches: int, kept_ratio: float, n_layers: int) -> int:
     [0, 11, 20, 22]
     """
     return int(n_patches * (1 - kept_ratio) / n_layers)
-
-
-def tokens_left(
-    n_patches: int,
-    kept_ratio: float,
-    n_layers: int,
-    *,
-    n_run: int | None = None,
-    class_token: bool = True,
-) -> int:
-    """Tokens of a frame that are left, class token not counted.
-
-    Args:
-        n_patches: Patches of a frame.
-        kept_ratio: Share of tokens to keep, in [0, 1].
-        n_layers: Layers of the whole tower.
-        n_run: Layers passed, all where it is ``None``; AuroraCap reads the last but one's output.
-        class_token: Whether the tower has one.
-
-    >>> [tokens_left(729, ratio, 32, n_run=31) for ratio in (1.0, 0.5, 0.1, 0.0)]
-    [729, 388, 109, 47]
-    """
-    n_merged = merged_per_layer(n_patches, kept_ratio, n_layers)
-    n_tokens = n_patches + class_token
-    for _ in range(n_layers if n_run is None else n_run):
-        n_tokens -= most_merged(n_tokens, n_merged, class_token=class_token)
-    return n_tokens - class_token
 
 
 class TokenMerging:

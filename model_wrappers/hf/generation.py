@@ -31,6 +31,8 @@ def generation_config(
     """The checkpoint's own settings under those of the task."""
     settings = copy.deepcopy(own)
     settings.max_length = None
+    settings.num_return_sequences = 1
+    settings.return_dict_in_generate = settings.output_scores = settings.output_logits = False
     settings.max_new_tokens = generation.max_new_tokens
     settings.num_beams = generation.num_beams
     settings.do_sample = generation.do_sample

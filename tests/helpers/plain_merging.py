@@ -61,3 +61,15 @@ def _merged(
     left = torch.stack([sizes[group].sum() for group in groups])
     summed = torch.stack([(tokens[group] * sizes[group, None]).sum(dim=0) for group in groups])
     return summed / left[:, None], left
+
+
+def plain_counts(n_patches: int, ratio: float, n_layers: int) -> list[int]:
+    """Tokens of a frame after none of the layers, the first, ..., all; the class token left out.
+
+    Equation 2, rounded down as in the released code; no layer merges more than half of its tokens.
+    """
+    n_merged = int(n_patches * (1 - ratio) / n_layers)
+    counts = [n_patches]
+    for _ in range(n_layers):
+        counts.append(counts[-1] - min(n_merged, counts[-1] // 2))
+    return counts

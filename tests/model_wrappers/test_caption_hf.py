@@ -102,6 +102,17 @@ def test_a_sampled_caption_differs_from_the_greedy_one(qwen: Path, clips: list[P
     assert len(beams) == 16
 
 
+def test_a_checkpoint_s_own_stops_end_captions(qwen: Path, clips: list[Path]) -> None:
+    """Some name strings at which they stop, beside the token that ends their turn."""
+    model = make(qwen, reuse=False)
+    [caption] = caption_all(model, clips[:1])
+    model.model.generation_config.stop_strings = [caption[4:6]]
+    [stopped, other] = results_of(model, clips[:1], PROMPTS | {"task": "Describe the video."})[-2:]
+    assert other.text == caption[:6]
+    assert other.token_counts.output_tokens == 6
+    assert stopped.text
+
+
 def test_settings_of_the_checkpoint_stay(qwen: Path) -> None:
     """A run changes nothing of the model's own generation settings."""
     model = make(qwen)

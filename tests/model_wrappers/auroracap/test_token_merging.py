@@ -15,9 +15,8 @@ from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
     SizeBias,
     TokenMerging,
     merged_per_layer,
-    tokens_left,
 )
-from plain_merging import LogSizesOn, plain_states
+from plain_merging import LogSizesOn, plain_counts, plain_states
 
 KINDS = {
     "clip": (CLIPVisionModel, CLIPVisionConfig),
@@ -95,10 +94,7 @@ def test_sizes_and_counts_over_ratios_and_shapes(
         hidden = look(tower, picture(14 * rows, 14 * columns))
     n_patches = rows * columns
     # SigLIP's last hidden state is normalised after the last layer, which changes no shape.
-    counts = [
-        tokens_left(n_patches, ratio, N_LAYERS, n_run=n_run, class_token=has_class)
-        for n_run in range(N_LAYERS + 1)
-    ]
+    counts = plain_counts(n_patches, ratio, N_LAYERS)
     assert [states.shape[1] - has_class for states in hidden] == counts
     for sizes, states in zip(merging.sizes, hidden, strict=True):
         assert sizes.shape == states.shape[:2]
@@ -119,7 +115,7 @@ def test_sizes_and_counts_over_ratios_and_shapes(
 def test_equation_2_at_the_released_size(ratio: float, n_merged: int, n_left: int) -> None:
     """378 x 378 pictures, patches of 14, 32 layers of which 31 are read (worked by hand)."""
     assert merged_per_layer(27 * 27, ratio, 32) == n_merged
-    assert tokens_left(27 * 27, ratio, 32, n_run=31) == n_left == 729 - 31 * n_merged
+    assert plain_counts(27 * 27, ratio, 32)[31] == n_left == 729 - 31 * n_merged
 
 
 def strangeness_of_merged_duplicates(kind: str, attention: str, size_bias: SizeBias) -> float:

@@ -20,9 +20,10 @@ from lmms_eval_captions.model_wrappers.video.clip import make_clip
 class Processor:
     """Remembers what it was asked for; it lays frames in a row, or refuses clips."""
 
-    def __init__(self, *, refuses: bool = False) -> None:
+    def __init__(self, *, refuses: bool = False, takes: int = 99) -> None:
         self.video_processor = SimpleNamespace()
         self.refuses = refuses
+        self.takes = takes
         self.tokenizer: object = SimpleNamespace(bos_token="<s>", pad_token_id=7)  # noqa: S106 - no password
         self.calls: list[dict[str, Any]] = []
 
@@ -32,7 +33,7 @@ class Processor:
 
     def __call__(self, **given: Any) -> BatchFeature:
         """As many tokens as a clip has frames, and one number for each frame."""
-        if self.refuses:
+        if self.refuses or len(given["text"]) > self.takes:
             raise ValueError("expected clips of equal length")
         self.calls.append(given)
         videos = given.get("videos", [])
@@ -96,9 +97,15 @@ def test_the_user_s_arguments_reach_the_processor() -> None:
 
 
 def test_a_refusal_names_the_shapes() -> None:
-    """A processor that takes no part of the batch says which clips it was shown."""
-    with pytest.raises(DataError, match=r"\(2, 4, 6\), \(3, 4, 6\).*equal length"):
+    """A processor that does not take a job alone says which clips it was shown."""
+    with pytest.raises(DataError, match=r"\(2, 4, 6\)\]: expected clips of equal length"):
         make_parts(Processor(refuses=True), _jobs(2, 3), Showing())
+
+
+def test_jobs_that_are_refused_together_go_through_alone() -> None:
+    """Pictures of as many frames may be cut into more or fewer tiles, which do not stack."""
+    parts = make_parts(Processor(takes=1), _jobs(2, 3, 2), Showing())
+    assert [list(part.jobs) for part in parts] == [[0], [2], [1]]
 
 
 def test_a_second_start_token_is_not_added() -> None:
