@@ -42,17 +42,36 @@ def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
     >>> asked_about(2, "Is <image> older than <image>?")
     (Message(role='user', content=('Is', 0, 'older than', 1, '?')),)
     """
-    marks = len(_MARK.findall(prompt))
-    if not marks:
-        return (Message("user", (*range(n_clips), prompt)),)
-    texts = _MARK.split(prompt)
-    if marks != n_clips:
-        return (Message("user", (*range(n_clips), "".join(texts).strip())),)
+    return (Message("user", _at_marks(range(n_clips), prompt)),)
+
+
+def shown_at_marks(message: Message) -> Message:
+    """A message that shows everything before its text, as :func:`asked_about` has it.
+
+    >>> shown_at_marks(Message("user", (3, 5, "Is <image> older than <image>?"))).content
+    ('Is', 3, 'older than', 5, '?')
+    >>> shown_at_marks(Message("user", (3, "Is <image> older than", 5, "?"))).content
+    (3, 'Is <image> older than', 5, '?')
+    """
+    places = [part for part in message.content if isinstance(part, int)]
+    texts = [part for part in message.content if isinstance(part, str)]
+    if message.role != "user" or len(texts) != 1 or message.content[-1] != texts[0]:
+        return message
+    return Message("user", _at_marks(places, texts[0]))
+
+
+def _at_marks(places: Sequence[int], text: str) -> tuple[str | int, ...]:
+    """What is shown, where a text has a mark for each of it; else before the text without marks."""
+    texts = _MARK.split(text)
+    if len(texts) == 1:
+        return (*places, text)
+    if len(texts) != len(places) + 1:
+        return (*places, "".join(texts).strip())
     content: list[str | int] = []
-    for place, text in enumerate(texts):
-        content += [text.strip()] if text.strip() else []
-        content += [place] if place < n_clips else []
-    return (Message("user", tuple(content)),)
+    for number, said in enumerate(texts):
+        content += [said.strip()] if said.strip() else []
+        content += places[number : number + 1]
+    return tuple(content)
 
 
 @dataclass(frozen=True, slots=True)

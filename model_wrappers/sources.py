@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.caption_jobs import DocVisuals, Shown, asked_about
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    DocVisuals,
+    Shown,
+    asked_about,
+    shown_at_marks,
+)
 from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 from lmms_eval_captions.model_wrappers.visuals import Picture, Segment, one_question
 
@@ -82,7 +87,9 @@ class Sources:
     def _conversation(self, visuals: Visuals, question: str | None) -> tuple[Message, ...]:
         """The messages, where they are more than a video and a prompt to this captioner."""
         is_more = len(visuals.messages) > 1 or question is None
-        return visuals.messages if self._takes == "all" and is_more else ()
+        if self._takes != "all" or not is_more:
+            return ()
+        return tuple(shown_at_marks(message) for message in visuals.messages)
 
     @staticmethod
     def _document(request: CaptionRequest, read: Callable[[], Visuals]) -> Asked:
@@ -146,5 +153,5 @@ def read_document(
         else:
             raise TypeError(f"expected a picture or a video, got {visual!r}")
     if takes == "all" or not visuals.messages:
-        return Shown(clips, visuals.messages)
+        return Shown(clips, [shown_at_marks(message) for message in visuals.messages])
     return Shown(clips, asked_about(len(clips), one_question(visuals) or ""))

@@ -343,6 +343,28 @@ def test_rounds_of_chat_messages_are_answered_too() -> None:
     assert answers == [["user: 7 First?", "user: 7 After First?"]]
 
 
+def test_marks_in_the_text_of_a_message_say_where_something_is_shown(clips: list[Path]) -> None:
+    """As in a request of the simple form: models whose own marks they are would refuse them."""
+    video = {"type": "video", "url": str(clips[0])}
+    ten, twenty = ({"type": "image", "url": picture(shade)} for shade in (10, 20))
+    brief = {"role": "system", "content": "Be brief."}
+
+    def user(*parts: dict[str, object], text: str) -> dict[str, object]:
+        return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
+
+    talks = [
+        [user(ten, twenty, text="Is <image> like <image>?")],
+        [brief, user(video, text="<video>\nWhat is it?")],
+        [user(ten, text="<image> or <image>?")],
+    ]
+    answers = ask(SeerChat(), {"t": [{"talk": talk} for talk in talks]}, lambda doc: doc["talk"])
+    assert answers == [
+        "user: Is 10 like 20 ?",
+        "system: Be brief.; user: 3 frames What is it?",
+        "user: 10 or ?",
+    ]
+
+
 def test_a_task_that_never_ends_its_rounds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would go on for ever."""
     monkeypatch.setattr(multi_round, "_MOST_ROUNDS", 3)
