@@ -25,7 +25,6 @@ Doc = dict[str, Any]
 GREEDY = {"max_new_tokens": 6, "do_sample": False}
 FAMILIES = (
     "qwen2_5_vl", "llava_onevision", "internvl", "gemma3", "glm4v", "idefics2", "smolvlm", "molmo2",
-    "perception_lm",
 )  # fmt: skip
 RECIPES = ("qwen2_5_vl", "llava_onevision", "internvl", "gemma3")
 """Those whose chat template alone makes the documented inputs."""
