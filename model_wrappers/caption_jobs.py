@@ -31,6 +31,15 @@ class Message:
     """In order: texts, and places in ``CaptionJob.clips`` of what is shown there."""
 
 
+def listed(messages: Sequence[Message]) -> list[list[object]]:
+    """Messages as JSON has them.
+
+    >>> listed([Message("user", (0, "Describe."))])
+    [['user', (0, 'Describe.')]]
+    """
+    return [[message.role, message.content] for message in messages]
+
+
 def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
     """The one message that shows everything, and asks.
 

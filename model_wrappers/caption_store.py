@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.store.flusher import Flusher
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import StoreError
-from lmms_eval_captions.model_wrappers.caption_jobs import Caption
+from lmms_eval_captions.model_wrappers.caption_jobs import Caption, asked_about, listed
 from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp
 
 if TYPE_CHECKING:
@@ -123,16 +123,16 @@ class KeptCaptions:
         if self._store is None:
             return b""
         file: list[object] = []
+        messages = asked.messages
         if isinstance(asked.source, Path):
             try:
                 file = self._stamp(asked.source)
             except OSError:
                 return b""
-        messages = [[message.role, message.content] for message in asked.messages]
-        generation = asdict(asked.generation)
-        return _digest(
-            self._identity, file, asked.prompt, messages, generation, asked.variant, drawn
-        )
+            # What a captioner is told of a prompt's marks is ours, and may be mended.
+            messages = messages or asked_about(1, asked.prompt)
+        told = [asked.prompt, listed(messages), asdict(asked.generation), asked.variant]
+        return _digest(self._identity, file, *told, drawn)
 
     def _stamp(self, path: Path) -> list[object]:
         """A clip has several prompts, and is looked at once."""
@@ -212,6 +212,5 @@ def _content(shown: Shown) -> str:
         digest.update(as_json(about).encode("ascii"))
         digest.update(clip.timestamps_s.tobytes())
         digest.update(clip.frames.tobytes())
-    messages = [[message.role, message.content] for message in shown.messages]
-    digest.update(as_json(messages).encode("ascii"))
+    digest.update(as_json(listed(shown.messages)).encode("ascii"))
     return digest.hexdigest()
