@@ -1,19 +1,20 @@
-"""A process that captions and is killed: ``killed_captioner.py NAME RANK WORLD N CHECKPOINTS CLIPS``.
-
-It captions its share of the clips, three prompts each, and is gone as by ``kill -9`` when it was
-asked for one caption more than ``N``; what was promised by then has come.
-"""
+"""Every captioner that keeps captions, and processes that caption and are ended by a signal."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import vllm_stand_in
@@ -24,8 +25,10 @@ from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 PROMPTS = {"camera": "How does the camera move?", "short": "In short?", "long": "Tell all of it."}
@@ -99,33 +102,74 @@ def checkpoints_of(folder: Path) -> Mapping[str, Path]:
 def ended_after(model: Captioner, n: int, end: Callable[[], None]) -> list[int]:
     """Have something end a captioner's run when it is asked for more captions than so many.
 
+    What it has promised by then is kept, as it comes.
+
     Returns:
         How many captions it was asked for, batch by batch.
     """
     asked: list[int] = []
-    answers: list[Answer] = []
-    write = model.caption
+    kept: list[Caption] = []
+    open_kept, write = model._kept_captions, model.caption
+
+    def counted() -> KeptCaptions:
+        store = open_kept()
+        keep = store.keep
+
+        def count(planned: PlannedCaption, caption: Caption) -> None:
+            keep(planned, caption)
+            kept.append(caption)
+
+        store.keep = count  # type: ignore[method-assign] # of this one alone
+        return store
 
     def caption(batch: Batch) -> Sequence[Answer]:
         if sum(asked) + len(batch.jobs) > n:
-            wait([answer for answer in answers if isinstance(answer, Future)])
+            until_s = time.monotonic() + 60
+            while len(kept) < sum(asked) and time.monotonic() < until_s:
+                time.sleep(0.01)
             end()
         asked.append(len(batch.jobs))
-        answers.extend(written := write(batch))
-        return written
+        return write(batch)
 
+    model._kept_captions = counted  # type: ignore[method-assign] # to see what is kept
     model.caption = caption  # type: ignore[method-assign] # as a killed process ends
     return asked
 
 
-def kill() -> None:
-    """As ``kill -9``."""
-    os.kill(os.getpid(), signal.SIGKILL)
+def caption_and_die(
+    environment: Mapping[str, str],
+    name: str,
+    number: signal.Signals,
+    share: tuple[int, int, int],
+    folder: Path,
+    clips: Sequence[Path],
+) -> None:
+    """What a process does: caption, and send itself a signal.
 
-
-if __name__ == "__main__":
+    Args:
+        environment: Variables to set.
+        name: Of ``MAKERS``.
+        number: The signal.
+        share: Rank, number of processes, and captions after which the signal comes.
+        folder: Where the checkpoints are.
+        clips: What is captioned.
+    """
+    os.environ.update(environment)
     torch.set_num_threads(1)
     sys.modules.update(vllm_stand_in.modules())
-    captioner = MAKERS[sys.argv[1]](checkpoints_of(Path(sys.argv[5])))
-    ended_after(captioner, int(sys.argv[4]), kill)
-    ask(captioner, [Path(name) for name in sys.argv[6:]], int(sys.argv[2]), int(sys.argv[3]))
+    rank, world, n = share
+    model = MAKERS[name](checkpoints_of(folder))
+    ended_after(model, n, partial(os.kill, os.getpid(), number))
+    ask(model, clips, rank, world)
+
+
+def start(*given: Any) -> BaseProcess:
+    """Start a process that does ``caption_and_die``; what all need is imported once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with pytest.MonkeyPatch.context() as patch:
+        # The server of the processes has no other way to this folder.
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        process = context.Process(target=caption_and_die, args=given, daemon=False)
+        process.start()
+    return process
