@@ -126,6 +126,8 @@ class CaptionJob:
     """Where the clips come from: equal sources show the same."""
     task: str
     doc_id: int
+    draw: int = 0
+    """Its number among those that ask the same, where answers are drawn at random."""
 
     @property
     def clip(self) -> Clip:

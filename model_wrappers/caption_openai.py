@@ -200,7 +200,10 @@ class CaptionOpenai(Captioner):
         asked = batch.prepared
         if not isinstance(asked, list):
             raise TypeError(f"expected what prepare returned, got {asked!r}")
-        chains = [_chain(self._request(messages, batch.generation)) for messages in asked]
+        chains = [
+            _chain(self._request(messages, batch.generation, job.draw))
+            for messages, job in zip(asked, batch.jobs, strict=True)
+        ]
         return [
             self._promises.caption(partial(self._engine.submit, [chain]), _read) for chain in chains
         ]
@@ -248,7 +251,7 @@ class CaptionOpenai(Captioner):
             return self._pictures.once(clip, lambda: [video_part(job)])
         return self._pictures.of(clip)
 
-    def _request(self, messages: Sequence[Part], generation: Generation) -> Request:
+    def _request(self, messages: Sequence[Part], generation: Generation, draw: int = 0) -> Request:
         params: dict[str, object] = {
             "temperature": generation.temperature,
             self.max_tokens_field: generation.max_new_tokens,
@@ -262,7 +265,8 @@ class CaptionOpenai(Captioner):
             model=self.model_name,
             messages=messages,
             params=params,
-            seed=seed if isinstance(seed, int) else 0,
+            # Repeats of a document are other draws: of one seed they would be one reply.
+            seed=draw + (seed if isinstance(seed, int) else 0),
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
             shrink=partial(with_smaller_pictures, messages),

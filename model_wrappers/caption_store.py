@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -69,13 +68,9 @@ class KeptCaptions:
         """
         taken: list[tuple[PlannedCaption, Caption]] = []
         left: list[PlannedCaption] = []
-        draws: Counter[tuple[object, ...]] = Counter()
         for asked in planned:
-            drawn: list[object] = []
-            if asked.generation.do_sample:
-                document = (asked.task, asked.doc_id, asked.source, asked.prompt)
-                drawn = [asked.task, asked.doc_id, draws[document], _seed()]
-                draws[document] += 1
+            is_drawn = asked.generation.do_sample
+            drawn = [asked.task, asked.doc_id, asked.draw, _seed()] if is_drawn else []
             keyed = replace(asked, key=self._key(asked, drawn))
             caption = self._find(keyed.key) if isinstance(asked.source, Path) else None
             if caption is None:

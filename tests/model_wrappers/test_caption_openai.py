@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from lmms_eval.api.instance import Instance
 
-from caption_requests import caption_all, results_of
+from caption_requests import caption_all, make_requests, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
@@ -119,9 +119,9 @@ def test_a_clip_that_is_sent_whole_is_in_memory_once(
     model = make(send="video")
     request, urls = model._request, []
 
-    def seen(messages: Any, generation: Any) -> Any:
+    def seen(messages: Any, *given: Any) -> Any:
         urls.append(messages[0]["content"][0]["video_url"]["url"])
-        return request(messages, generation)
+        return request(messages, *given)
 
     monkeypatch.setattr(model, "_request", seen)
     assert all(caption_all(model, clips, PROMPTS))
@@ -564,3 +564,24 @@ def test_what_changes_a_caption_is_asked_anew(
     caption_all(make(), clips[:1])
     caption_all(make(**given), clips[:1])
     assert endpoint.counts.n_requests == 2
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+@pytest.mark.keeps_captions
+def test_repeats_of_a_document_are_other_draws(
+    make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path], is_drawn: bool
+) -> None:
+    """Each has a seed of its own, in a rerun, too; greedy ones are asked once."""
+    settings = {"max_new_tokens": 8, "temperature": 1.0 if is_drawn else 0.0}
+    endpoint.script = lambda body: Say(f"Draw {body['seed']}.")
+
+    def thrice(model: CaptionOpenai) -> list[str]:
+        model.task_dict = {"task": {"test": [{"video": str(clips[0])}]}}
+        requests = make_requests(1, {"task": "Describe."}, settings, is_simple=True)
+        return [result.text for result in model.generate_until(requests * 3)]
+
+    first = thrice(make(extra_body={"seed": 7}))
+    assert first == [f"Draw {7 + n * is_drawn}." for n in range(3)]
+    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
+    assert thrice(make(extra_body={"seed": 7})) == first
+    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
