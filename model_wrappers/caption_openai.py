@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
@@ -85,6 +86,8 @@ class CaptionOpenai(Captioner):
             win over those that the task gives.
         max_cost: US dollars that captioning may cost, all processes together; needs the model's
             price, of ours or of ``LMMS_CAPTIONS_PRICES``.
+        store_by: Whose replies of earlier runs serve: ``model``, of the model's name at any
+            address, or ``endpoint``, of this address alone.
         concurrency: Most requests in flight.
         timeout_s: Longest wait for one caption.
         api_key_env: Variable that holds the key.
@@ -118,6 +121,7 @@ class CaptionOpenai(Captioner):
         system_prompt: str | None = None,
         extra_body: str | Mapping[str, object] | None = None,
         max_cost: float | str | None = None,
+        store_by: StoreBy = "model",
         concurrency: int = 32,
         timeout_s: float = 300.0,
         api_key_env: str = "OPENAI_API_KEY",
@@ -127,6 +131,7 @@ class CaptionOpenai(Captioner):
         if not model:
             raise SettingsError("caption_openai: expected --model_args model=NAME, got none")
         _check_choice("send", send, _SEND)
+        _check_choice("store_by", store_by, get_args(StoreBy))
         if detail is not None:
             _check_choice("detail", detail, _DETAIL)
         looks = {
@@ -175,6 +180,7 @@ class CaptionOpenai(Captioner):
             engine_config(
                 endpoint_of(base_url, api_key_env, alias),
                 concurrency=n_in_flight,
+                store_by=store_by,
                 # Processes cannot see what the others spend.
                 max_cost_usd=None if limit_usd is None else limit_usd / self.world_size,
             )
@@ -211,7 +217,9 @@ class CaptionOpenai(Captioner):
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """As of ``Captioner``; whatever ends it, replies that are under way are waited for."""
         with finishing(self._finish):
-            return super().generate_until(requests)
+            finished = super().generate_until(requests)
+        self._tell_of_other_endpoints()
+        return finished
 
     def clean(self) -> None:
         """End the engine before judging begins."""
@@ -231,6 +239,20 @@ class CaptionOpenai(Captioner):
                 _FINISH_S,
             )
         self._engine.close(_FINISH_S)
+
+    def _tell_of_other_endpoints(self) -> None:
+        """Name the addresses whose replies served: another server may call another model so."""
+        own = {*self._engine.config.endpoints, EARLIER_VERSION}
+        others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
+        if others:
+            logger.warning(
+                "{:,} captions are replies to the same requests by {!r} at {}, in earlier runs; "
+                "--model_args store_by=endpoint takes those of {} alone",
+                sum(others.values()),
+                self.model_name,
+                ", ".join(others),
+                ", ".join(self._engine.config.endpoints),
+            )
 
     def _decode(self, source: Source) -> Shown:
         """Read nothing that can no more be asked about (key refused, ``max_cost`` reached)."""

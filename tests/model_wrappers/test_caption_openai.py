@@ -220,6 +220,7 @@ def test_a_broken_clip_is_not_sent(
         ({"model": ""}, "expected --model_args model"),
         ({"send": "sound"}, "send='sound'"),
         ({"concurrency": 0}, "concurrency"),
+        ({"store_by": "address"}, "store_by='address' is not one of model, endpoint"),
         ({"detail": "sharp"}, "detail='sharp' is not one of auto, low, high"),
         ({"frame_pixels": 0}, "frame_pixels"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
@@ -585,3 +586,25 @@ def test_repeats_of_a_document_are_other_draws(
     assert endpoint.counts.n_requests == (3 if is_drawn else 1)
     assert thrice(make(extra_body={"seed": 7})) == first
     assert endpoint.counts.n_requests == (3 if is_drawn else 1)
+
+
+@pytest.mark.parametrize("store_by", ["model", "endpoint"])
+@pytest.mark.keeps_captions
+def test_replies_of_another_address_are_told_or_not_taken(
+    make: Callable[..., CaptionOpenai],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    logged: list[str],
+    store_by: str,
+) -> None:
+    """A laptop's server calls whatever it has loaded by one name."""
+    with JudgeServer(Behaviour(), reply=lambda _: "Another model's.") as other:
+        caption_all(make(), clips)
+        captions = caption_all(make(base_url=other.url, store_by=store_by), clips)
+        assert other.counts.n_requests == (3 if store_by == "endpoint" else 0)
+    assert {*captions} == {
+        "Another model's." if store_by == "endpoint" else reply("Describe the video.")
+    }
+    told = [line for line in logged if "3 captions are replies to the same requests" in line]
+    assert len(told) == (store_by == "model")
+    assert all(endpoint.url.rstrip("/") in line for line in told)
