@@ -169,7 +169,10 @@ def open_kept(name: str, identity: Mapping[str, object], *, is_quiet: bool = Fal
     """
     text = as_json(identity)
     digest = blake2b(text.encode("ascii"), digest_size=6).hexdigest()
-    folder = cache_folder() / _FOLDER / f"{slug(name)}-{digest}"
+    folders = cache_folder() / _FOLDER
+    # Of a checkpoint whose folder had another name, too.
+    known = sorted(folders.glob(f"*-{digest}"))
+    folder = known[0] if known else folders / f"{slug(name)}-{digest}"
     if not is_quiet:
         logger.info("captions are kept in {} as they are written", folder)
     return KeptCaptions(folder, text)

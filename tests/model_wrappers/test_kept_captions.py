@@ -305,6 +305,17 @@ def test_files_that_changed_are_another_captioner_s(
     assert sum(asked) == len(PROMPTS)
 
 
+def test_a_checkpoint_may_be_called_otherwise(clips: list[Path], tmp_path: Path) -> None:
+    """A folder that was renamed holds the same model: its captions serve."""
+    ARCHITECTURES["qwen2_5_vl"].write(tmp_path / "one")
+    first = ask(hf({"hf": tmp_path / "one"}), clips[:1])
+    (tmp_path / "one").rename(tmp_path / "two")
+    model = hf({"hf": tmp_path / "two"})
+    asked = killed_after(model)
+    assert ask(model, clips[:1]) == first
+    assert sum(asked) == 0
+
+
 def test_captions_serve_other_tasks_in_any_order(clips: list[Path]) -> None:
     """Known by what is asked of which clip, and not by who asks, nor by ``until``'s cut."""
     first = caption_all(Words(), clips[:2], {"a": "What?", "b": "Who?"})
