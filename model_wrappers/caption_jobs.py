@@ -31,6 +31,15 @@ class Message:
     """In order: texts, and places in ``CaptionJob.clips`` of what is shown there."""
 
 
+def listed(messages: Sequence[Message]) -> list[list[object]]:
+    """Messages as JSON has them.
+
+    >>> listed([Message("user", (0, "Describe."))])
+    [['user', (0, 'Describe.')]]
+    """
+    return [[message.role, message.content] for message in messages]
+
+
 def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
     """The one message that shows everything, and asks.
 
@@ -136,6 +145,8 @@ class CaptionJob:
     """Where the clips come from: equal sources show the same."""
     task: str
     doc_id: int
+    draw: int = 0
+    """Its number among those that ask the same, where answers are drawn at random."""
 
     @property
     def clip(self) -> Clip:

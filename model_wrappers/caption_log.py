@@ -106,7 +106,10 @@ class CaptionLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            if os.write(descriptor, line) < len(line):
+            n_written = os.write(descriptor, line)
+            if n_written < len(line):
+                # Half a line would have the whole file refused.
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size - n_written)
                 raise OSError(28, "no space left for the whole caption")
         finally:
             os.close(descriptor)

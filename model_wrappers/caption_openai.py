@@ -6,17 +6,19 @@ pass, and every reply on disk before it counts, so that no caption is ever paid 
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, SettingsError
+from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.chat_api.connection import (
     cost_limit,
@@ -32,17 +34,26 @@ from lmms_eval_captions.model_wrappers.chat_api.pictures import (
     with_smaller_pictures,
 )
 from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.paid_endings import finishing
+from lmms_eval_captions.model_wrappers.promised import Promises
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
 
+    from lmms_eval.api.instance import GenerationResult, Instance
+
+    from lmms_eval_captions.judges.endpoint.answers.sight import Shown as Seen
     from lmms_eval_captions.judges.endpoint.outcome import Asked
+    from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
     from lmms_eval_captions.model_wrappers.chat_api.pictures import Part
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PROTOCOL: Final = "caption:1"
+_FINISH_S: Final = 30.0
+"""How long replies under way are waited for where a run is ended: job managers give that long."""
 _SEND: Final = ("frames", "video")
 _DETAIL: Final = ("auto", "low", "high")
 _OURS: Final = ("model", "messages", "stream", "n")
@@ -75,6 +86,8 @@ class CaptionOpenai(Captioner):
             win over those that the task gives.
         max_cost: US dollars that captioning may cost, all processes together; needs the model's
             price, of ours or of ``LMMS_CAPTIONS_PRICES``.
+        store_by: Whose replies of earlier runs serve: ``model``, of the model's name at any
+            address, or ``endpoint``, of this address alone.
         concurrency: Most requests in flight.
         timeout_s: Longest wait for one caption.
         api_key_env: Variable that holds the key.
@@ -89,8 +102,9 @@ class CaptionOpenai(Captioner):
 
     takes = "all"
     prepare_threads = 2
-    keeps_captions = False
-    """Replies are kept by the engine, for every captioner of the model's name."""
+    without_bearing = frozenset({"api_key_env", "base_url", "concurrency", "max_cost", "timeout_s"})
+    """Replies are kept by the engine, for every captioner of the model's name; as captions they are
+    kept beside, so that a rerun need not read the clips to know what it would ask."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -107,6 +121,7 @@ class CaptionOpenai(Captioner):
         system_prompt: str | None = None,
         extra_body: str | Mapping[str, object] | None = None,
         max_cost: float | str | None = None,
+        store_by: StoreBy = "model",
         concurrency: int = 32,
         timeout_s: float = 300.0,
         api_key_env: str = "OPENAI_API_KEY",
@@ -116,6 +131,7 @@ class CaptionOpenai(Captioner):
         if not model:
             raise SettingsError("caption_openai: expected --model_args model=NAME, got none")
         _check_choice("send", send, _SEND)
+        _check_choice("store_by", store_by, get_args(StoreBy))
         if detail is not None:
             _check_choice("detail", detail, _DETAIL)
         looks = {
@@ -160,15 +176,20 @@ class CaptionOpenai(Captioner):
             detail=detail,
             n_threads=self.decode_threads,
         )
-        self._under_way = threading.Semaphore(2 * n_in_flight)
         self._engine = Engine(
             engine_config(
                 endpoint_of(base_url, api_key_env, alias),
                 concurrency=n_in_flight,
+                store_by=store_by,
                 # Processes cannot see what the others spend.
                 max_cost_usd=None if limit_usd is None else limit_usd / self.world_size,
             )
         )
+        self._promises = Promises(2 * n_in_flight, self._words)
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; the address may come from the environment."""
+        return {**super().identity(), "endpoints": self._engine.config.endpoints}
 
     def prepare(
         self,
@@ -185,12 +206,20 @@ class CaptionOpenai(Captioner):
         asked = batch.prepared
         if not isinstance(asked, list):
             raise TypeError(f"expected what prepare returned, got {asked!r}")
-        futures = []
-        for messages in asked:
-            self._under_way.acquire()
-            request = self._request(messages, batch.generation)
-            futures.append(_caption_of(self._engine, _chain(request), self._under_way))
-        return futures
+        chains = [
+            _chain(self._request(messages, batch.generation, job.draw))
+            for messages, job in zip(asked, batch.jobs, strict=True)
+        ]
+        return [
+            self._promises.caption(partial(self._engine.submit, [chain]), _read) for chain in chains
+        ]
+
+    def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
+        """As of ``Captioner``; whatever ends it, replies that are under way are waited for."""
+        with finishing(self._finish):
+            finished = super().generate_until(requests)
+        self._tell_of_other_endpoints()
+        return finished
 
     def clean(self) -> None:
         """End the engine before judging begins."""
@@ -198,13 +227,53 @@ class CaptionOpenai(Captioner):
         self._pictures.close()
         super().clean()
 
+    def _finish(self) -> None:
+        """Keep the replies under way, which are paid for; nothing more is asked."""
+        n_in_flight = self._engine.n_in_flight
+        if n_in_flight:
+            logger.warning(
+                "stopping: {} captions are under way and paid for, their replies are waited for, "
+                "{:.0f} s at most; Ctrl-C again ends at once. What came is kept, the same command "
+                "goes on from there",
+                n_in_flight,
+                _FINISH_S,
+            )
+        self._engine.close(_FINISH_S)
+
+    def _tell_of_other_endpoints(self) -> None:
+        """Name the addresses whose replies served: another server may call another model so."""
+        own = {*self._engine.config.endpoints, EARLIER_VERSION}
+        others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
+        if others:
+            logger.warning(
+                "{:,} captions are replies to the same requests by {!r} at {}, in earlier runs; "
+                "--model_args store_by=endpoint takes those of {} alone",
+                sum(others.values()),
+                self.model_name,
+                ", ".join(others),
+                ", ".join(self._engine.config.endpoints),
+            )
+
+    def _decode(self, source: Source) -> Shown:
+        """Read nothing that can no more be asked about (key refused, ``max_cost`` reached)."""
+        if isinstance(source, Path):
+            shown: Seen = "a video" if self.send == "video" else "pictures"
+            if reason := self._engine.stopped(self.model_name, shown):
+                raise DataError(reason)
+        return super()._decode(source)
+
+    def _words(self, error: BaseException) -> str:
+        """Without the key."""
+        config = self._engine.config
+        return scrub(f"internal error: {error!r}", config.api_key, *config.urls)
+
     def _parts_of(self, job: CaptionJob, clip: Clip) -> list[Part]:
         if self.send == "video" and not clip.is_image:
             # Files may be large: one text for all prompts about it.
             return self._pictures.once(clip, lambda: [video_part(job)])
         return self._pictures.of(clip)
 
-    def _request(self, messages: Sequence[Part], generation: Generation) -> Request:
+    def _request(self, messages: Sequence[Part], generation: Generation, draw: int = 0) -> Request:
         params: dict[str, object] = {
             "temperature": generation.temperature,
             self.max_tokens_field: generation.max_new_tokens,
@@ -218,7 +287,8 @@ class CaptionOpenai(Captioner):
             model=self.model_name,
             messages=messages,
             params=params,
-            seed=seed if isinstance(seed, int) else 0,
+            # Repeats of a document are other draws: of one seed they would be one reply.
+            seed=draw + (seed if isinstance(seed, int) else 0),
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
             shrink=partial(with_smaller_pictures, messages),
@@ -267,29 +337,10 @@ def _chain(request: Request) -> Chain[Asked[Reply]]:
     return chain
 
 
-def _caption_of(
-    engine: Engine, chain: Chain[Asked[Reply]], under_way: threading.Semaphore
-) -> Future[Caption]:
-    asked: Future[list[Asked[Reply]]] = engine.submit([chain])
-    caption: Future[Caption] = Future()
-
-    def finish(done: Future[list[Asked[Reply]]]) -> None:
-        under_way.release()
-        error = done.exception()
-        if error is not None:
-            is_ours = isinstance(error, CaptionsError)
-            words = scrub(f"internal error: {error!r}", engine.config.api_key, *engine.config.urls)
-            caption.set_exception(error if is_ours else CaptionError(words))
-            return
-        [answer] = done.result()
-        if answer.value is None:
-            caption.set_exception(CaptionError(answer.reason or "no caption came back"))
-        elif answer.cached:
-            caption.set_result(Caption(answer.value.text))
-        else:
-            caption.set_result(
-                Caption(answer.value.text, answer.usage.input_tokens, answer.usage.output_tokens)
-            )
-
-    asked.add_done_callback(finish)
-    return caption
+def _read(answers: Sequence[Asked[Reply]]) -> Caption:
+    [answer] = answers
+    if answer.value is None:
+        raise CaptionError(answer.reason or "no caption came back")
+    if answer.cached:
+        return Caption(answer.value.text)
+    return Caption(answer.value.text, answer.usage.input_tokens, answer.usage.output_tokens)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +16,7 @@ from lmms_eval_captions.judges.endpoint.store.flusher import Flusher
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import StoreError
-from lmms_eval_captions.model_wrappers.caption_jobs import Caption
+from lmms_eval_captions.model_wrappers.caption_jobs import Caption, asked_about, listed
 from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp
 
 if TYPE_CHECKING:
@@ -69,13 +68,9 @@ class KeptCaptions:
         """
         taken: list[tuple[PlannedCaption, Caption]] = []
         left: list[PlannedCaption] = []
-        draws: Counter[tuple[object, ...]] = Counter()
         for asked in planned:
-            drawn: list[object] = []
-            if asked.generation.do_sample:
-                document = (asked.task, asked.doc_id, asked.source, asked.prompt)
-                drawn = [asked.task, asked.doc_id, draws[document], _seed()]
-                draws[document] += 1
+            is_drawn = asked.generation.do_sample
+            drawn = [asked.task, asked.doc_id, asked.draw, _seed()] if is_drawn else []
             keyed = replace(asked, key=self._key(asked, drawn))
             caption = self._find(keyed.key) if isinstance(asked.source, Path) else None
             if caption is None:
@@ -123,16 +118,16 @@ class KeptCaptions:
         if self._store is None:
             return b""
         file: list[object] = []
+        messages = asked.messages
         if isinstance(asked.source, Path):
             try:
                 file = self._stamp(asked.source)
             except OSError:
                 return b""
-        messages = [[message.role, message.content] for message in asked.messages]
-        generation = asdict(asked.generation)
-        return _digest(
-            self._identity, file, asked.prompt, messages, generation, asked.variant, drawn
-        )
+            # What a captioner is told of a prompt's marks is ours, and may be mended.
+            messages = messages or asked_about(1, asked.prompt)
+        told = [asked.prompt, listed(messages), asdict(asked.generation), asked.variant]
+        return _digest(self._identity, file, *told, drawn)
 
     def _stamp(self, path: Path) -> list[object]:
         """A clip has several prompts, and is looked at once."""
@@ -174,7 +169,10 @@ def open_kept(name: str, identity: Mapping[str, object], *, is_quiet: bool = Fal
     """
     text = as_json(identity)
     digest = blake2b(text.encode("ascii"), digest_size=6).hexdigest()
-    folder = cache_folder() / _FOLDER / f"{slug(name)}-{digest}"
+    folders = cache_folder() / _FOLDER
+    # Of a checkpoint whose folder had another name, too.
+    known = sorted(folders.glob(f"*-{digest}"))
+    folder = known[0] if known else folders / f"{slug(name)}-{digest}"
     if not is_quiet:
         logger.info("captions are kept in {} as they are written", folder)
     return KeptCaptions(folder, text)
@@ -212,6 +210,5 @@ def _content(shown: Shown) -> str:
         digest.update(as_json(about).encode("ascii"))
         digest.update(clip.timestamps_s.tobytes())
         digest.update(clip.frames.tobytes())
-    messages = [[message.role, message.content] for message in shown.messages]
-    digest.update(as_json(messages).encode("ascii"))
+    digest.update(as_json(listed(shown.messages)).encode("ascii"))
     return digest.hexdigest()

@@ -6,8 +6,7 @@ keeps what it has read of a clip for the clip's other prompts.
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -21,10 +20,12 @@ from lmms_eval_captions.model_wrappers.hf.loading import own_generation
 from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
 from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.promised import Promises
 from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine, require_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.hf.vllm_inputs import Prompt
@@ -89,7 +90,7 @@ class CaptionVllm(CheckpointCaptioner):
             )
         revision = self.where["revision"]
         self._own_generation = own_generation(self.pretrained, self.config, revision=revision)
-        self._under_way = threading.Semaphore(n_under_way)
+        self._promises = Promises(n_under_way, lambda error: f"vLLM: {error!r}")
         self._n_read = self._n_kept = 0
         self._engine = VllmEngine(
             {
@@ -150,7 +151,7 @@ class CaptionVllm(CheckpointCaptioner):
         # vLLM's own seed is the same in every run, whatever --seed says.
         seeds = torch.randint(2**31, (len(batch.jobs),)).tolist()
         return [
-            self._caption_of(prompt, {**sampling, "seed": seed} if settings.do_sample else sampling)
+            self._promise(prompt, {**sampling, "seed": seed} if settings.do_sample else sampling)
             for prompt, seed in zip(batch.prepared, seeds, strict=True)
         ]
 
@@ -164,25 +165,10 @@ class CaptionVllm(CheckpointCaptioner):
         self._engine.close()
         super().clean()
 
-    def _caption_of(self, prompt: Prompt, sampling: Mapping[str, object]) -> Future[Caption]:
-        self._under_way.acquire()
-        written = self._engine.submit(prompt, sampling)
-        caption: Future[Caption] = Future()
-
-        def finish(done: Future[Any]) -> None:
-            self._under_way.release()
-            if done.cancelled():  # the run has ended
-                caption.cancel()
-                return
-            error = done.exception()
-            if error is not None:
-                is_ours = isinstance(error, CaptionError)
-                caption.set_exception(error if is_ours else CaptionError(f"vLLM: {error!r}"))
-            else:
-                caption.set_result(self._read_output(done.result()))
-
-        written.add_done_callback(finish)
-        return caption
+    def _promise(self, prompt: Prompt, sampling: Mapping[str, object]) -> Future[Caption]:
+        return self._promises.caption(
+            partial(self._engine.submit, prompt, sampling), self._read_output
+        )
 
     def _read_output(self, output: Any) -> Caption:  # noqa: ANN401 (vLLM is imported when it is used)
         tokens = list(output.outputs[0].token_ids)

@@ -43,7 +43,7 @@ from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
-from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.source_code import code_digest, packages_of
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
@@ -181,12 +181,13 @@ class Captioner(CaptionModel):
         """
         moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
         classes = [cls for cls in type(self).__mro__ if issubclass(cls, Captioner)][:-1]
+        modules = {cls.__module__ for cls in classes}
         return {
             "class": type(self).__qualname__,
             "arguments": stamped(moving),
             "sampling": self.sampling,
-            "code": code_digest({read_frames.__module__, *(cls.__module__ for cls in classes)}),
-            "versions": versions(),
+            "code": code_digest({read_frames.__module__, *modules}),
+            "versions": versions(packages_of(modules)),
         }
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002

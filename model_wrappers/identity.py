@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final
@@ -26,12 +27,15 @@ WITHOUT_BEARING: Final = frozenset(
 )
 """Arguments of captioners that say how fast, and where, captions are written, not which."""
 _PACKAGES: Final = (
-    *("av", "decord", "num2words", "peft", "pillow", "timm", "tokenizers", "torch", "torchvision"),
+    *("av", "decord", "num2words", "numpy", "opencv-python", "opencv-python-headless", "peft"),
+    *("pillow", "scipy", "sentencepiece", "timm", "tokenizers", "torch", "torchvision"),
     "transformers",
 )
 """Processors resize otherwise with torchvision than with Pillow alone, and so on."""
 _DIGEST_BYTES: Final = 16
 _SAMPLE_BYTES: Final = 4096
+_LONGEST_NAME: Final = 200
+"""Characters that a repository's name on the hub has at most, about."""
 _HASHED_BYTES: Final = 1 << 20
 """Files up to this size are told by their content, larger ones by size and time of change."""
 
@@ -109,15 +113,25 @@ def clip_stamp(path: Path) -> list[object]:
     return [path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()]
 
 
-def versions() -> dict[str, str]:
-    """The packages that captions are made with; builds for other devices are the same version."""
+def versions(more: Iterable[str] = ()) -> dict[str, str]:
+    """The packages that captions are made with; builds for other devices are the same version.
+
+    Args:
+        more: Names that a user's own modules import; those of no package are passed over.
+    """
     found = {}
-    for name in _PACKAGES:
+    for name in {*_PACKAGES, *(owner for top in more for owner in _owners().get(top, ()))}:
         try:
             found[name] = version(name).partition("+")[0]
         except PackageNotFoundError:
             continue
     return found
+
+
+@cache
+def _owners() -> Mapping[str, list[str]]:
+    """Packages by the first parts of their modules' names."""
+    return packages_distributions()
 
 
 def as_json(value: object) -> str:
@@ -151,8 +165,9 @@ def _stamp(value: object, revision: str | None) -> object:
     if not isinstance(value, str | Path) or not str(value).strip():
         return value
     try:
-        if Path(value).expanduser().exists():
-            return ["files", files_stamp(Path(value).expanduser())]
+        path = Path(value).expanduser()
+        if path.exists():
+            return ["files", files_stamp(path), *_base(path)]
     except (OSError, ValueError, RuntimeError):  # no path at all
         return str(value)
     commit = _commit(str(value), revision)
@@ -160,17 +175,34 @@ def _stamp(value: object, revision: str | None) -> object:
 
 
 def _commit(name: str, revision: str | None) -> str | None:
-    """The commit at which a repository of the hub lies in the cache, ``None`` where none does."""
-    if name.count("/") != 1:
-        return None
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+    """The commit at which a repository of the hub lies in the cache, ``None`` where none does.
 
-    try:
-        found = try_to_load_from_cache(name, "config.json", revision=revision)
-    except HFValidationError:
+    Whatever files it has: those of an adapter, or of AuroraCap, hold no ``config.json``.
+    """
+    if name.count("/") > 1 or name.startswith("/") or len(name) > _LONGEST_NAME:
         return None
-    return Path(found).parent.name if isinstance(found, str) else None
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    wanted = revision or "main"
+    try:
+        folder = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=name, repo_type="model"))
+    except ValueError:  # no name of a repository
+        return None
+    try:
+        return (folder / "refs" / wanted).read_text().strip()
+    except (OSError, ValueError):
+        return wanted if revision and (folder / "snapshots" / wanted).is_dir() else None
+
+
+def _base(checkpoint: Path) -> list[object]:
+    """The model that an adapter is laid over, which lies elsewhere, with what it holds."""
+    try:
+        config = json.loads((checkpoint / "adapter_config.json").read_bytes())
+        base = config["base_model_name_or_path"]
+    except (OSError, ValueError, LookupError, TypeError):  # no adapter, or no whole one
+        return []
+    return [_stamp(base, config.get("revision"))] if base != str(checkpoint) else []
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ class PlannedCaption:
     """What the captioner does otherwise for this task than for others; see ``Captioner``."""
     messages: tuple[Message, ...] = ()
     """The conversation; empty where it is the source's own, or the prompt is all there is."""
+    draw: int = 0
+    """Its number among those that ask the same, where answers are drawn at random."""
     key: bytes = b""
     """Under which the caption is kept; empty where it is not."""
 
@@ -40,10 +42,15 @@ def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
     lmms-eval repeats a rank's last request so that all ranks have equally many.
     """
     twins: dict[object, list[PlannedCaption]] = defaultdict(list)
+    draws: Counter[object] = Counter()
     for asked in planned:
-        drawn = asked.positions if asked.generation.do_sample else None
-        same = asked.source, asked.prompt, asked.messages, asked.generation, asked.variant, drawn
-        twins[same].append(asked)
+        same = asked.source, asked.prompt, asked.messages, asked.generation, asked.variant
+        if asked.generation.do_sample:
+            document = asked.task, asked.doc_id, same
+            twins[document, draws[document]].append(replace(asked, draw=draws[document]))
+            draws[document] += 1
+        else:
+            twins[same].append(asked)
     return [
         replace(
             same[0], positions=tuple(position for asked in same for position in asked.positions)

@@ -68,7 +68,9 @@ def make_ready(
 def job_of(asked: PlannedCaption, shown: Shown) -> CaptionJob:
     """One caption to write about a source that was read."""
     messages = asked.messages or shown.messages or asked_about(len(shown.clips), asked.prompt)
-    return CaptionJob(shown.clips, messages, asked.source, asked.task, asked.doc_id)
+    return CaptionJob(
+        shown.clips, messages, asked.source, asked.task, asked.doc_id, draw=asked.draw
+    )
 
 
 def _usable(

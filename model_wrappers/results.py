@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,13 +43,15 @@ class Results:
         self._save = save
         self._store = store
         self._finished: dict[int, GenerationResult] = {}
-        self._promises: list[tuple[PlannedCaption, Future[Caption]]] = []
+        self._promises: deque[tuple[PlannedCaption, Future[Caption]]] = deque()
 
     def keep(self, planned: PlannedCaption, answer: Answer) -> None:
         """Take a caption, or the promise of one."""
         if isinstance(answer, Future):
             self._promises.append((planned, answer))
             answer.add_done_callback(partial(self._store_promised, planned))
+            while self._promises and _has_come(self._promises[0][1]):
+                self._redeem(*self._promises.popleft())
         else:
             self._take(planned, answer)
 
@@ -66,19 +69,22 @@ class Results:
     def finish(self, n_requests: int) -> list[GenerationResult]:
         """Wait for the captions that are under way: one per request, or a ``NoCaption``."""
         started_s = time.perf_counter()
-        for planned, promise in self._promises:
-            try:
-                caption = promise.result()
-            except CaptionsError as error:
-                self.fail(planned, str(error))
-            else:
-                self.outcome.n_captions += 1
-                self._set(planned, caption)
+        while self._promises:
+            self._redeem(*self._promises.popleft())
         self.outcome.compute_s += time.perf_counter() - started_s
         return [
             self._finished.get(position) or no_result(self.outcome.no_caption(position))
             for position in range(n_requests)
         ]
+
+    def _redeem(self, planned: PlannedCaption, promise: Future[Caption]) -> None:
+        try:
+            caption = promise.result()
+        except CaptionsError as error:
+            self.fail(planned, str(error))
+        else:
+            self.outcome.n_captions += 1
+            self._set(planned, caption)
 
     def _take(self, planned: PlannedCaption, answer: str | Caption) -> None:
         caption = Caption(answer) if isinstance(answer, str) else answer
@@ -96,6 +102,13 @@ class Results:
         for position in planned.positions:
             self._finished[position] = result
             self._save(position, result.text)
+
+
+def _has_come(promise: Future[Caption]) -> bool:
+    """Whether there is a caption, or a reason for none; a mistake ends the run in its turn."""
+    if not promise.done() or promise.cancelled():
+        return False
+    return isinstance(promise.exception(), CaptionsError | None)
 
 
 def no_result(no_caption: NoCaption) -> GenerationResult:

@@ -32,6 +32,35 @@ def code_digest(modules: Iterable[str]) -> str:
     Args:
         modules: Names of imported modules, such as those of a captioner's classes.
     """
+    files = _files(modules)
+    digest = blake2b(digest_size=16)
+    # By content alone: a file may be imported under several names, and lie anywhere.
+    for content in sorted({blake2b(code).digest() for code in files.values()}):
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def packages_of(modules: Iterable[str]) -> set[str]:
+    """What the user's own modules among these, and those that they import, import beside.
+
+    Args:
+        modules: Names of imported modules, such as those of a captioner's classes.
+
+    Returns:
+        First parts of names, of this package, of the standard library and of nowhere left out.
+    """
+    files = _files(name for name in modules if not name.startswith(_OURS))
+    tops = {
+        imported.partition(".")[0]
+        for name, code in files.items()
+        if not name.startswith(_OURS)
+        for imported in _imports(code, name, is_package=False)
+    }
+    return tops - sys.stdlib_module_names - {_OURS.rstrip(".")}
+
+
+def _files(modules: Iterable[str]) -> dict[str, bytes]:
+    """Code by module: of modules that were named, and of the user's own that they import."""
     named = set(modules)
     own = {name.partition(".")[0] for name in named}
     files: dict[str, bytes] = {}
@@ -46,11 +75,7 @@ def code_digest(modules: Iterable[str]) -> str:
         if path is not None:
             files[name] = path.read_bytes()
             left += _imports(files[name], name, is_package=path.name == "__init__.py")
-    digest = blake2b(digest_size=16)
-    # By content alone: a file may be imported under several names, and lie anywhere.
-    for content in sorted({blake2b(code).digest() for code in files.values()}):
-        digest.update(content)
-    return digest.hexdigest()
+    return files
 
 
 def _is_users(name: str, own: set[str]) -> bool:

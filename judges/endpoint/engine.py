@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
+from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
 from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
@@ -63,6 +64,7 @@ class Engine:
         self.config = config
         self.meter = Meter(load_prices(config.prices), config.mode)
         self._pid = os.getpid()
+        self._finish_s = 0.0
         self._thread = thread = EngineThread(config)
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
@@ -155,13 +157,33 @@ class Engine:
             self._thread.post(future, partial(self._runner.enqueue, list(chains), future))
         return future
 
-    def close(self) -> None:
-        """Stop: requests in flight are dropped, everything answered is on disk."""
+    @property
+    def n_in_flight(self) -> int:
+        """Requests sent and not answered; from any thread."""
+        return self._sender.n_in_flight
+
+    def stopped(self, model: str, shown: Shown) -> str | None:
+        """Why nothing more is asked of a model, ``None`` where it is; from any thread.
+
+        Args:
+            model: Its name.
+            shown: What it is shown.
+        """
+        return self._sender.stopped(model, shown)
+
+    def close(self, finish_s: float = 0.0) -> None:
+        """Stop: nothing more is sent, everything answered is on disk.
+
+        Args:
+            finish_s: How long requests in flight are waited for; they are dropped then.
+        """
         if os.getpid() == self._pid:  # else it is the parent's to close
+            self._finish_s = finish_s
             self._thread.close()
 
     async def _shut_down(self) -> None:
         try:
+            await self._slots.finish(self._finish_s)
             await self._slots.close()
             self.meter.rest()
             self._thread.attempt(self._close_bar)

@@ -125,6 +125,11 @@ class Sender:
         for kind in SHOWN if shown is None else (shown,):
             self._stopped.setdefault((model, kind), error)
 
+    def stopped(self, model: str, shown: Shown) -> str | None:
+        """Why nothing more is asked of a model that is shown such a thing, ``None`` where it is."""
+        error = self._stopped.get((model, shown))
+        return None if error is None else str(error)
+
     @property
     def n_in_flight(self) -> int:
         """Requests sent and not answered."""
@@ -140,9 +145,9 @@ class Sender:
             await self._client.close()
 
     def _check(self, model: str, shown: Shown) -> None:
-        stopped = self._stopped.get((model, shown))
+        stopped = self.stopped(model, shown)
         if stopped is not None:
-            raise JudgeStoppedError(str(stopped))
+            raise JudgeStoppedError(stopped)
 
     def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
         """A request that goes out now."""

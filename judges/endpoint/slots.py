@@ -16,6 +16,7 @@ Work = Callable[[int], Awaitable[None]]
 """What runs a chain, given the number of its question."""
 AnyTask = asyncio.Task[Any]
 
+_LOOK_S: Final = 0.05
 _END_S: Final = 10.0
 """Seconds that chains have to end in once they are cancelled."""
 
@@ -109,6 +110,20 @@ class Slots:
         """Keep no slot for this task's request: it waits for what somebody else has asked."""
         self._task_of_request(question_index)
         self._fill_soon()
+
+    async def finish(self, within_s: float) -> None:
+        """Hand out no further slot, and wait a while for the requests that have one.
+
+        Args:
+            within_s: The longest wait; one that is to be sent again is not waited for.
+        """
+        self._limit = lambda: 0
+        sent = set(self._holders)
+        deadline_s = time.monotonic() + within_s
+        while sent & self._holders and time.monotonic() < deadline_s:
+            await asyncio.sleep(_LOOK_S)
+        if ended := sent - self._holders:  # chains have their say
+            await asyncio.wait(ended, timeout=_LOOK_S)
 
     async def close(self) -> None:
         """Cancel everything under way, and wait a moment until it has ended."""

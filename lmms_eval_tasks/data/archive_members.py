@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
@@ -95,13 +96,15 @@ class Members:
         """
         self._make_folder(self._path(name), name)
 
-    def add(self, name: str, size: int, stream: Readable) -> None:
+    def add(self, name: str, size: int, stream: Readable, changed_s: float) -> None:
         """Write a file; one that the archive had before under the same name is replaced.
 
         Args:
             name: Its path in the archive.
             size: Bytes to take from the stream.
             stream: Of its content.
+            changed_s: Time of its last change, in seconds since 1970: it has the same wherever, and
+                however often, the archive is unpacked, so that captions of it stay kept.
 
         Raises:
             UnsafeMemberError: If it cannot be where the archive says.
@@ -125,6 +128,8 @@ class Members:
                     raise EOFError(f"member {name!r:.120} ends {size:,} bytes too early")
                 file.write(chunk)
                 size -= len(chunk)
+        with suppress(OSError, OverflowError, ValueError):  # no time that the disk has
+            os.utime(path, (changed_s, changed_s))
 
     def require_any(self) -> None:
         """Make sure that the archive had a file at all.

@@ -10,6 +10,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from calendar import timegm
 from typing import TYPE_CHECKING, Final
 
 from tqdm import tqdm
@@ -136,7 +137,7 @@ def _extract_tar(archive: Path, members: Members) -> None:
             if member.isdir():
                 members.add_folder(member.name)
             elif member.isreg() and not member.issparse():
-                members.add(member.name, member.size, tar)
+                members.add(member.name, member.size, tar, member.mtime)
             else:
                 raise UnsafeMemberError(member.name, "is a link or device, or has holes")
 
@@ -165,8 +166,10 @@ def _extract_zip(archive: Path, members: Members) -> None:
 
 
 def _add_zipped(bundle: zipfile.ZipFile, info: zipfile.ZipInfo, members: Members) -> None:
+    # Without a time zone: any will do that is always the same.
+    changed_s = timegm((*info.date_time, 0, 0, 0))
     with bundle.open(info) as stream:
-        members.add(info.filename, info.file_size, stream)
+        members.add(info.filename, info.file_size, stream, changed_s)
         if stream.read(1):
             raise zipfile.BadZipFile(f"member {info.filename!r:.120} is longer than it says")
 

@@ -6,7 +6,7 @@ import os
 from math import inf
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
-from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
+from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy, cache_folder
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
 from lmms_eval_captions.judges.endpoint.prices import load_prices, prices_file
@@ -39,7 +39,7 @@ def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> En
 
 
 def engine_config(
-    endpoint: Endpoint, *, concurrency: int, max_cost_usd: float | None
+    endpoint: Endpoint, *, concurrency: int, max_cost_usd: float | None, store_by: StoreBy = "model"
 ) -> EngineConfig:
     """How the engine talks to it, in this process.
 
@@ -47,6 +47,7 @@ def engine_config(
         endpoint: Where to.
         concurrency: Most requests in flight.
         max_cost_usd: Most that this process may be billed, or ``None``.
+        store_by: Whose replies of earlier runs serve.
     """
     return EngineConfig(
         urls=endpoint.urls,
@@ -54,6 +55,7 @@ def engine_config(
         api_key=endpoint.api_key,
         concurrency=concurrency,
         role="captioner",
+        store_by=store_by,
         alias=endpoint.alias,
         max_cost_usd=max_cost_usd,
         prices=prices_file(),

@@ -12,10 +12,11 @@ from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES
 from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
+from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
@@ -99,6 +100,15 @@ class CheckpointCaptioner(Captioner):
         self.sampling = sampling_of(self.budget.n_frames, fps)
         if self.rank == 0:
             logger.info("{}: {}", type(self).__name__, self.budget)
+
+    def identity(self) -> Mapping[str, object]:
+        """See ``Captioner``; a checkpoint's own code may come from another repository."""
+        return {**super().identity(), "remote_code": code_digest(self._modules_of_checkpoint())}
+
+    def _modules_of_checkpoint(self) -> set[str]:
+        parts = (self.config, self.processor, getattr(self, "model", None))
+        names = {base.__module__ for part in parts for base in type(part).__mro__}
+        return {name for name in names if name.startswith("transformers_modules.")}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """See whether clips, prompts and captions fit the model's positions together.

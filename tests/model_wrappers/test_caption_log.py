@@ -71,3 +71,21 @@ def test_a_run_without_any_disk_goes_on(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert any("--log_samples" in line for line in logged)
+
+
+def test_a_disk_that_is_full_within_a_line_leaves_a_file_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The captions before it are judged without editing the file."""
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    log = CaptionLog(tmp_path)
+    _save(log, "The first.", "a")
+    path = log.path
+    assert path is not None
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        _save(log, "The second.", "b")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert open_captions(path)("vdc_camera").find("a", "camera") == "The first."

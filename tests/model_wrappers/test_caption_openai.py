@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import cv2
 import numpy as np
 import pytest
 from lmms_eval.api.instance import Instance
 
-from caption_requests import caption_all, results_of
+from caption_requests import caption_all, make_requests, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
 from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
 from lmms_eval_captions.model_wrappers.chat_api.pictures import data_url, with_smaller_pictures
+from lmms_eval_captions.model_wrappers.results import Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,9 +119,9 @@ def test_a_clip_that_is_sent_whole_is_in_memory_once(
     model = make(send="video")
     request, urls = model._request, []
 
-    def seen(messages: Any, generation: Any) -> Any:
+    def seen(messages: Any, *given: Any) -> Any:
         urls.append(messages[0]["content"][0]["video_url"]["url"])
-        return request(messages, generation)
+        return request(messages, *given)
 
     monkeypatch.setattr(model, "_request", seen)
     assert all(caption_all(model, clips, PROMPTS))
@@ -217,6 +220,7 @@ def test_a_broken_clip_is_not_sent(
         ({"model": ""}, "expected --model_args model"),
         ({"send": "sound"}, "send='sound'"),
         ({"concurrency": 0}, "concurrency"),
+        ({"store_by": "address"}, "store_by='address' is not one of model, endpoint"),
         ({"detail": "sharp"}, "detail='sharp' is not one of auto, low, high"),
         ({"frame_pixels": 0}, "frame_pixels"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
@@ -448,3 +452,159 @@ def test_a_task_of_pictures_is_sent_as_the_conversation_that_it_is(
         [image] = _images({"messages": [messages[1]]})
         sizes.append(image.shape)
     assert sizes == [(1000, 1200, 3), (158, 189, 3)]
+
+
+def test_what_is_under_way_when_a_run_is_ended_is_paid_once(
+    make: Callable[..., CaptionOpenai],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    logged: list[str],
+) -> None:
+    """Ctrl-C waits for replies in flight, sends nothing more, and a rerun asks for the others."""
+    endpoint.behaviour = Behaviour(latency_s=1.0)
+    model = make(concurrency=2)
+    asked: list[object] = []
+    write = model.caption
+
+    def caption(batch: Any) -> Any:
+        if len(asked) == 4:
+            while endpoint.counts.n_in_flight < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+        asked.append(batch)
+        return write(batch)
+
+    monkeypatch.setattr(model, "caption", caption)
+    with pytest.raises(KeyboardInterrupt):
+        caption_all(model, clips, PROMPTS)
+    n_sent = endpoint.counts.n_requests
+    assert n_sent == endpoint.counts.n_answered == 2
+    assert [line for line in logged if "2 captions are under way and paid for" in line]
+    endpoint.behaviour = Behaviour()
+    assert all(caption_all(make(), clips, PROMPTS))
+    assert endpoint.counts.n_requests == len(clips) * len(PROMPTS)
+
+
+def test_a_reply_that_does_not_come_is_not_waited_for_long(
+    make: Callable[..., CaptionOpenai],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An endpoint that hangs holds no run that was ended."""
+    monkeypatch.setattr(caption_openai, "_FINISH_S", 0.3)
+    endpoint.behaviour = Behaviour(latency_s=60)
+    model = make(concurrency=2)
+
+    def finish(_n: int) -> None:
+        while endpoint.counts.n_in_flight < 2:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Results, "finish", lambda _, n: finish(n))
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        caption_all(model, clips)
+    assert time.monotonic() - began_s < 30
+
+
+def test_nothing_is_read_that_can_no_more_be_asked_about(
+    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], tmp_path: Path
+) -> None:
+    """A refused key ends the reading of clips; each is named, with the server's words."""
+    endpoint.behaviour = Behaviour(status=401, message="no such key")
+    many = [tmp_path / f"{n}.mp4" for n in range(40)]
+    for path in many:
+        path.write_bytes(clips[0].read_bytes())
+    model = make(decode_threads=1)
+    read: list[object] = []
+    real = model._read
+    model._read = lambda video: (read.append(video), time.sleep(0.02), real(video))[-1]  # type: ignore[method-assign, func-returns-value] # to count
+    assert caption_all(model, many) == [""] * 40
+    assert len(read) < 20
+    assert all("no such key" in reason for reason in model.outcome.failures.values())
+
+
+@pytest.mark.keeps_captions
+def test_a_rerun_reads_no_clip(make: Callable[..., CaptionOpenai], clips: list[Path]) -> None:
+    """Captions are known by their clips, too: what would be asked need not be made to know them."""
+    first = caption_all(make(), clips, PROMPTS)
+    model = make(concurrency=3, max_cost=None, timeout_s=9.0)
+    model._read = _not_read  # type: ignore[method-assign] # must not be called
+    assert caption_all(model, clips, PROMPTS) == first
+
+
+def _not_read(video: object) -> NoReturn:
+    raise AssertionError(f"{video} was read")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_num_frames": 2},
+        {"frame_pixels": 900},
+        {"detail": "low"},
+        {"system_prompt": "You see."},
+        {"extra_body": {"top_k": 1}},
+        {"model": "other"},
+        {"send": "video", "max_num_frames": None},
+        {"max_tokens_field": "max_completion_tokens"},
+        {"video_reader": "decord", "max_pixels": 900},
+    ],
+    ids="-".join,
+)
+@pytest.mark.keeps_captions
+def test_what_changes_a_caption_is_asked_anew(
+    make: Callable[..., CaptionOpenai],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    given: dict[str, Any],
+) -> None:
+    """Whatever moves what is asked, or of whom."""
+    caption_all(make(), clips[:1])
+    caption_all(make(**given), clips[:1])
+    assert endpoint.counts.n_requests == 2
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+@pytest.mark.keeps_captions
+def test_repeats_of_a_document_are_other_draws(
+    make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path], is_drawn: bool
+) -> None:
+    """Each has a seed of its own, in a rerun, too; greedy ones are asked once."""
+    settings = {"max_new_tokens": 8, "temperature": 1.0 if is_drawn else 0.0}
+    endpoint.script = lambda body: Say(f"Draw {body['seed']}.")
+
+    def thrice(model: CaptionOpenai) -> list[str]:
+        model.task_dict = {"task": {"test": [{"video": str(clips[0])}]}}
+        requests = make_requests(1, {"task": "Describe."}, settings, is_simple=True)
+        return [result.text for result in model.generate_until(requests * 3)]
+
+    first = thrice(make(extra_body={"seed": 7}))
+    assert first == [f"Draw {7 + n * is_drawn}." for n in range(3)]
+    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
+    assert thrice(make(extra_body={"seed": 7})) == first
+    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
+
+
+@pytest.mark.parametrize("store_by", ["model", "endpoint"])
+@pytest.mark.keeps_captions
+def test_replies_of_another_address_are_told_or_not_taken(
+    make: Callable[..., CaptionOpenai],
+    endpoint: JudgeServer,
+    clips: list[Path],
+    logged: list[str],
+    store_by: str,
+) -> None:
+    """A laptop's server calls whatever it has loaded by one name."""
+    with JudgeServer(Behaviour(), reply=lambda _: "Another model's.") as other:
+        caption_all(make(), clips)
+        captions = caption_all(make(base_url=other.url, store_by=store_by), clips)
+        assert other.counts.n_requests == (3 if store_by == "endpoint" else 0)
+    assert {*captions} == {
+        "Another model's." if store_by == "endpoint" else reply("Describe the video.")
+    }
+    told = [line for line in logged if "3 captions are replies to the same requests" in line]
+    assert len(told) == (store_by == "model")
+    assert all(endpoint.url.rstrip("/") in line for line in told)

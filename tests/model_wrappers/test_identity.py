@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers import identity
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp, files_stamp, stamped
-from lmms_eval_captions.model_wrappers.source_code import code_digest
+from lmms_eval_captions.model_wrappers.source_code import code_digest, packages_of
 from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
@@ -218,3 +219,90 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert is_picture(pipe)
     with pytest.raises(DataError, match="there is no such file"):
         read_picture(pipe)
+
+
+CHECKPOINT_FILES = (
+    "config.json",
+    "generation_config.json",
+    "chat_template.jinja",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "tokenizer.json",
+    "modeling_own.py",
+    "vision-lora/adapter_model.safetensors",
+)
+
+
+@pytest.mark.parametrize("name", CHECKPOINT_FILES)
+@pytest.mark.parametrize("change", ["edited", "added"])
+def test_every_file_of_a_checkpoint_is_part_of_it(name: str, change: str, tmp_path: Path) -> None:
+    """Edited in place to the same length, with its time put back, or put there."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    if change == "edited":
+        file.write_text('{"a": 1}')
+        os.utime(file, (5, 5))
+    before = as_json(stamped({"pretrained": str(tmp_path)}))
+    file.write_text('{"a": 2}')
+    os.utime(file, (5, 5))
+    assert as_json(stamped({"pretrained": str(tmp_path)})) != before
+
+
+def test_an_adapter_s_base_is_part_of_it(tmp_path: Path) -> None:
+    """What transformers loads below an adapter lies in a folder of its own."""
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    for folder in (base, adapter):
+        folder.mkdir()
+    named = json.dumps({"base_model_name_or_path": str(base)})
+    (adapter / "adapter_config.json").write_text(named)
+    identities = set()
+    for content in ("one", "two", "one"):
+        (base / "config.json").write_text(content)
+        identities.add(as_json(stamped({"pretrained": str(adapter)})))
+    assert len(identities) == 2
+
+
+@pytest.mark.parametrize("revision", [None, "main", "v2", "3" * 40])
+@pytest.mark.parametrize("name", ["org/name", "gpt2"])
+def test_a_repository_without_a_configuration_is_told_by_its_commit(
+    name: str, revision: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AuroraCap's, an adapter's, and those of a name without an owner."""
+    repository = tmp_path / f"models--{name.replace('/', '--')}"
+    (repository / "snapshots" / ("3" * 40)).mkdir(parents=True)
+    (repository / "refs").mkdir()
+    for ref in ("main", "v2"):
+        (repository / "refs" / ref).write_text("3" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert stamped({"pretrained": name, "revision": revision})["pretrained"] == [name, "3" * 40]
+    words = "Describe/the video " * 40
+    assert stamped({"pretrained": "another", "prompt": words}) == {
+        "pretrained": "another",
+        "prompt": words,
+    }
+
+
+def test_packages_that_a_user_s_modules_import_are_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that a helper imports, and by the name under which they are installed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "p_mine.py").write_text("import json\nimport p_helper\n")
+    (tmp_path / "p_helper.py").write_text(
+        "def late():\n    import yaml.nodes\n"
+        "from lmms_eval_captions.model_wrappers.captioner import Captioner\n"
+    )
+    importlib.import_module("p_mine")
+    found = packages_of(["p_mine", "lmms_eval_captions.model_wrappers.caption_hf"])
+    assert found >= {"yaml"}
+    assert not found & {"json", "lmms_eval_captions"}
+    assert "PyYAML" in identity.versions(found)
+    assert "PyYAML" not in identity.versions()
+
+
+@pytest.mark.parametrize("package", ["opencv-python-headless", "numpy"])
+def test_what_shrinks_frames_is_part_of_it(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames above ``max_pixels`` are OpenCV's."""
+    assert package in identity.versions()
+    monkeypatch.setattr(identity, "version", lambda _: "0.0")
+    assert identity.versions()[package] == "0.0"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,49 +16,34 @@ import numpy as np
 import pytest
 import torch
 
-import killed_captioner
 import vllm_stand_in
 from caption_requests import GREEDY, caption_all, make_requests
 from hostile_clips import write_clip
-from killed_captioner import PROMPTS, ask, counted_hf
+from judge_server import Behaviour, JudgeServer
+from killed_captioner import (
+    MAKERS,
+    MINE,
+    PROMPTS,
+    Promising,
+    ask,
+    checkpoints_of,
+    ended_after,
+    hf,
+    start,
+    vllm,
+)
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
-from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
-from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Shown
+from lmms_eval_captions.model_wrappers.caption_jobs import Shown
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions, _content
-from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
-from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
 from zoo import ARCHITECTURES
 
 pytestmark = pytest.mark.keeps_captions
-
-MINE = """
-from lmms_eval_captions.model_wrappers.captioner import Captioner
-
-class Mine(Captioner):
-    def caption(self, batch):
-        return [f"{job.path.stem}: {job.prompt}" for job in batch.jobs]
-"""
-
-
-class Promising(Captioner):
-    """Returns futures, as a captioner that asks someone else does."""
-
-    sampling = Uniform(2)
-
-    def caption(self, batch: Batch) -> Sequence[Answer]:
-        """Name and prompt, and tokens."""
-        promises: list[Future[Caption]] = [Future() for _ in batch.jobs]
-        for promise, job in zip(promises, batch.jobs, strict=True):
-            promise.set_result(Caption(f"{job.path.stem}: {job.prompt}", 3, 4))
-        return promises
 
 
 class Words(Captioner):
@@ -92,7 +76,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     ARCHITECTURES["qwen2_5_vl"].write(folder / "hf")
     write_auroracap(folder / "auroracap")
     (folder / "mine.py").write_text(MINE)
-    return {name: folder / name for name in ("hf", "auroracap", "mine.py")}
+    return checkpoints_of(folder)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -116,56 +100,22 @@ def _cache(bench: pytest.MonkeyPatch) -> None:
     """A cache folder of the test's own."""
 
 
-def hf(checkpoints: Mapping[str, Path], **given: Any) -> Captioner:
-    """``caption_hf``."""
-    return CaptionHf(
-        pretrained=str(checkpoints["hf"]), **{"device": "cpu", "max_num_frames": 2, **given}
-    )
+@pytest.fixture(autouse=True)
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    """Who answers ``caption_openai``."""
+    with JudgeServer(Behaviour(latency_s=0.01), reply=lambda prompt: f"Of: {prompt}") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
 
 
-def vllm(checkpoints: Mapping[str, Path], **given: Any) -> Captioner:
-    """``caption_vllm``."""
-    return CaptionVllm(pretrained=str(checkpoints["hf"]), device="cpu", max_num_frames=2, **given)
-
-
-MAKERS: dict[str, Callable[[Mapping[str, Path]], Captioner]] = {
-    "caption_hf": hf,
-    "caption_auroracap": lambda checkpoints: CaptionAuroraCap(
-        pretrained=str(checkpoints["auroracap"]), device="cpu", max_num_frames=2
-    ),
-    "caption_vllm": vllm,
-    "caption_baseline": lambda _: CaptionBaseline(n_frames=4, device="cpu"),
-    "caption_custom": lambda checkpoints: CaptionCustom.create_from_arg_string(
-        f"class={checkpoints['mine.py']}:Mine,device=cpu"
-    ),
-    "futures": lambda _: Promising(device="cpu"),
-}
+def interrupt() -> None:
+    """As Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def killed_after(model: Captioner, n: int = 10**9) -> list[int]:
-    """Have a captioner end its run when it is asked for more captions than so many.
-
-    What it has promised by then is written.
-
-    Returns:
-        How many captions it was asked for, batch by batch.
-    """
-    asked: list[int] = []
-    answers: list[Answer] = []
-    write = model.caption
-
-    def caption(batch: Batch) -> Sequence[Answer]:
-        if sum(asked) + len(batch.jobs) > n:
-            wait([answer for answer in answers if isinstance(answer, Future)])
-            if isinstance(model, CaptionVllm):
-                model.clean()  # it keeps captions in a thread of its own
-            raise KeyboardInterrupt
-        asked.append(len(batch.jobs))
-        answers.extend(written := write(batch))
-        return written
-
-    model.caption = caption  # type: ignore[method-assign] # as a killed process ends
-    return asked
+    """Have a captioner be ended by Ctrl-C when it is asked for more captions than so many."""
+    return ended_after(model, n, interrupt)
 
 
 def in_order(parts: Sequence[Sequence[str]], n: int) -> list[str]:
@@ -220,29 +170,36 @@ def test_a_rerun_writes_only_what_is_missing(
     assert in_order(parts, n_all) == ask(whole, clips)
 
 
-def test_kill_9_keeps_every_caption_that_was_written(
-    tmp_path: Path, checkpoints: Mapping[str, Path]
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_signal_costs_no_caption_that_was_written(
+    name: str,
+    number: signal.Signals,
+    clips: list[Path],
+    checkpoints: Mapping[str, Path],
+    endpoint: JudgeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two processes of one run, killed at 2 and 4 of 12 each: a rerun in one process writes 18."""
-    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + n % 4) for n in range(8)]
-    script = str(Path(killed_captioner.__file__).resolve())
+    """Two processes ended at 3 and 2 of 6: a rerun in one writes the others, nothing twice."""
+    cache = {name: os.environ[name] for name in ("LMMS_CAPTIONS_CACHE", "OPENAI_BASE_URL")}
+    folder = checkpoints["hf"].parent
     running = [
-        subprocess.Popen(
-            [sys.executable, script, str(rank), "2", str(n), str(checkpoints["hf"])]
-            + [str(clip) for clip in clips],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-            stderr=subprocess.PIPE,
-        )
-        for rank, n in enumerate((2, 4))
+        start(cache, name, number, (rank, 2, n), folder, clips) for rank, n in enumerate((3, 2))
     ]
     for process in running:
-        words = process.communicate(timeout=300)[1]
-        assert process.returncode == -9, words.decode()[-2000:]
-    model = counted_hf(str(checkpoints["hf"]))
+        process.join(300)
+        assert process.exitcode == -number
+    model = MAKERS[name](checkpoints)
+    asked = killed_after(model)
     captions = ask(model, clips)
-    assert model.n_written == 18
-    model.reuse = False
-    assert ask(model, clips) == captions
+    n_all = len(clips) * len(PROMPTS)
+    # The prompts of a clip may come together.
+    assert n_all - 5 <= sum(asked) <= n_all - 3
+    if name == "caption_openai":
+        assert endpoint.counts.n_requests == n_all
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "another"))
+    assert ask(MAKERS[name](checkpoints), clips) == captions
 
 
 @pytest.mark.parametrize(
@@ -346,6 +303,17 @@ def test_files_that_changed_are_another_captioner_s(
     asked = killed_after(model)
     ask(model, clips)
     assert sum(asked) == len(PROMPTS)
+
+
+def test_a_checkpoint_may_be_called_otherwise(clips: list[Path], tmp_path: Path) -> None:
+    """A folder that was renamed holds the same model: its captions serve."""
+    ARCHITECTURES["qwen2_5_vl"].write(tmp_path / "one")
+    first = ask(hf({"hf": tmp_path / "one"}), clips[:1])
+    (tmp_path / "one").rename(tmp_path / "two")
+    model = hf({"hf": tmp_path / "two"})
+    asked = killed_after(model)
+    assert ask(model, clips[:1]) == first
+    assert sum(asked) == 0
 
 
 def test_captions_serve_other_tasks_in_any_order(clips: list[Path]) -> None:

@@ -8,6 +8,7 @@ import shutil
 import stat
 import struct
 import tarfile
+import time
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -303,3 +304,30 @@ def test_of_two_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
     members = [("a.mp4", tarfile.REGTYPE, "old"), ("a.mp4", tarfile.REGTYPE, "new")]
     unpack(tar(tmp_path / "v.tar", *members), tmp_path / "out", ORIGIN)
     assert (tmp_path / "out" / "a.mp4").read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_member_has_the_same_time_wherever_it_is_unpacked(tmp_path: Path, kind: str) -> None:
+    """Captions are kept under it: unpacked again, or elsewhere, a clip is the same clip."""
+    archive = (
+        tar(tmp_path / "v.tar", ("a.mp4", tarfile.REGTYPE, "A"))
+        if kind == "tar"
+        else zipped(tmp_path / "v.zip", ("a.mp4", 0))
+    )
+    times = []
+    for folder in ("one", "two"):
+        unpack(archive, tmp_path / folder, ORIGIN)
+        times.append((tmp_path / folder / "a.mp4").stat().st_mtime_ns)
+        time.sleep(0.02)
+    assert times[0] == times[1] < time.time_ns() - 10**15
+
+
+def test_a_time_that_no_disk_has_is_no_obstacle(tmp_path: Path) -> None:
+    """The member is unpacked all the same."""
+    path = tmp_path / "v.tar"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        info = tarfile.TarInfo("a.mp4")
+        info.mtime = 2**62
+        archive.addfile(info, io.BytesIO())
+    unpack(path, tmp_path / "out", ORIGIN)
+    assert (tmp_path / "out" / "a.mp4").is_file()
