@@ -27,7 +27,7 @@ def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> En
     setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
     key = os.environ.get(api_key_env, "").strip()
     endpoint = Endpoint(
-        urls=parse_urls(setting, url.replace(";", ",")),
+        urls=parse_urls(setting, url, separators=",;"),
         api_key=parse_key(api_key_env, key) if key else None,
         key_name=api_key_env,
         alias=whole(str(alias)) if alias else None,
