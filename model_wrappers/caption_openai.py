@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -19,6 +21,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.chat_api.connection import (
+    billed,
     cost_limit,
     endpoint_of,
     engine_config,
@@ -195,6 +198,9 @@ class CaptionOpenai(Captioner):
     def clean(self) -> None:
         """End the engine before judging begins."""
         self._engine.close()
+        totals = self._engine.totals()
+        if totals.calls or totals.n_from_store:
+            logger.info("caption_openai: {}", billed(totals))
         self._pictures.close()
         super().clean()
 

@@ -448,3 +448,15 @@ def test_a_task_of_pictures_is_sent_as_the_conversation_that_it_is(
         [image] = _images({"messages": [messages[1]]})
         sizes.append(image.shape)
     assert sizes == [(1000, 1200, 3), (158, 189, 3)]
+
+
+def test_what_captions_cost_is_said_at_the_end(
+    make: Callable[..., CaptionOpenai], clips: list[Path], logged: list[str]
+) -> None:
+    """Calls, tokens and dollars; a rerun has all of its replies from the store."""
+    for words in ("3 calls, 0 replies from the store; ", "0 calls, 3 replies from the store"):
+        model = make(model="gpt-4o")
+        caption_all(model, clips)
+        model.clean()
+        assert f"caption_openai: {words}" in logged[-1]
+        assert ("by the prices of" in logged[-1]) == words.endswith("; ")
