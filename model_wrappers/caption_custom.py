@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captioner import Captioner
-from lmms_eval_captions.model_wrappers.model_args import arguments_of, parse_model_args, refuse_unknown
+from lmms_eval_captions.model_wrappers.model_args import (
+    arguments_of,
+    parse_model_args,
+    refuse_unknown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

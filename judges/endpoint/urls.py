@@ -71,7 +71,9 @@ def parse_urls(setting: str, value: str, *, separators: str = ",") -> tuple[str,
     Raises:
         SettingsError: If one of them is no URL, or there is none.
     """
-    urls = tuple(part.strip().rstrip("/") for part in re.split(f"[{separators}]", value) if part.strip())
+    urls = tuple(
+        part.strip().rstrip("/") for part in re.split(f"[{separators}]", value) if part.strip()
+    )
     urls = tuple(url.removesuffix("/chat/completions") for url in urls)
     for number, url in enumerate(urls or (value,), 1):
         if not is_http(url):

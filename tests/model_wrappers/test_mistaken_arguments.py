@@ -38,7 +38,11 @@ def start(model: str, arguments: str, **further: object) -> Any:
         ("caption_hf", "/models/mine", "--model_args: expected name=value,name=value, got '/mod"),
         ("caption_hf", "pretrained=/models/mine", "there is no folder /models/mine"),
         ("caption_hf", "pretrained=~/mine", "a shell leaves ~ as it is"),
-        ("caption_hf", "pretrained=QWEN,max_frames=8", r"caption_hf does not know \['max_frames'\] \(max_num_frames is me"),
+        (
+            "caption_hf",
+            "pretrained=QWEN,max_frames=8",
+            r"caption_hf does not know \['max_frames'\] \(max_num_frames is me",
+        ),
         ("caption_hf", "pretrained=QWEN,max_num_frames=0", "max_num_frames: expected a whole"),
         ("caption_hf", "pretrained=QWEN,max_num_frames=-1", "max_num_frames: expected a whole"),
         ("caption_hf", "pretrained=QWEN,fps=0", "fps: expected a number above 0"),
