@@ -11,12 +11,14 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.budget import LIMIT_REACHED
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
+from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 Kind = Literal[
-    "unreadable", "missing", "empty", "not asked", "refused", "passing", "never", "limit", "stopped"
-]
+    "unreadable", "missing", "uncaptioned", "empty", "not asked", "refused", "passing", "never",
+    "limit", "stopped",
+]  # fmt: skip
 
 NOT_ASKED: Final = "not asked: "
 """How the reason starts where no score is possible whatever the judge says."""
@@ -30,6 +32,11 @@ _MOST: Final = 115
 """Characters of a reason where it stands in one sentence with what helps."""
 _ANSWERED: Final = re.compile(r"answered (?:200 with an error )?(\d{3}): ")
 """Behind it stand the endpoint's own words, which may say anything."""
+_NOT_CAPTIONED: Final = re.compile(
+    rf"{re.escape(WORDS['captioner'].limit)}: \$|answered (?:200 with an error )?\d{{3}}: "
+    r"|gave no reply to any request|no reply (from|within) "
+)
+"""What an endpoint that captions said, or was not asked: the clip is fine."""
 _PASSING: Final = re.compile(
     r"gave up (on this request|after)|gave no reply to any request|no reply (from|within) "
     r"|judging (was|ended)|internal error|\bbatch \S+ ended"
@@ -51,6 +58,8 @@ _HELP: Final[Mapping[Kind, str]] = {
     "missing": "of captions that are not there: mend the clips or add the rows, or score the "
     "others alone (--model caption_file with missing=drop), or what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
+    "uncaptioned": "of captions that were not written: change what the reason names, then run the "
+    "same command again; captions are kept, only what is missing is asked",
     "empty": "of empty captions: caption those clips anew, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
     "not asked": "not asked, as there can be no score while so many captions are not there",
@@ -80,7 +89,8 @@ def kind_of(reason: str) -> Kind:
         return "unreadable"
     for start, kind in _STARTS.items():
         if reason.startswith(start):
-            return kind
+            is_of_endpoint = kind == "missing" and _NOT_CAPTIONED.search(reason)
+            return "uncaptioned" if is_of_endpoint else kind
     answered = _ANSWERED.search(reason)
     ours = reason[: answered.start()] if answered else reason
     if LIMIT_REACHED in ours:

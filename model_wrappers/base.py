@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.model_args import parse_model_args
+from lmms_eval_captions.model_wrappers.model_args import parse_model_args, shown_name
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
 
@@ -150,7 +150,7 @@ def read_request(
 
 def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
     tasks = sorted({str(request.task_name) for request in requests})
-    return words_of_refusal(type(model).__name__, {kind: tasks})
+    return words_of_refusal(shown_name(type(model)), {kind: tasks})
 
 
 def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
@@ -169,14 +169,14 @@ def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
         if asked not in model.answers:
             refused[asked].append(task)
     if refused:
-        raise SettingsError(words_of_refusal(type(model).__name__, refused))
+        raise SettingsError(words_of_refusal(shown_name(type(model)), refused))
 
 
 def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
     """Why a captioner cannot answer the requests of some tasks.
 
     Args:
-        model: The captioner's class.
+        model: The captioner's name.
         kinds: Tasks by the kind of their requests.
 
     >>> words_of_refusal("CaptionHf", {"loglikelihood": ["b", "a"]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -11,10 +12,14 @@ from typing import TYPE_CHECKING, NoReturn
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captioner import Captioner
-from lmms_eval_captions.model_wrappers.model_args import parse_model_args
+from lmms_eval_captions.model_wrappers.model_args import (
+    arguments_of,
+    parse_model_args,
+    refuse_unknown,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
 
     from lmms_eval.api.instance import Instance
@@ -35,16 +40,42 @@ class CaptionCustom(CaptionModel):
         """The user's captioner; how lmms-eval makes a model.
 
         Raises:
-            SettingsError: If no class is named, or there is no ``Captioner`` of that name.
+            SettingsError: If no class is named, there is no ``Captioner`` of that name, or it does
+                not take the arguments.
         """
         arguments = parse_model_args(arg_string)
         captioner = load_class(arguments.pop("class", None))
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        _require_arguments(captioner, arguments, {**arguments, **given})
         return captioner(**{**arguments, **given})
 
     def generate_until(self, requests: Sequence[Instance]) -> NoReturn:
         """Never called: lmms-eval is handed the user's captioner."""
         raise NotImplementedError("make it with create_from_arg_string")
+
+
+def _require_arguments(
+    captioner: type[Captioner], typed: Iterable[str], given: Mapping[str, object]
+) -> None:
+    """Stop where a class cannot be called with its arguments; an error of its own is its own.
+
+    Args:
+        captioner: The class.
+        typed: Names of those in ``--model_args``.
+        given: All of them, lmms-eval's, too.
+
+    Raises:
+        SettingsError: If one is missing or unknown.
+    """
+    try:
+        inspect.signature(captioner).bind(**given)
+    except TypeError as error:
+        known = arguments_of(captioner, Captioner)
+        refuse_unknown(captioner.__name__, known=known, unknown=set(typed) - known)
+        raise SettingsError(
+            f"caption_custom: {captioner.__name__}: {error}; arguments come from --model_args, "
+            "and its __init__ hands **common on to super().__init__"
+        ) from error
 
 
 def load_class(name: object) -> type[Captioner]:

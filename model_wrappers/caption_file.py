@@ -13,7 +13,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import listed, vide
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
-from lmms_eval_captions.model_wrappers.model_args import refuse_unknown
+from lmms_eval_captions.model_wrappers.model_args import refuse_unknown, shown_name
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
 
@@ -69,7 +69,7 @@ class CaptionFile(CaptionModel):
             SettingsError: If an argument is missing or unknown, or ``missing`` none of the three.
             CaptionError: If the captions cannot be read.
         """
-        refuse_unknown(type(self).__name__, known=_KNOWN_ARGS, unknown=unknown)
+        refuse_unknown(shown_name(type(self)), known=_KNOWN_ARGS, unknown=unknown)
         super().__init__()
         if path is None or path == "":
             raise SettingsError("caption_file: expected --model_args path=FILE, got no path")

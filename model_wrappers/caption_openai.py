@@ -21,6 +21,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.chat_api.connection import (
+    billed,
     cost_limit,
     endpoint_of,
     engine_config,
@@ -224,6 +225,9 @@ class CaptionOpenai(Captioner):
     def clean(self) -> None:
         """End the engine before judging begins."""
         self._engine.close()
+        totals = self._engine.totals()
+        if totals.calls or totals.n_from_store:
+            logger.info("caption_openai: {}", billed(totals))
         self._pictures.close()
         super().clean()
 

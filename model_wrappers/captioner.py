@@ -30,6 +30,7 @@ from lmms_eval_captions.model_wrappers.model_args import (
     arguments_of,
     at_least_one,
     refuse_unknown,
+    shown_name,
     true_or_false,
 )
 from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
@@ -141,7 +142,7 @@ class Captioner(CaptionModel):
         **unknown: object,
     ) -> None:
         refuse_unknown(
-            type(self).__name__, known=arguments_of(type(self), Captioner), unknown=unknown
+            shown_name(type(self)), known=arguments_of(type(self), Captioner), unknown=unknown
         )
         super().__init__()
         self.batch_size = at_least_one("batch_size", batch_size)
@@ -316,7 +317,7 @@ class Captioner(CaptionModel):
         """
         planned: list[PlannedCaption] = []
         lost: list[str] = []
-        sources = Sources(self.takes, type(self).__name__)
+        sources = Sources(self.takes, shown_name(type(self)))
         for position, instance in enumerate(requests):
             request = self.read_request(instance.args)
             task, doc_id = request.task, request.doc_id

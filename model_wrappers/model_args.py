@@ -36,6 +36,16 @@ def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) 
         raise SettingsError(f"--model_args: {model} does not know {names}{meant}; it takes {takes}")
 
 
+def shown_name(model: type) -> str:
+    """A captioner as ``--model`` names it: ours by its module, one of the user's by its class.
+
+    lmms-eval makes ``CaptionHfChat`` of ``caption_hf``, which nobody has typed.
+    """
+    package, _, module = model.__module__.rpartition(".")
+    is_ours = package == __package__ and module.startswith("caption_")
+    return module if is_ours else model.__name__
+
+
 def parse_model_args(text: str) -> dict[str, Any]:
     """``--model_args`` as lmms-eval reads them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,7 +13,8 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 SHOWN: Final = 20
-"""Failures named in the closing report, and clips not found that are logged when they are not."""
+"""Failures named in the closing report, and clips of one reason, or not found, that are logged when
+they have no caption."""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class Outcome:
     _reasons: dict[int, str] = field(default_factory=dict)
     """Position of a request to the clip and why it has no caption."""
     _logged: set[str] = field(default_factory=set)
+    _n_alike: Counter[str] = field(default_factory=Counter)
+    """Clips without a caption, by the reason: an endpoint that is gone is one for all of them."""
 
     def fail(
         self,
@@ -44,6 +48,8 @@ class Outcome:
         is_quiet: bool = False,
     ) -> None:
         """Note a document that gets no caption, at these requests; a clip is logged at most once.
+
+        Where one reason has many clips, the first ``SHOWN`` are logged.
 
         Args:
             name: The clip's.
@@ -58,7 +64,11 @@ class Outcome:
         self._reasons.update(dict.fromkeys(positions, f"{name}: {reason}"))
         if name not in self._logged and not is_quiet:
             self._logged.add(name)
-            logger.warning("no caption for {}: {}", name, reason)
+            self._n_alike[reason] += 1
+            if self._n_alike[reason] <= SHOWN:
+                logger.warning("no caption for {}: {}", name, reason)
+            elif self._n_alike[reason] == SHOWN + 1:
+                logger.warning("no caption for more, for the same reason; they are counted below")
 
     def no_caption(self, position: int) -> NoCaption:
         """What stands for the caption that a request did not get."""

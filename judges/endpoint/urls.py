@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
@@ -59,25 +60,28 @@ def is_http(url: str) -> bool:
         return False
 
 
-def parse_urls(setting: str, value: str) -> tuple[str, ...]:
-    """Base URLs of replicas from a list with commas, without a trailing slash; at least one.
+def parse_urls(setting: str, value: str, *, separators: str = ",") -> tuple[str, ...]:
+    """Base URLs of replicas from a list, without a trailing slash; at least one.
 
     Args:
         setting: What they were set with, for messages.
         value: What was set.
+        separators: What may stand between two; the last one is what a mistaken user is told.
 
     Raises:
         SettingsError: If one of them is no URL, or there is none.
     """
-    urls = tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
+    urls = tuple(
+        part.strip().rstrip("/") for part in re.split(f"[{separators}]", value) if part.strip()
+    )
     urls = tuple(url.removesuffix("/chat/completions") for url in urls)
     for number, url in enumerate(urls or (value,), 1):
         if not is_http(url):
             # In what is no URL a password may stand anywhere.
             came = f"something else as number {number}" if "@" in url else repr(url)
             raise SettingsError(
-                f"{setting}: expected URLs such as http://127.0.0.1:8000/v1, separated by commas, "
-                f"got {came}"
+                f"{setting}: expected URLs such as http://127.0.0.1:8000/v1, separated by "
+                f"{separators[-1]!r}, got {came}"
             )
     return urls
 

@@ -38,7 +38,9 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
         yield f"next: {typed('lmms-eval-captions')} check {folder}"
-        samples = sorted(run.folder.glob(f"{run.stamp}_samples_*.jsonl"))
+        # Those of other people's tasks hold no questions of ours.
+        logs = (run.folder / f"{run.stamp}_samples_{task}.jsonl" for task in document["tasks"])
+        samples = sorted(filter(Path.is_file, logs))
         looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
         yield f"  see each question, verdict and reply: {looks}"
     if document["captions"] is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from math import inf
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy, cache_folder
@@ -13,6 +14,9 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices, prices_file
 from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 
 
 def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
@@ -27,7 +31,7 @@ def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> En
     setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
     key = os.environ.get(api_key_env, "").strip()
     endpoint = Endpoint(
-        urls=parse_urls(setting, url.replace(";", ",")),
+        urls=parse_urls(setting, url, separators=",;"),
         api_key=parse_key(api_key_env, key) if key else None,
         key_name=api_key_env,
         alias=whole(str(alias)) if alias else None,
@@ -60,6 +64,24 @@ def engine_config(
         max_cost_usd=max_cost_usd,
         prices=prices_file(),
     )
+
+
+def billed(totals: Totals) -> str:
+    """What this process asked for, and what that costs by the prices that are known.
+
+    >>> from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+    >>> billed(Totals(calls=3, from_store={"http://a/v1": 2}, tokens={"m": (3000, 60)},
+    ...     usd_by_model={"m": 0.00825}, prices_date="2025-06-30"))
+    '3 calls, 2 replies from the store; 3,000 tokens in, 60 out; $0.01 by the prices of 2025-06-30'
+    """
+    n_in, n_out = map(sum, zip((0, 0), *totals.tokens.values(), strict=True))
+    asked = f"{totals.calls:,} calls, {totals.n_from_store:,} replies from the store"
+    price = (
+        "price unknown (LMMS_CAPTIONS_PRICES)"
+        if totals.usd is None
+        else f"${totals.usd:,.2f} by the prices of {totals.prices_date}"
+    )
+    return f"{asked}; {n_in:,} tokens in, {n_out:,} out; {price}" if totals.calls else asked
 
 
 def cost_limit(value: object, model: str) -> float | None:

@@ -11,7 +11,11 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.checkpoint import Look, open_checkpoint
 from lmms_eval_captions.model_wrappers.hf.loading import DTYPES
-from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
+from lmms_eval_captions.model_wrappers.model_args import (
+    require_folder,
+    shown_name,
+    true_or_false,
+)
 from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -99,7 +103,7 @@ class CheckpointCaptioner(Captioner):
         self.max_pixels = min(self.max_pixels, self.budget.max_pixels or self.max_pixels)
         self.sampling = sampling_of(self.budget.n_frames, fps)
         if self.rank == 0:
-            logger.info("{}: {}", type(self).__name__, self.budget)
+            logger.info("{}: {}", shown_name(type(self)), self.budget)
 
     def identity(self) -> Mapping[str, object]:
         """See ``Captioner``; a checkpoint's own code may come from another repository."""

@@ -55,6 +55,10 @@ def _limit(next_usd: float = 0.006) -> str:
     return Budget(0.1, load_prices(), spent_usd=0.034)._words(next_usd)
 
 
+def _captioning_limit() -> str:
+    return Budget(0.1, load_prices(), spent_usd=0.034, role="captioner")._words(0.006)
+
+
 def _timed_out() -> str:
     return str(no_reply(asyncio.TimeoutError(), URL, timeout_s=120.0, api_key=None))
 
@@ -64,6 +68,18 @@ def _timed_out() -> str:
     [
         pytest.param(f"{UNREADABLE}, asked 4 times", "unreadable", id="unreadable"),
         pytest.param(f"{NO_CAPTION}no row", "missing", id="no caption"),
+        pytest.param(
+            f"{NO_CAPTION}a.mp4: {_captioning_limit()}", "uncaptioned", id="limit of captioning"
+        ),
+        pytest.param(
+            f"{NO_CAPTION}a.mp4: {_answered(401)}", "uncaptioned", id="key of the captioner"
+        ),
+        pytest.param(
+            f"{NO_CAPTION}a.mp4: {_timed_out()}", "uncaptioned", id="time-out of the captioner"
+        ),
+        pytest.param(
+            f"{NO_CAPTION}a.mp4: reading it took more than 300 s", "missing", id="slow clip"
+        ),
         pytest.param(NOTHING_TO_JUDGE, "empty", id="empty caption"),
         pytest.param(_answered(400), "refused", id="400"),
         pytest.param(_answered(400, "no reply from the backend"), "refused", id="400, odd words"),

@@ -81,6 +81,33 @@ def test_a_class_that_cannot_be_found(name: object, message: str) -> None:
         load_class(name)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "missing a required argument: 'pretrained'; arguments come from --model_args"),
+        (",pretraind=a", "MyCaptioner does not know ['pretraind'] (pretrained is meant?)"),
+    ],
+)
+@pytest.mark.usefixtures("example")
+def test_arguments_that_a_class_does_not_take_are_named(arguments: str, message: str) -> None:
+    """A mistake in ``--model_args`` is no fault in the user's code, and no traceback."""
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        CaptionCustom.create_from_arg_string(f"class=readme_captioner:MyCaptioner{arguments}")
+
+
+def test_an_init_that_takes_nothing_of_lmms_eval_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lmms-eval hands to every model must be handed on, which is said."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "closed_captioner.py").write_text(
+        "from lmms_eval_captions.model_wrappers.captioner import Captioner\n"
+        "class Closed(Captioner):\n    def __init__(self):\n        super().__init__()\n"
+    )
+    with pytest.raises(SettingsError, match=r"'batch_size'; .* hands \*\*common on to super"):
+        CaptionCustom.create_from_arg_string("class=closed_captioner:Closed", {"batch_size": 1})
+
+
 def test_an_error_inside_the_module_is_shown_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

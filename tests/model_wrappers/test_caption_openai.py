@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +17,7 @@ from lmms_eval.api.instance import Instance
 from caption_requests import caption_all, make_requests, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
+from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
@@ -608,3 +610,16 @@ def test_replies_of_another_address_are_told_or_not_taken(
     told = [line for line in logged if "3 captions are replies to the same requests" in line]
     assert len(told) == (store_by == "model")
     assert all(endpoint.url.rstrip("/") in line for line in told)
+
+
+def test_what_captions_cost_is_said_at_the_end(
+    make: Callable[..., CaptionOpenai], clips: list[Path], logged: list[str]
+) -> None:
+    """Calls, tokens and dollars; without kept captions a rerun has its replies from the store."""
+    for words in ("3 calls, 0 replies from the store; ", "0 calls, 3 replies from the store"):
+        model = make(model="gpt-4o")
+        caption_all(model, clips)
+        model.clean()
+        shutil.rmtree(cache_folder() / "kept_captions")
+        assert f"caption_openai: {words}" in logged[-1]
+        assert ("by the prices of" in logged[-1]) == words.endswith("; ")

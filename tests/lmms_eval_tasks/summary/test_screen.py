@@ -103,6 +103,18 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert words in text
 
 
+def test_the_samples_to_look_at_are_of_a_task_that_was_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other people's tasks in the same run have logs, too, without a question of ours."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for task in ("ai2d", "vdc_short"):
+        (tmp_path / "out" / f"20260102_030405_samples_{task}.jsonl").touch()
+    shown = " ".join(screen_of(_run(tmp_path / "out")).split())
+    assert "verdict and reply: less out/20260102_030405_samples_vdc_short.jsonl" in shown
+
+
 def test_one_endpoint_of_stored_replies_is_named_without_a_count() -> None:
     """The number stands before it; where nothing was stored nothing is named."""
     run = _run()
