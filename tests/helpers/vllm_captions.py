@@ -1,8 +1,8 @@
-"""A program that captions the same requests with ``caption_hf``, ``caption_vllm`` and that again.
+"""A program that captions the same requests with ``caption_hf``, or twice with ``caption_vllm``.
 
-It is run by the Python of the environment that holds vLLM, as ``vllm_captions.py MODEL CLIPS
-PICTURES OUTPUT``; what that environment lacks, lmms-eval among it, is found in the folder that
-``BEHIND`` names, the packages of the project's own environment.
+It is run as ``vllm_captions.py hf|vllm MODEL CLIPS PICTURES OUTPUT``, with vLLM by the Python of
+the environment that holds it: what that environment lacks, lmms-eval among it, is found in the
+folder that ``BEHIND`` names, the packages of the project's own environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ if "BEHIND" in os.environ:
     sys.path.append(os.environ["BEHIND"])
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from lmms_eval_captions.model_wrappers.captioner import Captioner
+
+    ResultsOf = Callable[[Captioner], list[tuple[str, str, int, int]]]
 
 PROMPTS: Final = {
     "short": "Describe the video.",
@@ -32,32 +36,33 @@ COMMON: Final[dict[str, Any]] = {"max_num_frames": 8, "dtype": "float32", "devic
 
 
 def main() -> None:
-    """Write a JSON object with a list of results per captioner, and the engine's counts."""
+    """Write a JSON object of results, and of the engine's counts, by captioner."""
+    kind = sys.argv[1]
+    model, clips, pictures, output = map(Path, sys.argv[2:])
+    common = {**COMMON, "pretrained": str(model), "frame_pixels": int(os.environ["FRAME_PIXELS"])}
+    runs = {"hf": _by_transformers, "vllm": _by_vllm}
+    written = runs[kind](common, lambda captioner: _results(captioner, clips, pictures))
+    output.write_text(json.dumps(written), encoding="utf-8")
+
+
+def _by_transformers(common: Mapping[str, Any], results_of: ResultsOf) -> dict[str, object]:
     from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
+
+    return {"hf": results_of(CaptionHf(**common))}
+
+
+def _by_vllm(common: Mapping[str, Any], results_of: ResultsOf) -> dict[str, object]:
     from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 
-    model, clips, pictures, output = map(Path, sys.argv[1:])
-    common = {**COMMON, "pretrained": str(model), "frame_pixels": int(os.environ["FRAME_PIXELS"])}
+    engine_args = {"enforce_eager": True, "max_num_seqs": 8, "block_size": BLOCK}
     written: dict[str, object] = {}
-
-    def caption(name: str, captioner: Captioner) -> None:
-        written[name] = _results(captioner, clips, pictures)
-
-    caption("hf", CaptionHf(**common))
     for name in ("vllm", "again"):
-        before = _counters()
-        captioner = CaptionVllm(
-            **common, engine_args={"enforce_eager": True, "max_num_seqs": 8, "block_size": BLOCK}
-        )
+        captioner = CaptionVllm(**common, engine_args=engine_args)
         asked = _count_requests(captioner)
-        caption(name, captioner)
-        after = _counters()
+        written[name] = results_of(captioner)
+        written[f"{name}_engine"] = {"requests": len(asked), **_counters()}
         captioner.clean()
-        written[f"{name}_engine"] = {
-            "requests": len(asked),
-            **{key: after[key] - before.get(key, 0) for key in after},
-        }
-    output.write_text(json.dumps(written), encoding="utf-8")
+    return written
 
 
 def _results(captioner: Captioner, clips: Path, pictures: Path) -> list[tuple[str, str, int, int]]:
@@ -114,7 +119,7 @@ def _count_requests(captioner: Any) -> list[object]:
 
 
 def _counters() -> dict[str, float]:
-    """What vLLM itself has counted in this process."""
+    """What vLLM itself has counted since its engine was made."""
     from vllm.v1.metrics.reader import get_metrics_snapshot
 
     names = {

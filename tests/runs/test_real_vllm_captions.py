@@ -32,14 +32,16 @@ _MOST_S: Final = 2400.0
 _HEADS: Final = {"num_attention_heads": 2, "head_dim": 32}
 """Smaller ones vLLM does not have on CPUs."""
 CHECKPOINTS: Final[dict[str, tuple[dict[str, Any], int]]] = {
-    "qwen2_vl": ({**_HEADS, "rope_parameters": rotary([4, 6, 6])}, 112 * 112),
+    "qwen2_vl": ({**_HEADS, "rope_parameters": rotary([4, 6, 6])}, 12_800),
     # Its video processor scales pixels otherwise than its image processor.
     "qwen3_vl": (
         {**_HEADS, "rope_parameters": rotary([4, 6, 6], mrope_interleaved=True)},
-        128 * 128,
+        16_640,
     ),
 }
-"""Changes of the tiny language models, and pixels of a frame, 16 tokens."""
+"""Changes of the tiny language models, and pixels of a frame: four tokens on a side, as many as
+there are pairs of frames. Behind a video that has more of these, vLLM and transformers 5 go on at
+other positions with Qwen2-VL."""
 
 
 @pytest.fixture(scope="module")
@@ -76,21 +78,25 @@ def captions(
     for n in range(N_PICTURES):
         pixels = noise.integers(0, 255, (96, 96 + 32 * n, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(pictures / f"{n}.png")
-    output = folder / "captions.json"
     variables = {
         "PYTHONPATH": os.pathsep.join(
             str(_ROOT / part) for part in (".typing", "tests/helpers", "tests", "benchmarks")
         ),
-        "BEHIND": sysconfig.get_path("purelib"),
         "FRAME_PIXELS": str(frame_pixels),
         "LMMS_CAPTIONS_CACHE": str(folder / "cache"),
         "HF_HUB_OFFLINE": "1",
+    }
+    ours = {
+        "BEHIND": sysconfig.get_path("purelib"),
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_NO_USAGE_STATS": "1",
     }
-    program = [python, vllm_captions.__file__, model, clips, pictures, output]
-    _run([str(part) for part in program], {**os.environ, **variables}, folder / "program.log")
-    found: dict[str, Any] = json.loads(output.read_text("utf-8"))
+    found: dict[str, Any] = {}
+    for kind, runner, more in (("hf", sys.executable, {}), ("vllm", str(python), ours)):
+        output = folder / f"{kind}.json"
+        command = [runner, vllm_captions.__file__, kind, *map(str, (model, clips, pictures, output))]
+        _run(command, {**os.environ, **variables, **more}, folder / f"{kind}.log")
+        found |= json.loads(output.read_text("utf-8"))
     return found
 
 
@@ -119,7 +125,7 @@ def test_a_clip_is_read_once_for_all_its_prompts(captions: dict[str, Any]) -> No
 def test_a_rerun_asks_the_engine_for_nothing(captions: dict[str, Any]) -> None:
     """All captions were kept, those of pictures too."""
     assert captions["again"] == captions["vllm"]
-    assert captions["again_engine"]["requests"] == 0
+    assert captions["again_engine"]["requests"] == captions["again_engine"]["captions"] == 0
 
 
 def _run(command: list[str], env: dict[str, str], log: Path) -> None:
