@@ -75,7 +75,9 @@ def _results(captioner: Captioner, clips: Path, pictures: Path) -> list[tuple[st
     paths = sorted(map(str, clips.iterdir()))
     shown = [Image.open(path).convert("RGB") for path in sorted(pictures.iterdir())]
     captioner.task_dict = {task: {"test": [{"video": p} for p in paths]} for task in PROMPTS}
-    captioner.task_dict[PICTURE_TASK] = {"test": [{"picture": place} for place in range(len(shown))]}
+    captioner.task_dict[PICTURE_TASK] = {
+        "test": [{"picture": place} for place in range(len(shown))]
+    }
     requests = make_requests(len(paths), PROMPTS, GREEDY, is_simple=True)
     requests += [
         Instance(

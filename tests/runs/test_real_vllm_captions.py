@@ -94,7 +94,12 @@ def captions(
     found: dict[str, Any] = {}
     for kind, runner, more in (("hf", sys.executable, {}), ("vllm", str(python), ours)):
         output = folder / f"{kind}.json"
-        command = [runner, vllm_captions.__file__, kind, *map(str, (model, clips, pictures, output))]
+        command = [
+            runner,
+            vllm_captions.__file__,
+            kind,
+            *map(str, (model, clips, pictures, output)),
+        ]
         _run(command, {**os.environ, **variables, **more}, folder / f"{kind}.log")
         found |= json.loads(output.read_text("utf-8"))
     return found
@@ -112,13 +117,13 @@ def test_captions_are_those_of_caption_hf(captions: dict[str, Any]) -> None:
 
 
 def test_a_clip_is_read_once_for_all_its_prompts(captions: dict[str, Any]) -> None:
-    """vLLM's own counters say so: of each later prompt, the clip's full blocks were there."""
+    """Its own counters say so: of each later prompt, the clip's full blocks were there."""
     engine = captions["vllm_engine"]
     assert engine["captions"] == engine["requests"] == N_CLIPS * len(PROMPTS) + N_PICTURES
     assert engine["tokens"] == sum(n_read for *_, n_read, _ in captions["vllm"])
     later = N_CLIPS * (len(PROMPTS) - 1)
-    # At most two blocks of a clip are not full: the first begins with the prompt's own words.
-    assert engine["tokens_kept"] >= later * BLOCK
+    # 64 tokens of a clip, behind the few with which each prompt begins.
+    assert engine["tokens_kept"] >= later * 2 * BLOCK
     assert engine["tokens_kept"] % BLOCK == 0
 
 
