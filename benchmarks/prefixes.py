@@ -3,10 +3,14 @@
 VDC's questions about made captions are asked of a vLLM server that is running, in three orders: as
 this engine asks (the questions of a caption next to each other, the next caption's behind them),
 one caption at a time, and shuffled. Each order has captions of its own, so that none finds what
-another has left; the rounds take turns.
+another has left; the rounds take turns. Each request is asked once, readable or not.
 
-    vllm serve MODEL --enable-prefix-caching --generation-config vllm --max-model-len 8192
+    vllm serve MODEL --enable-prefix-caching --generation-config vllm --max-model-len 4096
     python benchmarks/prefixes.py --model MODEL --url http://127.0.0.1:8000/v1
+
+A cache that holds all captions of a round is as good in every order. In a whole benchmark it does
+not: take more captions than it holds, or give the server a smaller one with
+``--num-gpu-blocks-override``. Shares, and ratios within one run, are what the table is for.
 
 The questions are read below ``LMMS_CAPTIONS_DATA``, as ``benchmarks/judging.py`` reads them.
 """
@@ -79,9 +83,11 @@ def main() -> None:
         for name, order in orders.items():
             chosen = [next(captions) for _ in range(arguments.captions)]
             taken[name].append(_measure(order, chosen, arguments))
+    n_cache = _cache_tokens(arguments.url)
     print(
         f"{arguments.model}, {arguments.captions} captions of at most {arguments.questions} "
-        f"questions, {arguments.concurrency} in flight, median of {arguments.rounds}\n\n"
+        f"questions, {arguments.concurrency} in flight, a cache of {n_cache:,} tokens, "
+        f"median of {arguments.rounds}\n\n"
         "| order | calls | seconds | calls/s | tokens/s | found in the prefix cache |\n"
         "|---|---|---|---|---|---|"
     )
@@ -107,6 +113,7 @@ def _measure(
             urls=(arguments.url,),
             store=Path(folder),
             concurrency=arguments.concurrency,
+            n_rereads=0,
             api_key=os.environ.get("OPENAI_API_KEY"),
         )
         judge = JudgeConfig(model=arguments.model, max_tokens=arguments.max_tokens)
@@ -151,11 +158,22 @@ def _shuffled(engine: Engine, captions: Sequence[Captioned], judge: JudgeConfig)
         future.result()
 
 
-def _counters(url: str) -> dict[str, float]:
-    """The server's own counts."""
+def _metrics(url: str) -> str:
     address = re.sub(r"/v1/?$", "/metrics", url)
     with urllib.request.urlopen(address, timeout=30) as reply:  # noqa: S310 # nosec B310
-        text = reply.read().decode()
+        return str(reply.read().decode())
+
+
+def _cache_tokens(url: str) -> int:
+    """Tokens that the server's cache holds, 0 where it does not say."""
+    told = re.search(r"^vllm:cache_config_info\{(.*)\}", _metrics(url), re.MULTILINE)
+    labels = dict(re.findall(r'(\w+)="(\d+)"', told[1])) if told else {}
+    return int(labels.get("num_gpu_blocks", 0)) * int(labels.get("block_size", 0))
+
+
+def _counters(url: str) -> dict[str, float]:
+    """The server's own counts."""
+    text = _metrics(url)
     return {
         name: sum(map(float, re.findall(rf"^{re.escape(metric)}(?:\{{.*\}})? (\S+)$", text, re.M)))
         for name, metric in _COUNTERS.items()

@@ -17,7 +17,11 @@ from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJ
 from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.loading import own_generation
-from lmms_eval_captions.model_wrappers.hf.vllm_inputs import sampling_arguments, vllm_prompt
+from lmms_eval_captions.model_wrappers.hf.vllm_inputs import (
+    sampling_arguments,
+    scales_alike,
+    vllm_prompt,
+)
 from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.promised import Promises
@@ -92,6 +96,7 @@ class CaptionVllm(CheckpointCaptioner):
         self._own_generation = own_generation(self.pretrained, self.config, revision=revision)
         self._promises = Promises(n_under_way, lambda error: f"vLLM: {error!r}")
         self._n_read = self._n_kept = 0
+        alike = scales_alike(self.processor, self.showing.arguments)
         self._engine = VllmEngine(
             {
                 "model": self.pretrained,
@@ -100,7 +105,8 @@ class CaptionVllm(CheckpointCaptioner):
                 "max_model_len": self.most_positions or self.budget.positions,
                 "enable_prefix_caching": True,
                 **self._engine_args,
-            }
+            },
+            newer={} if alike else {"mm_device_do_normalize": False},
         )
 
     def identity(self) -> Mapping[str, object]:

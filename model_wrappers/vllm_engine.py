@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import threading
 from concurrent.futures import Future
+from dataclasses import fields
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,16 +27,21 @@ class VllmEngine:
 
     Args:
         arguments: Of ``vllm.AsyncEngineArgs``.
+        newer: Such as older versions of vLLM do not have, and do not need.
 
     Raises:
         SettingsError: If vLLM is not there, or refuses them or the checkpoint.
     """
 
-    def __init__(self, arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self, arguments: Mapping[str, object], newer: Mapping[str, object] | None = None
+    ) -> None:
         self._vllm: Any = require_vllm()
+        known = {field.name for field in fields(self._vllm.AsyncEngineArgs)}
+        also = {name: value for name, value in (newer or {}).items() if name in known}
         try:
             self._engine: Any = self._vllm.AsyncLLMEngine.from_engine_args(
-                self._vllm.AsyncEngineArgs(**arguments)
+                self._vllm.AsyncEngineArgs(**{**also, **arguments})
             )
         except (TypeError, ValueError, RuntimeError, OSError) as error:
             # vLLM's own log holds what went wrong in its processes.

@@ -50,7 +50,7 @@ def write_qwen2_vl(folder: Path, **text: object) -> Path:
         chat_template=TEMPLATE,
     )
     config = hf.Qwen2VLConfig(
-        text_config=text_config(tokenizer, rope_parameters=rotary([2, 3, 3]), **text),
+        text_config=text_config(tokenizer, **{"rope_parameters": rotary([2, 3, 3]), **text}),
         vision_config={
             "depth": 2,
             "embed_dim": 32,
@@ -127,9 +127,11 @@ def write_qwen3_vl(folder: Path, **text: object) -> Path:
     config = hf.Qwen3VLConfig(
         text_config=text_config(
             tokenizer,
-            head_dim=16,
-            rope_parameters=rotary([2, 3, 3], mrope_interleaved=True),
-            **text,
+            **{
+                "head_dim": 16,
+                "rope_parameters": rotary([2, 3, 3], mrope_interleaved=True),
+                **text,
+            },
         ),
         vision_config=tower_of_qwen3(deepstack_visual_indexes=[0, 1]),
         **marks(tokenizer),

@@ -8,7 +8,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from transformers.cache_utils import DummyLayer, DynamicCache, DynamicLayer
+from transformers import cache_utils
+from transformers.cache_utils import DynamicCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
 
+_PLAIN: Final = tuple(
+    getattr(cache_utils, name)
+    for name in ("DynamicLayer", "DummyLayer")
+    if hasattr(cache_utils, name)
+)
+"""Layers that keep everything; transformers 5.19, which vLLM 0.32 brings, has not both."""
 _N_TRIED: Final = 4
 """Tokens that are written both ways before a model's prefixes are shared."""
 _TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
@@ -178,7 +185,7 @@ def _calls(part: SharedPart, cache: DynamicCache, most_rows: int) -> Iterator[li
     Tails are padded in front, which only attention to everything before does not mind: a sliding
     window or a state would count the padding.
     """
-    is_plain = all(type(layer) in (DynamicLayer, DummyLayer) for layer in cache.layers)
+    is_plain = all(type(layer) in _PLAIN for layer in cache.layers)
     alike: dict[int, list[int]] = defaultdict(list)
     for place, tail in enumerate(part.tails):
         alike[0 if is_plain else len(tail)].append(place)

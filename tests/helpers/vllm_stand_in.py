@@ -31,6 +31,7 @@ class AsyncEngineArgs:
     max_num_seqs: int = 256
     gpu_memory_utilization: float = 0.9
     kv_cache_dtype: str = "auto"
+    mm_device_do_normalize: bool = True
 
 
 @dataclass
@@ -63,6 +64,11 @@ class Engine:
         engine = cls(arguments)
         auto: Any = transformers
         engine.processor = auto.AutoProcessor.from_pretrained(arguments.model)  # type: ignore[attr-defined] # of the stand-in
+        videos = getattr(engine.processor, "video_processor", None)  # type: ignore[attr-defined] # of the stand-in
+        if arguments.mm_device_do_normalize and videos is not None:
+            # As vLLM's models do themselves, which know the image processor alone.
+            pictures = engine.processor.image_processor  # type: ignore[attr-defined] # of the stand-in
+            videos.image_mean, videos.image_std = pictures.image_mean, pictures.image_std
         engine.model = auto.AutoModelForImageTextToText.from_pretrained(arguments.model)  # type: ignore[attr-defined] # of the stand-in
         ENGINES.append(engine)
         return engine

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import torch
@@ -134,6 +134,49 @@ def test_engine_arguments_go_to_the_engine(checkpoints: dict[str, Path], vllm: l
     CaptionVllm(pretrained=folder, device="cpu", max_model_len=2048).clean()
     assert vllm[0].arguments.max_num_seqs == 8
     assert [engine.arguments.max_model_len for engine in vllm] == [8192, 2048]
+
+
+@pytest.mark.parametrize(
+    ("family", "arguments", "is_left_to_vllm"),
+    [
+        ("qwen2_vl", {}, True),
+        ("llava", {}, True),
+        ("qwen3_vl", {}, False),  # its videos are scaled otherwise than its pictures
+        ("qwen2_vl", {"processor_kwargs": {"image_mean": [0.5, 0.5, 0.5]}}, False),
+        ("qwen2_vl", {"processor_kwargs": {"videos_kwargs": {"do_normalize": False}}}, False),
+        ("qwen3_vl", {"engine_args": "mm_device_do_normalize:true"}, True),
+    ],
+)
+def test_pixels_are_scaled_by_the_processor_where_vllm_would_do_it_otherwise(
+    checkpoints: dict[str, Path],
+    vllm: list[Any],
+    family: str,
+    arguments: dict[str, Any],
+    is_left_to_vllm: bool,
+) -> None:
+    """Models of vLLM scale all pixels as the image processor does, if they are left to."""
+    CaptionVllm(pretrained=str(checkpoints[family]), device="cpu", **arguments).clean()
+    assert vllm[0].arguments.mm_device_do_normalize is is_left_to_vllm
+
+
+def test_older_engines_are_not_told_of_what_they_do_not_know(
+    checkpoints: dict[str, Path], vllm: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They leave scaling to the processor anyway."""
+
+    @dataclass
+    class Older:
+        model: str
+        revision: str
+        trust_remote_code: bool
+        dtype: str
+        max_model_len: int | None
+        enable_prefix_caching: bool
+        mm_device_do_normalize: ClassVar[bool] = False
+
+    monkeypatch.setattr(sys.modules["vllm"], "AsyncEngineArgs", Older)
+    CaptionVllm(pretrained=str(checkpoints["qwen3_vl"]), device="cpu").clean()
+    assert isinstance(vllm[0].arguments, Older)
 
 
 def test_a_refused_prompt_costs_its_own_caption(
