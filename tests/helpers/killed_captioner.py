@@ -115,8 +115,8 @@ def ended_after(model: Captioner, n: int, end: Callable[[], None]) -> list[int]:
         store = open_kept()
         keep = store.keep
 
-        def count(planned: PlannedCaption, caption: Caption) -> None:
-            keep(planned, caption)
+        def count(asked: PlannedCaption, caption: Caption) -> None:
+            keep(asked, caption)
             kept.append(caption)
 
         store.keep = count  # type: ignore[method-assign] # of this one alone

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +16,6 @@ from lmms_eval.api.instance import Instance
 from caption_requests import caption_all, make_requests, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
-from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
@@ -620,6 +618,5 @@ def test_what_captions_cost_is_said_at_the_end(
         model = make(model="gpt-4o")
         caption_all(model, clips)
         model.clean()
-        shutil.rmtree(cache_folder() / "kept_captions")
         assert f"caption_openai: {words}" in logged[-1]
         assert ("by the prices of" in logged[-1]) == words.endswith("; ")
