@@ -42,7 +42,7 @@ test-full: setup
 # A real small model behind a real vLLM server judges the sample's first clip in every protocol: 4 GB in ~/.cache
 # the first time (see tests/helpers/small_model.py), then up to half an hour on two busy cores. SMALL_MODEL_VIDEOS=12 plays all.
 # What the runs say is shown as it comes, with the time. SMALL_MODEL_TIMEOUT=900 is for machines that the benchmarks'
-# own time-outs are too short on.
+# own time-outs are too short on. Then caption_vllm writes captions of tiny checkpoints on the same vLLM.
 test-real: setup
 	$(BIN)/python -m pytest -q -s -m real
 

@@ -7,6 +7,7 @@ folder that ``BEHIND`` names, the packages of the project's own environment.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -122,15 +123,14 @@ def _count_requests(captioner: Any) -> list[object]:
 
 def _counters() -> dict[str, float]:
     """What vLLM itself has counted since its engine was made."""
-    from vllm.v1.metrics.reader import get_metrics_snapshot
-
+    reader = importlib.import_module("vllm.v1.metrics.reader")
     names = {
         "vllm:prefix_cache_queries": "tokens",
         "vllm:prefix_cache_hits": "tokens_kept",
         "vllm:request_success": "captions",
     }
     counted = dict.fromkeys(names.values(), 0.0)
-    for metric in get_metrics_snapshot():
+    for metric in reader.get_metrics_snapshot():
         if metric.name in names:
             counted[names[metric.name]] += metric.value
     return counted
