@@ -349,7 +349,7 @@ def test_marks_in_the_text_of_a_message_say_where_something_is_shown(clips: list
     ten, twenty = ({"type": "image", "url": picture(shade)} for shade in (10, 20))
     brief = {"role": "system", "content": "Be brief."}
 
-    def user(*parts: dict[str, str], text: str) -> dict[str, object]:
+    def user(*parts: Mapping[str, object], text: str) -> dict[str, object]:
         return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
 
     talks = [

@@ -94,7 +94,7 @@ def test_blanks_that_a_processor_adds_are_those_of_each_prompt(
 class Lines:
     """A tokenizer that knows ``<clip>``, pairs of letters that are alike, and letters."""
 
-    pad_token_id = 0
+    pad_token_id: int | None = 0
 
     def get_added_vocab(self) -> dict[str, int]:
         """The one special token."""
