@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _LIVELY_S: Final = 0.5
 """Seconds between two drawings at least."""
-_LINE_S: Final = 60.0
-"""Seconds between two lines where there is no terminal."""
+_LINE_S: Final = 50.0
+"""Seconds between two lines where there is no terminal: on a busy machine no minute is silent."""
 _RATE_S: Final = 120.0
 """The rate is that of so many seconds."""
 _LOGGING_S: Final = 0.2
