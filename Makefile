@@ -40,7 +40,7 @@ test-full: setup
 	FULL_SIZE=1 $(MAKE) test
 
 # A real small model behind a real vLLM server judges the sample's first clip in every protocol: 4 GB in ~/.cache
-# the first time (see tests/helpers/small_model.py), then up to half an hour on two busy cores. SMALL_MODEL_VIDEOS=12 plays all.
+# the first time (see tests/helpers/small_model.py), then some forty minutes on two cores. SMALL_MODEL_VIDEOS=12 plays all, SMALL_MODEL_VDC_QUESTIONS=19 all of 20 videos of VDC.
 # What the runs say is shown as it comes, with the time. SMALL_MODEL_TIMEOUT=900 is for machines that the benchmarks'
 # own time-outs are too short on. Then caption_vllm writes captions of tiny checkpoints on the same vLLM.
 test-real: setup
