@@ -16,11 +16,13 @@ from lmms_eval_captions.judges.protocols.prompt_examples import is_example
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
-Doubt = Literal["echo", "constant", "blind"]
-"""Replies are the prompt's example; nearly all questions get one verdict; captions are not read."""
+Doubt = Literal["echo", "constant", "blind", "unread"]
+"""Replies are the prompt's example; nearly all questions get one verdict; captions are not read;
+replies mostly cannot be read, those that would show whether captions are read among them."""
 
 _LEAST_REPLIES: Final = 20
 _MOST_ECHOES: Final = 0.9
@@ -38,6 +40,8 @@ _LEAST_DIFFERENCE: Final = 0.3
 """Between the mean credit of captions that give the answer and of one that says nothing."""
 _MOST_FOR_NOTHING: Final = 0.5
 """Mean credit of a caption that says nothing; yes-no questions may be guessed right."""
+_MUCH_UNREAD: Final = 0.1
+"""Share of unreadable questions from which on unreadable anchors are no accident."""
 _HELP: Final = "Do not use this number; name another judge (LMMS_CAPTIONS_JUDGE)."
 
 
@@ -120,15 +124,16 @@ def evidence_of(
 
 def doubt_names(records: Sequence[CaptionRecord]) -> tuple[Doubt, ...]:
     """What speaks against the judge of these captions, for the signature."""
-    return tuple(name for name, _ in _doubts(Evidence.over(records)))
+    return tuple(name for name, _ in _doubts(records))
 
 
 def doubts_of(finished: FinishedTask) -> list[str]:
     """What speaks against the judge of a task, a sentence or two of at most 300 characters each."""
-    return [sentence for _, sentence in _doubts(Evidence.over(finished.records))]
+    return [sentence for _, sentence in _doubts(finished.records)]
 
 
-def _doubts(evidence: Evidence) -> Iterator[tuple[Doubt, str]]:
+def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
+    evidence = Evidence.over(records)
     told, nothing = _credits(list(evidence.pairs.values()))
     reads = None if told is None or nothing is None else _tells_apart(told, nothing)
     echoes = evidence.n_echoes / max(1, evidence.n_replies)
@@ -153,6 +158,24 @@ def _doubts(evidence: Evidence) -> Iterator[tuple[Doubt, str]]:
             f"it credits {told:.0%} where the caption gives the answer, {nothing:.0%} where it "
             f"says nothing. {_HELP}",
         )
+    unread = _share_unreadable(records)
+    if evidence.pairs and reads is None and unread >= _MUCH_UNREAD:
+        yield (
+            "unread",
+            f"{unread:.0%} of the judge's replies cannot be read, nor most of those that would "
+            f"show whether it reads captions. {_HELP}",
+        )
+
+
+def _share_unreadable(records: Sequence[CaptionRecord]) -> float:
+    """Share of questions whose reply came and could not be read."""
+    n_unread = sum(
+        n
+        for record in records
+        for reason, n in record.reasons.items()
+        if kind_of(reason) == "unreadable"
+    )
+    return n_unread / max(1, sum(record.n_questions for record in records))
 
 
 def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:

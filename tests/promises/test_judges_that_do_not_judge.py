@@ -15,7 +15,7 @@ import pytest
 
 from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
-from judge_server import JudgeServer, Say, last_text
+from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import data_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
     LEAST_CAPTIONS,
@@ -280,6 +280,32 @@ def test_without_anchors_only_what_cannot_be_honest_is_called_out(
 
     fields = _judge(task, BAD, bench, tmp_path, _play(serve, mute))
     assert "doubts" not in fields
+
+
+@ALL
+def test_a_judge_that_mostly_rambles_is_called_out(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Where a limit lets its few verdicts count, nothing shows that they are of the captions."""
+
+    def ramble(prompt: str) -> str:
+        is_anchor = SAYS_NOTHING in prompt or _answer_in(prompt) is not None
+        if is_anchor or int(hashlib.sha256(prompt.encode()).hexdigest(), 16) % 2:
+            return ""
+        return always(is_right=True)(prompt)
+
+    fields = _judge(task, GOOD, bench, tmp_path, _play(serve, ramble))
+    assert "unread" in fields["doubts"].split("+")
+
+
+@ALL
+def test_an_outage_is_no_doubt(
+    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Replies that did not come say nothing of the judge."""
+    server = serve()
+    server.script = lambda _: Refuse(400, "no")
+    assert "doubts" not in _judge(task, GOOD, bench, tmp_path, server)
 
 
 @ALL
