@@ -28,8 +28,8 @@ _MATTER: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_p
 _DO_NOT: Final = (
     "alias", "api_key_env", "base_url", "batch_size", "concurrency", "decode_memory_gib",
     "decode_threads", "decode_timeout_s", "device", "extra_body", "fps", "image_pixels",
-    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "timeout_s",
-    "video_reader",
+    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "store_by",
+    "timeout_s", "video_reader",
 )  # fmt: skip
 _FULL_HD: Final = (1920, 1080)
 _HEADER: Final = ("task", "captioner", "captions", "input tokens", "output tokens", "cost")
