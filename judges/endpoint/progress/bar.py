@@ -1,4 +1,4 @@
-"""The line that shows how far judging is: drawn on a terminal, written once a minute elsewhere."""
+"""The line that shows how far judging is: drawn on a terminal, written every 50 s elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Bar:
     """One line for all questions of a process, on a clock: it moves without progress, too.
 
     On a terminal it is drawn over itself and never wider than that, and log lines begin on a line
-    of their own. Where standard error is none, a line is written once a minute.
+    of their own. Where standard error is none, a line is written every 50 s.
 
     Args:
         visible: Whether to show anything (rank 0 alone does).
