@@ -42,6 +42,7 @@ BROKEN: Final = (
 """What the standard library raises, beside ``OSError``, on archives that are cut off, damaged,
 encrypted or of a kind that it does not know."""
 
+_NO_DATE: Final = (1980, 1, 1, 0, 0, 0)
 _MOST_INDEX_BYTES: Final = 32 * 2**20
 """Of a zip file's list of members; a hundred thousand take half of it."""
 _MOST_TAIL_BYTES: Final = 2**16 + 200
@@ -57,7 +58,7 @@ def unpack(archive: Path, folder: Path, origin: Mapping[str, str]) -> None:
 
     The members go to a sibling folder first, which then takes its place in one move: a process
     that is killed midway leaves nothing that looks complete. The caller keeps other processes out.
-    Of members of one name the last counts. Modes, owners and times are not taken over.
+    Of members of one name the last counts. Modes and owners are not taken over.
 
     Args:
         archive: The file.
@@ -165,11 +166,17 @@ def _extract_zip(archive: Path, members: Members) -> None:
                 members.add_folder(info.filename)
 
 
+def _changed_s(info: zipfile.ZipInfo) -> float:
+    """Seconds since 1970, as if in UTC: archives name no time zone, and some no real date."""
+    try:
+        return timegm((*info.date_time, 0, 0, 0))
+    except ValueError:  # month 0, which stands for none
+        return timegm((*_NO_DATE, 0, 0, 0))
+
+
 def _add_zipped(bundle: zipfile.ZipFile, info: zipfile.ZipInfo, members: Members) -> None:
-    # Without a time zone: any will do that is always the same.
-    changed_s = timegm((*info.date_time, 0, 0, 0))
     with bundle.open(info) as stream:
-        members.add(info.filename, info.file_size, stream, changed_s)
+        members.add(info.filename, info.file_size, stream, _changed_s(info))
         if stream.read(1):
             raise zipfile.BadZipFile(f"member {info.filename!r:.120} is longer than it says")
 

@@ -331,3 +331,11 @@ def test_a_time_that_no_disk_has_is_no_obstacle(tmp_path: Path) -> None:
         archive.addfile(info, io.BytesIO())
     unpack(path, tmp_path / "out", ORIGIN)
     assert (tmp_path / "out" / "a.mp4").is_file()
+
+
+def test_a_zip_file_without_dates_is_unpacked(tmp_path: Path) -> None:
+    """Tools that want the same bytes every time write month 0 and day 0."""
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as bundle:
+        bundle.writestr(zipfile.ZipInfo("a.mp4", (1980, 0, 0, 0, 0, 0)), b"clip")
+    unpack(tmp_path / "v.zip", tmp_path / "out", ORIGIN)
+    assert (tmp_path / "out" / "a.mp4").read_bytes() == b"clip"
