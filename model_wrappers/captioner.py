@@ -105,8 +105,6 @@ class Captioner(CaptionModel):
 
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
-    keeps_captions: ClassVar[bool] = True
-    """Whether captions are kept here; not those of a captioner that keeps them itself."""
     without_bearing: ClassVar[frozenset[str]] = frozenset()
     """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
     prompts_together: int = 1
@@ -295,7 +293,7 @@ class Captioner(CaptionModel):
 
     def _kept_captions(self) -> KeptCaptions:
         """This captioner's captions of earlier runs, and where those of this one go."""
-        if not self.reuse or not self.keeps_captions:
+        if not self.reuse:
             return KeptCaptions(None, "")
         named = Path(str(self._arguments.get("pretrained") or "")).name
         name = "-".join(filter(None, [type(self).__name__, named]))

@@ -268,6 +268,11 @@ def test_the_estimate_counts_anchors(
     assert counted.n_calls == server.counts.n_requests
 
 
+def _is_anchor(prompt: str) -> bool:
+    """Whether one of the captions stands in it that show whether a judge reads them."""
+    return SAYS_NOTHING in prompt or _answer_in(prompt) is not None
+
+
 @ALL
 def test_without_anchors_only_what_cannot_be_honest_is_called_out(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
@@ -275,8 +280,7 @@ def test_without_anchors_only_what_cannot_be_honest_is_called_out(
     """Where anchors cannot be read, a judge that says "no" to all may have seen bad captions."""
 
     def mute(prompt: str) -> str:
-        is_anchor = SAYS_NOTHING in prompt or _answer_in(prompt) is not None
-        return "" if is_anchor else always(is_right=False)(prompt)
+        return "" if _is_anchor(prompt) else always(is_right=False)(prompt)
 
     fields = _judge(task, BAD, bench, tmp_path, _play(serve, mute))
     assert "doubts" not in fields
@@ -289,8 +293,7 @@ def test_a_judge_that_mostly_rambles_is_called_out(
     """Where a limit lets its few verdicts count, nothing shows that they are of the captions."""
 
     def ramble(prompt: str) -> str:
-        is_anchor = SAYS_NOTHING in prompt or _answer_in(prompt) is not None
-        if is_anchor or int(hashlib.sha256(prompt.encode()).hexdigest(), 16) % 2:
+        if _is_anchor(prompt) or int(hashlib.sha256(prompt.encode()).hexdigest(), 16) % 2:
             return ""
         return always(is_right=True)(prompt)
 
