@@ -30,7 +30,8 @@ def values_of_runs(parts: RatioParts, *, scale: float) -> NDArray[np.float64]:
     >>> values_of_runs(np.array([[[[[1.0, 2.0]]], [[[2.0, 2.0]]]]]), scale=100.0).tolist()
     [75.0]
     """
-    return scale * _terms(parts.sum(axis=1)).mean(axis=-1)
+    values: NDArray[np.float64] = scale * _terms(parts.sum(axis=1)).mean(axis=-1)
+    return values
 
 
 def influences_of_videos(parts: RatioParts, *, scale: float) -> NDArray[np.float64]:
@@ -63,7 +64,7 @@ def influences_of_videos(parts: RatioParts, *, scale: float) -> NDArray[np.float
 
 
 def _terms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product over factors of every term; shape (..., n_terms, n_factors, 2) to one less two."""
+    """The product over factors of every term, shape (..., n_terms)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
     terms: NDArray[np.float64] = ratios.prod(axis=-1)
