@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,6 @@ def sums_of_clusters(parts: Floats, clusters: NDArray[np.intp]) -> Floats:
     [[5.0], [2.0]]
     """
     n_clusters = int(clusters.max()) + 1 if clusters.size else 0
-    flat = parts.reshape(len(parts), -1)
+    flat = parts.reshape(len(parts), prod(parts.shape[1:]))
     columns = [np.bincount(clusters, weights=column, minlength=n_clusters) for column in flat.T]
     return np.array(columns).T.reshape((n_clusters, *parts.shape[1:]))

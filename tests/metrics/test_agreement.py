@@ -187,7 +187,7 @@ def test_the_error_is_that_of_leaving_out_videos(coefficient: Coefficient) -> No
         pytest.param([("a", "a"), ("b", "b"), ("a", "a")], "not one disagreement", id="perfect"),
         pytest.param([("a", None)] * 3, "no value", id="never two ratings"),
         pytest.param([("a", "b"), ("a", "a"), ("b", "b")], "without one", id="one disagreement"),
-        pytest.param([("a", "b")] * 3, "all videos agree alike", id="never agreed"),
+        pytest.param([("a", "b")] * 3, "all videos are alike", id="never agreed"),
     ],
 )
 def test_no_false_interval(pairs: list[tuple[str, str | None]], note: str) -> None:
