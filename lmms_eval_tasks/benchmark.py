@@ -94,6 +94,8 @@ class Metric:
     turn, which is slow for thousands."""
     values: Callable[[Any], Sequence[object]] = verdict_of
     """What it reads of a judgement, ``n_values`` values; ``None`` is unscored."""
+    labels: Sequence[str] = ()
+    """All that these values can be, in the order in which they are shown; empty for numbers."""
     n_values: int = 1
     field: str = "verdicts"
     """Name of these values in a caption's item."""

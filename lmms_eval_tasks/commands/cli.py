@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.cli import add_agree
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_doctor)
     add_meta_eval(commands)
     add_estimate(commands)
+    add_agree(commands)
     for benchmark in modules("commands"):
         benchmark.add_commands(commands)
     return parser

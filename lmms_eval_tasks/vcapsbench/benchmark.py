@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.vcapsbench import (
     N_ASKS,
@@ -13,7 +13,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import AgreementJudgement
+from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -103,7 +103,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         silent=frozenset({"unanswerable"}),
     ),
     metrics={
-        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR),
+        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR, labels=get_args(Agreement)),
         "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),
         "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
     },

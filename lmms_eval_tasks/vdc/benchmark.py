@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import MatchJudgement
+from lmms_eval_captions.judges.verdict import Match, MatchJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Metric,
@@ -102,7 +102,9 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     ),
     metrics={
         "vdc_acc": Metric(
-            score=over_videos(vdc_acc), ratios=of_means(lambda verdict: float(verdict == "yes"))
+            score=over_videos(vdc_acc),
+            ratios=of_means(lambda verdict: float(verdict == "yes")),
+            labels=get_args(Match),
         ),
         "vdc_score": Metric(
             score=over_videos(vdc_score),

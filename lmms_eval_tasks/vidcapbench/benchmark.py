@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.vidcapbench import (
@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
-from lmms_eval_captions.judges.verdict import CorrectnessJudgement
+from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -217,7 +217,9 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         silent=frozenset({"neutral", "wrong"}),
     ),
     metrics={
-        "acc": Metric(score=over_questions(vidcapbench_acc), ratios=_ACC),
+        "acc": Metric(
+            score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)
+        ),
         "pre": Metric(score=over_questions(vidcapbench_pre), ratios=_PRE),
         "cov": Metric(score=over_questions(vidcapbench_cov), ratios=_COV),
         "con": Metric(

@@ -1,0 +1,201 @@
+"""Which judge gives more, where, and whether it depends on how long a caption is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, prod
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.agreement import main_agreement
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import Leniency
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.shared_captions import SharedCaption
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.units import Measure, Units
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import (
+    Group,
+    VideoParts,
+    parts_of_captions,
+)
+from lmms_eval_captions.metrics.clustered_slope import Slope, clustered_slope
+from lmms_eval_captions.metrics.paired_interval import paired_interval
+from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+
+_PER_WORDS: Final = 100
+"""Words more that a slope is given for."""
+_MOST_GROUPS: Final = 20
+"""Groups of a section that are looked at, beside those that the benchmark names."""
+_FEWEST_UNITS: Final = 20
+"""Units that such a group must have."""
+_SIDES: Final = (1, 0)
+"""The judge, then the reference, among a shared caption's records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the captions, or some of their questions."""
+
+    section: str
+    group: str
+    captions: Sequence[SharedCaption]
+    questions: Group | None = None
+    """Of this group alone; all of them without."""
+
+
+def leniency_of(
+    benchmark: Benchmark[Any, Any], part: Part, metric: str, units: Units, measure: Measure | None
+) -> Leniency | None:
+    """A metric under both judges over a part.
+
+    Args:
+        benchmark: Which one.
+        part: Over what.
+        metric: One of the benchmark's.
+        units: What the judges said there.
+        measure: What their agreement is computed from, ``None`` where it is not.
+
+    Returns:
+        ``None`` where the metric has no value there, or is no ratio of sums.
+    """
+    scale = benchmark.metrics[metric].scale
+    of_videos = [parts_of_side(benchmark, metric, part, side) for side in _SIDES]
+    # The captions are the same, and so are the videos and their order.
+    parts = [each.parts for each in of_videos if each is not None]
+    if len(parts) < len(_SIDES):
+        return None
+    other, reference = parts
+    difference = paired_interval(other, reference, scale=scale)
+    if isnan(difference.difference):
+        return None
+    return Leniency(
+        section=part.section,
+        group=part.group,
+        metric=metric,
+        n_units=len(units.scored()),
+        agreement=None if measure is None else main_agreement(units, measure),
+        reference=float(values_of_runs(reference, scale=scale).mean()),
+        other=float(values_of_runs(other, scale=scale).mean()),
+        difference=difference,
+    )
+
+
+def parts_of_side(
+    benchmark: Benchmark[Any, Any], metric: str, part: Part, side: int
+) -> VideoParts | None:
+    """What each video adds to the mean over captioners of a metric under one judge.
+
+    Args:
+        benchmark: Which one.
+        metric: One of its metrics.
+        part: Over what.
+        side: The judge's place among the captions' records.
+    """
+    sets: dict[tuple[int, str], list[CaptionRecord]] = {}
+    for caption in part.captions:
+        task = "" if benchmark.pooled_group else caption.task
+        sets.setdefault((caption.captioner, task), []).append(caption.records[side])
+    if not sets:
+        return None
+    return parts_of_captions(benchmark, metric, list(sets.values()), part.questions)
+
+
+def groups_of(benchmark: Benchmark[Any, Any], units: Units) -> tuple[list[Group], int]:
+    """The groups that are looked at, and how many are left out.
+
+    Captioners come first, then tasks, then the breakdown's groups in its order.
+    """
+    chosen: list[Group] = []
+    n_left_out = 0
+    aspects = {task.aspect for task in benchmark.tasks.values()}
+    for section in ("captioners", "tasks", *benchmark.sections):
+        if section == "tasks" and None not in aspects:
+            continue  # the breakdown has a group for each
+        names = Counter(units.groups.get(section, np.empty(0, object)).tolist())
+        names.pop(None, None)
+        if section in ("captioners", "tasks") and len(names) < 2:
+            continue
+        known = [name for name in benchmark.sections.get(section, ()) if name in names]
+        others = [name for name, _ in names.most_common() if name not in known]
+        large = others
+        if section in benchmark.sections:
+            large = [name for name in others[:_MOST_GROUPS] if names[name] >= _FEWEST_UNITS]
+        n_left_out += len(others) - len(large)
+        chosen.extend((section, name) for name in (*known, *large))
+    return chosen, n_left_out
+
+
+def parts_of_groups(
+    captions: Sequence[SharedCaption], groups: Sequence[Group], captioners: Sequence[str]
+) -> Iterator[Part]:
+    """All captions, then each of some groups."""
+    yield Part(*ALL, captions)
+    for section, name in groups:
+        if section == "captioners":
+            own = [each for each in captions if captioners[each.captioner] == name]
+            yield Part(section, name, own)
+        elif section == "tasks":
+            yield Part(section, name, [each for each in captions if each.task == name])
+        else:
+            yield Part(section, name, captions, (section, name))
+
+
+def slope_over_words(
+    benchmark: Benchmark[Any, Any], captions: Sequence[SharedCaption]
+) -> Slope | None:
+    """How the difference of captions' scores grows with their words, for 100 words more.
+
+    Returns:
+        ``None`` where captions have no scores of their own.
+    """
+    scores = [_scores(benchmark, [each.records[side] for each in captions]) for side in _SIDES]
+    if not all(scores):
+        return None
+    places = {video: i for i, video in enumerate(dict.fromkeys(each.video for each in captions))}
+    rows = [
+        (caption.records[0].n_words / _PER_WORDS, other - reference, places[caption.video])
+        for caption, other, reference in zip(captions, *scores, strict=True)
+        if caption.records[0].n_words is not None and not isnan(other - reference)
+    ]
+    if not rows:
+        return None
+    words, differences, videos = zip(*rows, strict=True)
+    _, clusters = np.unique(np.array(videos, dtype=np.intp), return_inverse=True)
+    return clustered_slope(words, differences, clusters)
+
+
+def _scores(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> list[float]:
+    """The headline of every caption by itself, mean over judge runs; ``nan`` for none."""
+    metric = benchmark.metrics[benchmark.headline]
+    if metric.ratios is None:
+        return []
+    n_runs = max((len(record.values[benchmark.headline]) for record in records), default=0)
+    of_runs = [
+        metric.ratios(
+            [own[run] if run < len(own) else () for own in _values(benchmark, records)], records
+        )
+        for run in range(n_runs)
+    ]
+    return [
+        _mean([_ratio(parts) for parts in runs]) * metric.scale
+        for runs in zip(*of_runs, strict=True)
+    ]
+
+
+def _values(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> Iterator[Any]:
+    return (record.values[benchmark.headline] for record in records)
+
+
+def _ratio(parts: Sequence[tuple[float, float]]) -> float:
+    if any(bottom == 0 for _, bottom in parts):
+        return float("nan")
+    return prod(top / bottom for top, bottom in parts)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not isnan(value)]
+    return fmean(known) if known else float("nan")

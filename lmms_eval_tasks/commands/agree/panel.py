@@ -1,0 +1,228 @@
+"""Who judged whose captions: runs sorted into judges and captioners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os.path import commonprefix
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
+from lmms_eval_captions.lmms_eval_tasks.signature import (
+    CAPTIONS,
+    DISTRIBUTION,
+    DOUBTS,
+    QUESTIONS,
+    SERVED,
+)
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
+
+_NOT_OF_JUDGE: Final = frozenset(
+    {"unscored", "empty", "dropped", "limit", "offset", "runs", "scoring", "con",
+     CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
+)  # fmt: skip
+"""Fields of the signature that say what was judged, or what came of it, not who judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """What one judge, or one for each task, said of the captions of one captioner."""
+
+    name: str
+    """The folder as it is shown."""
+    run: RunResults
+    tasks: Mapping[str, TaskVerdicts]
+    """Those that are looked at, by their names."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """One judge with its runs over captioners."""
+
+    name: str
+    runs: dict[int, JudgedRun] = field(default_factory=dict)
+    """Place of a captioner to the run over its captions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judges of one benchmark."""
+
+    benchmark: Benchmark[Any, Any]
+    tasks: tuple[str, ...]
+    captioners: tuple[str, ...]
+    judges: tuple[Judge, ...]
+
+
+def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
+    """The judges of every benchmark that runs hold.
+
+    Runs are of one captioner where most of the captions that both hold are equal; they are of one
+    judge where the fields of their signatures are equal that say who judged, and how.
+
+    Raises:
+        DataError: If a run does not say which captions it judged.
+    """
+    benchmarks = {
+        task.benchmark.name: task.benchmark for run in runs for task in run.tasks.values()
+    }
+    return [_panel(benchmark, runs) for benchmark in benchmarks.values()]
+
+
+def _panel(benchmark: Benchmark[Any, Any], runs: Sequence[JudgedRun]) -> Panel:
+    own = [
+        JudgedRun(run.name, run.run, tasks)
+        for run in runs
+        if (tasks := {t: v for t, v in run.tasks.items() if v.benchmark.name == benchmark.name})
+    ]
+    captioners = _captioners(own)
+    judges = _judges(own, captioners)
+    _name_judges(judges)
+    present = {task for run in own for task in run.tasks}
+    return Panel(
+        benchmark,
+        tuple(task for task in benchmark.tasks if task in present),
+        tuple(_captioner_names(own, captioners)),
+        tuple(judges),
+    )
+
+
+def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
+    """The place of each run's captioner among them, in the order of the runs."""
+    captions: list[dict[tuple[str, str], str]] = []
+    places: list[int] = []
+    for run in runs:
+        own = {(each.task, each.video_id): each.caption_digest for each in _records(run)}
+        if not any(own.values()):
+            raise DataError(
+                f"{run.run.path}: the run does not say which captions it judged: an older version "
+                "wrote it. Score the captions again: the judge is asked nothing that it was asked "
+                "before"
+            )
+        place = next((i for i, other in enumerate(captions) if _are_same(own, other)), None)
+        if place is None:
+            place = len(captions)
+            captions.append({})
+        captions[place] = {**own, **captions[place]}
+        places.append(place)
+    return places
+
+
+def _are_same(first: Mapping[tuple[str, str], str], second: Mapping[tuple[str, str], str]) -> bool:
+    """Whether most captions are equal that both hold."""
+    shared = [(first[key], second[key]) for key in first.keys() & second.keys()]
+    equal = sum(a == b != "" for a, b in shared)
+    return 2 * equal > sum(a != "" or b != "" for a, b in shared)
+
+
+def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]:
+    """The judges, each with one run at most over a captioner's captions."""
+    judges: list[Judge] = []
+    for run, captioner in zip(runs, captioners, strict=True):
+        same = [
+            judge
+            for judge in judges
+            if captioner not in judge.runs
+            and all(_is_same_judge(run, other) for other in judge.runs.values())
+        ]
+        # Of those that differ in the names under which the judge answered, the one with the same.
+        same.sort(key=lambda judge: _served(next(iter(judge.runs.values()))) != _served(run))
+        if not same:
+            same = [Judge(_judge_name(run))]
+            judges.append(same[0])
+        same[0].runs[captioner] = run
+    return judges
+
+
+def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
+    shared = first.tasks.keys() & second.tasks.keys()
+    equal = all(
+        _fields(first.tasks[task], _NOT_OF_JUDGE) == _fields(second.tasks[task], _NOT_OF_JUDGE)
+        for task in shared
+    )
+    return equal and _judge_name(first) == _judge_name(second)
+
+
+def _fields(task: TaskVerdicts, left_out: frozenset[str] | set[str]) -> dict[str, str]:
+    """The fields of a task's signature, but for some."""
+    if task.signature is None:
+        return {"judge": task.captions[0].judge, "protocol": str(task.captions[0].protocol)}
+    return {name: value for name, value in task.signature.fields.items() if name not in left_out}
+
+
+def _judge_name(run: JudgedRun) -> str:
+    names = {_fields(task, frozenset())["judge"]: None for task in run.tasks.values()}
+    return " + ".join(names)
+
+
+def _served(run: JudgedRun) -> set[str]:
+    served = (_fields(task, frozenset()).get(SERVED, "") for task in run.tasks.values())
+    return set(filter(None, served))
+
+
+def _name_judges(judges: Sequence[Judge]) -> None:
+    """Make the judges' names different, by the fields that differ, else by their folders."""
+    for name in dict.fromkeys(judge.name for judge in judges):
+        alike = [judge for judge in judges if judge.name == name]
+        if len(alike) == 1:
+            continue
+        details = [_details(next(iter(judge.runs.values()))) for judge in alike]
+        differing = [
+            key
+            for key in dict.fromkeys(key for fields in details for key in fields)
+            if len({fields.get(key) for fields in details}) > 1
+        ]
+        words = [
+            ", ".join(f"{key} {fields[key]}" for key in differing if key in fields)
+            for fields in details
+        ]
+        for judge, text in zip(alike, words, strict=True):
+            is_clear = words.count(text) == 1
+            shown = text if is_clear else next(iter(judge.runs.values())).name
+            judge.name = f"{name} ({shown or 'plain'})"
+
+
+def _details(run: JudgedRun) -> dict[str, str]:
+    """What sets a judge apart from others of its name."""
+    left_out = _NOT_OF_JUDGE - {SERVED, "runs"} | {"judge"}
+    fields: dict[str, str] = {}
+    for task in run.tasks.values():
+        fields.update(_fields(task, left_out))
+    return fields
+
+
+def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
+    """Names of the captioners, all different.
+
+    Their models' folders; where these are the same, what the names of a captioner's folders have
+    in common; else the first folder's name.
+    """
+    owned: list[list[JudgedRun]] = [[] for _ in range(max(captioners) + 1)]
+    for run, place in zip(runs, captioners, strict=True):
+        owned[place].append(run)
+    for names in (
+        [own[0].run.path.parent.name for own in owned],
+        [_common([run.name for run in own]) for own in owned],
+    ):
+        if len(set(names)) == len(names) and all(names):
+            return names
+    return [own[0].name for own in owned]
+
+
+def _common(names: Sequence[str]) -> str:
+    """What some names begin with, else what they end with.
+
+    >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen", "gemma_qwen"])
+    ('qwen-by', 'qwen')
+    """
+    first = commonprefix(list(names))
+    last = commonprefix([name[::-1] for name in names])[::-1]
+    return max((text.strip("-_./ ") for text in (first, last)), key=len)
+
+
+def _records(run: JudgedRun) -> Iterator[CaptionRecord]:
+    for task in run.tasks.values():
+        yield from task.captions
