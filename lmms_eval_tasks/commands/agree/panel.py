@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
@@ -25,6 +26,9 @@ _NOT_OF_JUDGE: Final = frozenset(
      CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""
+
+_WORDS: Final = re.compile(r"[^-_./ ]+")
+"""Words of a folder's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +217,20 @@ def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> li
 
 
 def _common(names: Sequence[str]) -> str:
-    """What some names begin with, else what they end with.
+    """The words that some names begin with, else those that they end with.
 
     >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen", "gemma_qwen"])
     ('qwen-by', 'qwen')
     """
-    first = commonprefix(list(names))
-    last = commonprefix([name[::-1] for name in names])[::-1]
-    return max((text.strip("-_./ ") for text in (first, last)), key=len)
+    words = [_WORDS.findall(name) for name in names]
+    first = _leading(words)
+    return "-".join(first or _leading([own[::-1] for own in words])[::-1])
+
+
+def _leading(words: Sequence[Sequence[str]]) -> list[str]:
+    """The words that all lists begin with."""
+    same = takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
+    return [column[0] for column in same]
 
 
 def _records(run: JudgedRun) -> Iterator[CaptionRecord]:
