@@ -29,17 +29,11 @@ def _caption(
     return record_of(task, PlantedCaption(video, questions, runs))
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [task for task in TASKS if not task.startswith("msvd")])
 def test_questions_are_aligned_by_text_and_occurrence(task: str) -> None:
     """In the order of the first; what is not in both, or never scored in one, is in neither."""
-    best, worst = (
-        name
-        for name in (VERDICTS[benchmark_of_task(task).name])[
-            :: max(1, len(VERDICTS[benchmark_of_task(task).name]) - 1)
-        ]
-    )
-    if task.startswith("msvd"):
-        pytest.skip("one question of each caption, without a text")
+    verdicts_of_judge = VERDICTS[benchmark_of_task(task).name]
+    best, worst = verdicts_of_judge[0], verdicts_of_judge[-1]
     a = _caption(task, "v1", ["x", "y", "x", "z", "u"], [[best, best, worst, best, best]] * 2)
     b = _caption(task, "v1", ["x", "x", "y", "u", "w"], [
         [worst, best, worst, None, best], [worst, best, None, None, best],
@@ -61,7 +55,7 @@ def test_captions_are_aligned_by_video(task: str) -> None:
     """A video that one has not, or whose caption was dropped, is left out and counted."""
     best = VERDICTS[benchmark_of_task(task).name][0]
     captions = [_caption(task, video, ["x"], [[best]]) for video in ("v1", "v2", "v3")]
-    nothing = {name: [] for name in captions[0].values}
+    nothing: dict[str, list[list[object]]] = {name: [] for name in captions[0].values}
     dropped = replace(captions[1], n_dropped=1, values=nothing, groups={}, asked=())
     others = [captions[2], dropped, captions[0]]
     aligned = align([_verdicts(task, captions), _verdicts(task, others)])
