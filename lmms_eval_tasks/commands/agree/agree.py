@@ -12,6 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.agreement import agreement_of, confusion_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import conclusions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
+    Agreement,
     Findings,
     JudgeFindings,
     Leniency,
@@ -22,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.leniency import (
     leniency_of,
     parts_of_groups,
     slope_over_words,
+    with_holm,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import (
     Judge,
@@ -42,9 +44,12 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.units import (
     units_of,
     units_of_runs,
 )
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, read_results
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults, read_all_results
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, tasks_of
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import (
+    TaskVerdicts,
     names_with_verdicts,
     read_verdicts,
 )
@@ -80,26 +85,40 @@ def agree(
 
 
 def _runs(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedRun]:
-    runs: list[JudgedRun] = []
-    for folder in folders:
-        found = [(run, _tasks_of_run(run, chosen)) for run in read_results(folder)]
-        judged = [(run, names) for run, names in found if names]
-        if not judged:
+    """Every run of every model below some folders, those of a model from the oldest on."""
+    # Names, and what is wrong with folders, as for captioners; but of a model all runs are looked
+    # at, for they may be of several judges.
+    names = [captioner.name for captioner in captioners_of(folders)]
+    models = [runs for folder in folders for runs in read_all_results(folder)]
+    judged: list[JudgedRun] = []
+    for name, runs in zip(names, models, strict=True):
+        of_model = [JudgedRun(name, (run,), _tasks_of_run(run, chosen, runs[-1])) for run in runs]
+        of_model = [run for run in of_model if run.tasks]
+        told = [run for run in of_model if any(run.digests().values())]
+        if of_model and not told:
             raise DataError(
-                f"{folder}: no verdicts of {'a task of ours' if chosen is None else 'these tasks'}"
-                "; give the folder that lmms-eval had as --output_path"
+                f"{runs[-1].path}: the run does not say which captions it judged: an older version "
+                "wrote it. Score the captions again: the judge is asked nothing that it was asked "
+                "before"
             )
-        for run, names in judged:
-            tasks = {name: read_verdicts(run, name).tasks[0] for name in names}
-            more = f"/{run.path.parent.name}" if len(judged) > 1 else ""
-            runs.append(JudgedRun(f"{folder.name}{more}", run, tasks))
-    return runs
+        judged.extend(told)
+    if not judged:
+        raise DataError(f"no verdicts of these tasks in {', '.join(map(str, folders))}")
+    return judged
 
 
-def _tasks_of_run(run: RunResults, chosen: set[str] | None) -> list[str]:
-    ours = our_benchmarks()
-    names = [name for name in names_with_verdicts(run) if name in ours]
-    return [name for name in names if chosen is None or name in chosen]
+def _tasks_of_run(
+    run: RunResults, chosen: set[str] | None, newest: RunResults
+) -> dict[str, TaskVerdicts]:
+    """The verdicts of a run's tasks; of an older run those that it kept."""
+    stamp = run.path.name.removesuffix(RESULTS)
+    names = [name for name in names_with_verdicts(run) if name in our_benchmarks()]
+    return {
+        name: read_verdicts(run, name).tasks[0]
+        for name in names
+        if (chosen is None or name in chosen)
+        and (run is newest or verdict_path(run.path.parent, stamp, name).is_file())
+    }
 
 
 def _with_reference(panels: Sequence[Panel], reference: str | None) -> list[Panel]:
@@ -141,11 +160,10 @@ def _findings(panel: Panel) -> Findings:
         found for other in judges[1:] if (found := _pair_findings(panel, judges[0], other))
     )
     others = tuple(
-        (first.name, second.name, agreement_of(*_main_units(panel, (first, second))))
+        (first.name, second.name, agreement)
         for first, second in combinations(judges[1:], 2)
-        if shared_captions(panel, (first, second)).captions
+        for agreement in _agreements(panel, (first, second))[:1]
     )
-    together = shared_captions(panel, judges) if len(judges) > 2 else None
     return Findings(
         benchmark=benchmark.name,
         headline=benchmark.headline,
@@ -154,12 +172,7 @@ def _findings(panel: Panel) -> Findings:
         judges=of_judges,
         pairs=pairs,
         others=others,
-        together=()
-        if together is None or not together.captions
-        else tuple(
-            agreement_of(units_of(benchmark, together.captions, m, panel.captioners), m)
-            for m in measures_of(benchmark, together.captions)
-        ),
+        together=tuple(_agreements(panel, judges)) if len(judges) > 2 else (),
         conclusions=tuple(conclusions_of(of_judges, pairs)),
     )
 
@@ -172,7 +185,7 @@ def _judge_findings(panel: Panel, judge: Judge) -> JudgeFindings:
         name=judge.name,
         n_runs=n_runs,
         n_captions=len(shared.captions),
-        price=price_of(run.run for run in judge.runs.values()),
+        price=price_of(each for run in judge.runs.values() for each in run.runs),
         own_runs=tuple(
             agreement_of(units_of_runs(panel.benchmark, shared.captions, each), each)
             for each in measures
@@ -219,36 +232,28 @@ def _nothing_shared(reference: Judge, other: Judge, shared: SharedCaptions) -> P
 def _leniency(
     panel: Panel, shared: SharedCaptions, units: dict[Measure, Units]
 ) -> tuple[list[Leniency], int]:
-    """Every metric over all captions, and what judges say in every group."""
+    """Every metric over all captions, the headline first, and what judges say in every group."""
     benchmark = panel.benchmark
-    measures = {each.metric: each for each in units}
-    first = next(iter(units.values()))
-    groups, n_left_out = groups_of(benchmark, first)
-    rows: list[Leniency | None] = []
-    for part in parts_of_groups(shared.captions, groups, panel.captioners):
-        is_all = (part.section, part.group) == ALL
-        for metric in benchmark.metrics if is_all else measures:
-            measure = measures.get(benchmark.source_of_values(metric))
-            if measure is None:
-                continue
-            own = units[measure]
-            if not is_all:
-                own = own.of(own.groups[part.section] == part.group)
-            shown = measure if measure.metric == metric else None
-            rows.append(leniency_of(benchmark, part, metric, own, shown))
-    return [row for row in rows if row is not None], n_left_out
+    by_metric = {measure.metric: (own, measure) for measure, own in units.items()}
+    groups, n_left_out = groups_of(benchmark, next(iter(units.values()))) if units else ([], 0)
+    metrics = sorted(benchmark.metrics, key=lambda metric: metric != benchmark.headline)
+    everything, *parts = parts_of_groups(shared.captions, groups, panel.captioners)
+    rows = [leniency_of(benchmark, everything, metric, by_metric.get(metric)) for metric in metrics]
+    for part in parts:
+        for metric, (own, measure) in by_metric.items():
+            chosen = own.of(own.groups[part.section] == part.group)
+            rows.append(leniency_of(benchmark, part, metric, (chosen, measure)))
+    return with_holm([row for row in rows if row is not None]), n_left_out
 
 
-def _main_units(panel: Panel, judges: Sequence[Judge]) -> tuple[Units, Measure]:
-    """What judges say, by what the benchmark's headline reads."""
-    benchmark = panel.benchmark
+def _agreements(panel: Panel, judges: Sequence[Judge]) -> list[Agreement]:
+    """Of judges with one another, by what the benchmark's headline reads first."""
     captions = shared_captions(panel, judges).captions
-    measure = next(
-        each
-        for each in measures_of(benchmark, captions)
-        if each.metric == benchmark.source_of_values(benchmark.headline)
-    )
-    return units_of(benchmark, captions, measure, panel.captioners), measure
+    return [
+        agreement_of(units_of(panel.benchmark, captions, each, panel.captioners), each)
+        for each in measures_of(panel.benchmark, captions)
+        if captions
+    ]
 
 
 def _n_runs(panel: Panel, judge: Judge) -> int:

@@ -58,10 +58,19 @@ def _line(name: str, parts: Sequence[str]) -> str:
 
 
 def _of_pair(pair: PairFindings) -> Iterator[str]:
-    if not pair.agreements:
+    if not pair.n_captions:
         yield f"no caption that {pair.reference} judged, too, is the same word for word"
         return
-    agreement = pair.agreements[0]
+    yield from _of_agreement(pair)
+    yield from _of_leniency(pair.leniency)
+    if pair.ranking is not None:
+        yield _of_ranking(pair.ranking)
+
+
+def _of_agreement(pair: PairFindings) -> Iterator[str]:
+    agreement = next(iter(pair.agreements), None)
+    if agreement is None:
+        return
     name = "alpha" if agreement.kappa is None else "kappa"
     found = agreement.alpha if agreement.kappa is None else agreement.kappa
     ac1 = "" if agreement.ac1 is None else f" (AC1 {agreement.ac1.value:.2f})"
@@ -69,9 +78,6 @@ def _of_pair(pair: PairFindings) -> Iterator[str]:
         yield f"agrees with {pair.reference} in {_percent(agreement.same)} of the verdicts{ac1}"
     else:
         yield f"agrees with {pair.reference} to {name} {shown_interval(found)}{ac1}"
-    yield from _of_leniency(pair.leniency)
-    if pair.ranking is not None:
-        yield _of_ranking(pair.ranking)
 
 
 def _of_leniency(rows: Sequence[Leniency]) -> Iterator[str]:
@@ -79,6 +85,9 @@ def _of_leniency(rows: Sequence[Leniency]) -> Iterator[str]:
     if row is None:
         return
     found = row.difference
+    if found.p_value == 1.0:
+        yield f"as strict ({row.metric} {found.note or 'the same'})"
+        return
     if found.low is None or found.high is None:
         yield f"{found.difference:+.2f} of {row.metric}, no interval ({found.note})"
         return

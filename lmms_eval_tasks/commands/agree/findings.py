@@ -48,13 +48,16 @@ class Leniency:
     section: str
     group: str
     metric: str
-    n_units: int
+    n_units: int | None
+    """Questions times judge runs; ``None`` where the agreement on them is not shown."""
     agreement: Interval | None
     """Kappa of labels, alpha of numbers, of these units."""
     reference: float
     other: float
     difference: Difference
     """The judge's value less that of the reference."""
+    p_holm: float | None = None
+    """Of a group: its p-value after Holm's correction over all groups of this metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

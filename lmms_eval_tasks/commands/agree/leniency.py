@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, prod
 from statistics import fmean
 from typing import Any, Final
@@ -23,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import (
     parts_of_captions,
 )
 from lmms_eval_captions.metrics.clustered_slope import Slope, clustered_slope
+from lmms_eval_captions.metrics.holm import holm
 from lmms_eval_captions.metrics.paired_interval import paired_interval
 from lmms_eval_captions.metrics.ratio_parts import values_of_runs
 
@@ -48,7 +49,10 @@ class Part:
 
 
 def leniency_of(
-    benchmark: Benchmark[Any, Any], part: Part, metric: str, units: Units, measure: Measure | None
+    benchmark: Benchmark[Any, Any],
+    part: Part,
+    metric: str,
+    said: tuple[Units, Measure] | None = None,
 ) -> Leniency | None:
     """A metric under both judges over a part.
 
@@ -56,8 +60,7 @@ def leniency_of(
         benchmark: Which one.
         part: Over what.
         metric: One of the benchmark's.
-        units: What the judges said there.
-        measure: What their agreement is computed from, ``None`` where it is not.
+        said: What the judges said of these captions, ``None`` where their agreement is not shown.
 
     Returns:
         ``None`` where the metric has no value there, or is no ratio of sums.
@@ -76,12 +79,26 @@ def leniency_of(
         section=part.section,
         group=part.group,
         metric=metric,
-        n_units=len(units.scored()),
-        agreement=None if measure is None else main_agreement(units, measure),
+        n_units=None if said is None else len(said[0].scored()),
+        agreement=None if said is None else main_agreement(*said),
         reference=float(values_of_runs(reference, scale=scale).mean()),
         other=float(values_of_runs(other, scale=scale).mean()),
         difference=difference,
     )
+
+
+def with_holm(rows: Sequence[Leniency]) -> list[Leniency]:
+    """Rows with the p-values of groups corrected for how many groups of a metric there are."""
+    corrected: dict[int, float | None] = {}
+    for metric in dict.fromkeys(row.metric for row in rows):
+        places = [
+            place
+            for place, row in enumerate(rows)
+            if row.metric == metric and (row.section, row.group) != ALL
+        ]
+        p_values = holm([rows[place].difference.p_value for place in places])
+        corrected.update(zip(places, p_values, strict=True))
+    return [replace(row, p_holm=corrected.get(place)) for place, row in enumerate(rows)]
 
 
 def parts_of_side(
@@ -141,7 +158,13 @@ def parts_of_groups(
         elif section == "tasks":
             yield Part(section, name, [each for each in captions if each.task == name])
         else:
-            yield Part(section, name, captions, (section, name))
+            # Others add nothing, and take as long.
+            own = [each for each in captions if _is_in(each.records[0], section, name)]
+            yield Part(section, name, own, (section, name))
+
+
+def _is_in(record: CaptionRecord, section: str, name: str) -> bool:
+    return any(name in names for names in record.groups.get(section, ()))
 
 
 def slope_over_words(

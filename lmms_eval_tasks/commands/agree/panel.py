@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
@@ -27,7 +26,7 @@ _NOT_OF_JUDGE: Final = frozenset(
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""
 
-_WORDS: Final = re.compile(r"[^-_./ ]+")
+_WORDS: Final = re.compile(r"[^-_/ ]+")
 """Words of a folder's name."""
 
 
@@ -37,9 +36,24 @@ class JudgedRun:
 
     name: str
     """The folder as it is shown."""
-    run: RunResults
+    runs: tuple[RunResults, ...]
+    """All of one model's folder, the newest last: it says of a task what counts."""
     tasks: Mapping[str, TaskVerdicts]
     """Those that are looked at, by their names."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the results are."""
+        return self.runs[-1].path.parent
+
+    def digests(self) -> dict[tuple[str, str], str]:
+        """Each task and video to what stands for the caption."""
+        captions = (caption for task in self.tasks.values() for caption in task.captions)
+        return {(each.task, each.video_id): each.caption_digest for each in captions}
+
+    def after(self, older: JudgedRun) -> JudgedRun:
+        """This run with what an older one beside it says of other tasks."""
+        return replace(self, runs=(*older.runs, *self.runs), tasks={**older.tasks, **self.tasks})
 
 
 @dataclass(slots=True)
@@ -66,9 +80,6 @@ def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
 
     Runs are of one captioner where most of the captions that both hold are equal; they are of one
     judge where the fields of their signatures are equal that say who judged, and how.
-
-    Raises:
-        DataError: If a run does not say which captions it judged.
     """
     benchmarks = {
         task.benchmark.name: task.benchmark for run in runs for task in run.tasks.values()
@@ -78,7 +89,7 @@ def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
 
 def _panel(benchmark: Benchmark[Any, Any], runs: Sequence[JudgedRun]) -> Panel:
     own = [
-        JudgedRun(run.name, run.run, tasks)
+        JudgedRun(run.name, run.runs, tasks)
         for run in runs
         if (tasks := {t: v for t, v in run.tasks.items() if v.benchmark.name == benchmark.name})
     ]
@@ -99,13 +110,7 @@ def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
     captions: list[dict[tuple[str, str], str]] = []
     places: list[int] = []
     for run in runs:
-        own = {(each.task, each.video_id): each.caption_digest for each in _records(run)}
-        if not any(own.values()):
-            raise DataError(
-                f"{run.run.path}: the run does not say which captions it judged: an older version "
-                "wrote it. Score the captions again: the judge is asked nothing that it was asked "
-                "before"
-            )
+        own = run.digests()
         place = next((i for i, other in enumerate(captions) if _are_same(own, other)), None)
         if place is None:
             place = len(captions)
@@ -123,15 +128,23 @@ def _are_same(first: Mapping[tuple[str, str], str], second: Mapping[tuple[str, s
 
 
 def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]:
-    """The judges, each with one run at most over a captioner's captions."""
+    """The judges, each with one run at most over a captioner's captions.
+
+    Of several runs in one folder of a model the newest counts; in different folders they are
+    judges of their own, whose agreement is that of a judge with itself.
+    """
     judges: list[Judge] = []
     for run, captioner in zip(runs, captioners, strict=True):
-        same = [
+        alike = [
             judge
             for judge in judges
-            if captioner not in judge.runs
-            and all(_is_same_judge(run, other) for other in judge.runs.values())
+            if all(_is_same_judge(run, other) for other in judge.runs.values())
         ]
+        older = next((j for j in alike if _is_beside(run, j.runs.get(captioner))), None)
+        if older is not None:
+            older.runs[captioner] = run.after(older.runs[captioner])
+            continue
+        same = [judge for judge in alike if captioner not in judge.runs]
         # Of those that differ in the names under which the judge answered, the one with the same.
         same.sort(key=lambda judge: _served(next(iter(judge.runs.values()))) != _served(run))
         if not same:
@@ -139,6 +152,10 @@ def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]
             judges.append(same[0])
         same[0].runs[captioner] = run
     return judges
+
+
+def _is_beside(run: JudgedRun, other: JudgedRun | None) -> bool:
+    return other is not None and run.folder == other.folder and _served(run) == _served(other)
 
 
 def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
@@ -208,7 +225,7 @@ def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> li
     for run, place in zip(runs, captioners, strict=True):
         owned[place].append(run)
     for names in (
-        [own[0].run.path.parent.name for own in owned],
+        [own[0].folder.name for own in owned],
         [_common([run.name for run in own]) for own in owned],
     ):
         if len(set(names)) == len(names) and all(names):
@@ -219,20 +236,18 @@ def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> li
 def _common(names: Sequence[str]) -> str:
     """The words that some names begin with, else those that they end with.
 
-    >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen", "gemma_qwen"])
-    ('qwen-by', 'qwen')
+    >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen_7b", "gemma_qwen_7b"])
+    ('qwen-by', 'qwen_7b')
     """
     words = [_WORDS.findall(name) for name in names]
-    first = _leading(words)
-    return "-".join(first or _leading([own[::-1] for own in words])[::-1])
+    n_first = _n_leading(words)
+    n_last = 0 if n_first else _n_leading([own[::-1] for own in words])
+    places = [match.span() for match in _WORDS.finditer(names[0])]
+    shown = places[:n_first] or places[len(places) - n_last :]
+    return names[0][shown[0][0] : shown[-1][1]] if shown else ""
 
 
-def _leading(words: Sequence[Sequence[str]]) -> list[str]:
-    """The words that all lists begin with."""
+def _n_leading(words: Sequence[Sequence[str]]) -> int:
+    """How many words all lists begin with."""
     same = takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
-    return [column[0] for column in same]
-
-
-def _records(run: JudgedRun) -> Iterator[CaptionRecord]:
-    for task in run.tasks.values():
-        yield from task.captions
+    return len(list(same))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import Judge, Panel
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
-
-V = TypeVar("V")
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Counts, align_tasks
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
 
 NOT_JUDGED: Final = "captions that not all of the judges have"
 DIFFERENT: Final = "captions that differ between the judges"
 EMPTY: Final = "captions without a word, which no judge is asked about"
 QUESTIONS: Final = "questions that not all of the judges were asked"
+UNSCORED: Final = "questions that one of the judges left unscored"
+OTHER_ANSWERS: Final = "captions kept whose questions have other gold answers: do not trust these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class SharedCaptions:
 
     captions: list[SharedCaption]
     left_out: Counter[str]
-    """What was left out, to the number of it."""
+    """What was left out, or must be known, to the number of it."""
 
 
 def shared_captions(panel: Panel, judges: Sequence[Judge]) -> SharedCaptions:
@@ -59,79 +60,63 @@ def shared_captions(panel: Panel, judges: Sequence[Judge]) -> SharedCaptions:
     for captioner in range(len(panel.captioners)):
         if any(captioner not in judge.runs for judge in judges):
             continue
-        tasks = [judge.runs[captioner].tasks for judge in judges]
-        for task in panel.tasks:
-            held = [of_judge[task].captions if task in of_judge else [] for of_judge in tasks]
-            by_video = [{record.video_id: record for record in records} for records in held]
-            for video in dict.fromkeys(video for records in by_video for video in records):
-                if any(video not in records for records in by_video):
-                    left_out[NOT_JUDGED] += 1
-                    continue
-                records = tuple(of_judge[video] for of_judge in by_video)
-                reason = _why_not(records)
-                if reason:
-                    left_out[reason] += 1
-                    continue
-                same, n_others = _same_questions(panel.benchmark, records)
-                left_out[QUESTIONS] += n_others
-                captions.append(SharedCaption(captioner, same))
+        for of_judges in _tasks(panel, judges, captioner):
+            same, others = _same_captions(of_judges)
+            aligned, counts = align_tasks(same)
+            left_out.update(others)
+            left_out.update(_left_out(counts))
+            captions.extend(
+                SharedCaption(captioner, records) for records in zip(*aligned, strict=True)
+            )
     return SharedCaptions(captions, +left_out)
 
 
-def _why_not(records: Sequence[CaptionRecord]) -> str:
+def _tasks(panel: Panel, judges: Sequence[Judge], captioner: int) -> Iterator[list[TaskVerdicts]]:
+    """What the judges said of a captioner in each task that all of them have."""
+    tasks = [judge.runs[captioner].tasks for judge in judges]
+    for name in panel.tasks:
+        if all(name in of_judge for of_judge in tasks):
+            yield [of_judge[name] for of_judge in tasks]
+
+
+def _same_captions(
+    of_judges: Sequence[TaskVerdicts],
+) -> tuple[list[TaskVerdicts], Counter[str]]:
+    """The captions that judges of a task can be compared on."""
+    by_video = [{caption.video_id: caption for caption in task.captions} for task in of_judges]
+    left_out: Counter[str] = Counter()
+    kept = []
+    for video in dict.fromkeys(video for captions in by_video for video in captions):
+        reason = _why_not([captions.get(video) for captions in by_video])
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept.append(video)
+    same = [
+        replace(task, captions=[captions[video] for video in kept])
+        for task, captions in zip(of_judges, by_video, strict=True)
+    ]
+    return same, left_out
+
+
+def _why_not(records: Sequence[CaptionRecord | None]) -> str:
     """Why judges of a caption cannot be compared, empty where they can."""
-    if len({record.caption_digest for record in records}) > 1:
+    digests = {None if record is None else record.caption_digest for record in records}
+    if None in digests:
+        return NOT_JUDGED
+    if len(digests) > 1:
         return DIFFERENT
-    return EMPTY if any(_is_empty(record) for record in records) else ""
+    return EMPTY if any(record is not None and _is_empty(record) for record in records) else ""
 
 
 def _is_empty(record: CaptionRecord) -> bool:
     return bool(record.n_empty or record.n_dropped or record.no_caption is not None)
 
 
-def _same_questions(
-    benchmark: Benchmark[Any, Any], records: tuple[CaptionRecord, ...]
-) -> tuple[tuple[CaptionRecord, ...], int]:
-    """The records of the questions that all have, and how many there are beside these."""
-    asked = [_numbered(record.asked) for record in records]
-    if all(questions == asked[0] for questions in asked) and asked[0]:
-        return records, 0
-    shared = [question for question in asked[0] if all(question in other for other in asked)]
-    places = [[questions.index(question) for question in shared] for questions in asked]
-    n_others = len({question for questions in asked for question in questions}) - len(shared)
-    chosen = (
-        _of_places(benchmark, record, own) for record, own in zip(records, places, strict=True)
-    )
-    return tuple(chosen), n_others
-
-
-def _numbered(asked: Sequence[str]) -> list[tuple[str, int]]:
-    """Each question with how often its text came before it."""
-    seen: Counter[str] = Counter()
-    numbered = []
-    for text in asked:
-        numbered.append((text, seen[text]))
-        seen[text] += 1
-    return numbered
-
-
-def _of_places(
-    benchmark: Benchmark[Any, Any], record: CaptionRecord, places: Sequence[int]
-) -> CaptionRecord:
-    """The record with some of its questions alone."""
-    values: dict[str, Values] = {}
-    for name, metric in benchmark.metrics.items():
-        n = metric.n_values
-        values[name] = [
-            [value for place in places for value in run[place * n : (place + 1) * n]]
-            for run in record.values[name]
-        ]
-    groups = {
-        section: [_chosen(names, places) for names in runs]
-        for section, runs in record.groups.items()
+def _left_out(counts: Counts) -> dict[str, int]:
+    return {
+        NOT_JUDGED: counts.n_other_captions,
+        QUESTIONS: counts.n_other_questions,
+        UNSCORED: counts.n_unscored,
+        OTHER_ANSWERS: counts.n_other_answers,
     }
-    return replace(record, values=values, groups=groups, asked=_chosen(record.asked, places))
-
-
-def _chosen(values: Sequence[V], places: Sequence[int]) -> list[V]:
-    return [values[place] for place in places]

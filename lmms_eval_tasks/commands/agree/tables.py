@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import shown_interval
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Agreement,
@@ -131,6 +132,8 @@ def _of_pair(pair: PairFindings) -> Iterator[Table]:
         ("", "n", "agreement", pair.reference, pair.other, "difference", "p")
     ]
     rows += [_leniency_row(row, pair) for row in pair.leniency]
+    if any(row.p_holm is not None for row in pair.leniency):
+        note += " The p of groups is Holm's, over all groups of a metric."
     if pair.n_groups_left_out:
         note += f" {pair.n_groups_left_out:,} smaller groups are not looked at."
     if pair.slope is not None:
@@ -149,14 +152,14 @@ def _of_pair(pair: PairFindings) -> Iterator[Table]:
 
 
 def _leniency_row(row: Leniency, pair: PairFindings) -> tuple[str, ...]:
-    is_several = len({each.metric for each in pair.leniency}) > 1
-    name = row.metric if row.section == "overall" else f"{row.section}: {row.group}"
-    if row.section != "overall" and is_several:
+    is_several = len({each.metric for each in pair.leniency if each.section != ALL[0]}) > 1
+    name = row.metric if row.section == ALL[0] else f"{row.section}: {row.group}"
+    if row.section != ALL[0] and is_several:
         name = f"{name} {row.metric}"
-    p_value = row.difference.p_value
+    p_value = row.difference.p_value if row.section == ALL[0] else row.p_holm
     return (
         name,
-        f"{row.n_units:,}",
+        "-" if row.n_units is None else f"{row.n_units:,}",
         shown_interval(row.agreement),
         f"{row.reference:.2f}",
         f"{row.other:.2f}",

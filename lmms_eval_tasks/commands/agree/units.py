@@ -60,7 +60,12 @@ class Units:
 
 
 def measures_of(benchmark: Benchmark[Any, Any], captions: Sequence[SharedCaption]) -> list[Measure]:
-    """What judges of a benchmark say: labels, numbers or both, each once."""
+    """What judges of a benchmark say: labels, numbers or both, each once, the headline's first.
+
+    Nothing where a judge's own replies say what is asked: there is nothing to set side by side.
+    """
+    if not benchmark.counts_ahead:
+        return []
     measures = []
     for name, metric in benchmark.metrics.items():
         if benchmark.source_of_values(name) != name:
@@ -69,7 +74,8 @@ def measures_of(benchmark: Benchmark[Any, Any], captions: Sequence[SharedCaption
         values = (value for run in runs for value in run if value is not None)
         is_label = bool(metric.labels) or isinstance(next(values, None), str)
         measures.append(Measure(name, is_label, tuple(metric.labels)))
-    return measures
+    main = benchmark.source_of_values(benchmark.headline)
+    return sorted(measures, key=lambda measure: measure.metric != main)
 
 
 def units_of(
