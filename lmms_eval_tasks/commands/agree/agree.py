@@ -8,7 +8,6 @@ from itertools import combinations
 from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.agreement import agreement_of, confusion_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import conclusions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
@@ -147,7 +146,7 @@ def _is_compared(panel: Panel) -> bool:
 
 def _held(panels: Sequence[Panel]) -> str:
     return "; ".join(
-        f"{panel.benchmark.name}: judged by {', '.join(judge.name for judge in panel.judges)}, "
+        f"{panel.name}: judged by {', '.join(judge.name for judge in panel.judges)}, "
         f"captions of {', '.join(panel.captioners)}"
         for panel in panels
     )
@@ -165,7 +164,7 @@ def _findings(panel: Panel) -> Findings:
         for agreement in _agreements(panel, (first, second))[:1]
     )
     return Findings(
-        benchmark=benchmark.name,
+        benchmark=panel.name,
         headline=benchmark.headline,
         tasks=panel.tasks,
         captioners=panel.captioners,

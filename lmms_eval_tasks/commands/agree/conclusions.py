@@ -85,8 +85,8 @@ def _of_leniency(rows: Sequence[Leniency]) -> Iterator[str]:
     if row is None:
         return
     found = row.difference
-    if found.p_value == 1.0:
-        yield f"as strict ({row.metric} {found.note or 'the same'})"
+    if found.low is None and found.p_value == 1.0:
+        yield f"as strict ({row.metric} {found.note})"
         return
     if found.low is None or found.high is None:
         yield f"{found.difference:+.2f} of {row.metric}, no interval ({found.note})"

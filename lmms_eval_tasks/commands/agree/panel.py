@@ -18,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     QUESTIONS,
     SERVED,
 )
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
 
 _NOT_OF_JUDGE: Final = frozenset(
@@ -51,6 +52,10 @@ class JudgedRun:
         captions = (caption for task in self.tasks.values() for caption in task.captions)
         return {(each.task, each.video_id): each.caption_digest for each in captions}
 
+    def of(self, benchmark: Benchmark[Any, Any]) -> JudgedRun:
+        """What it says of the tasks of one benchmark."""
+        return replace(self, tasks={t: v for t, v in self.tasks.items() if t in benchmark.tasks})
+
     def after(self, older: JudgedRun) -> JudgedRun:
         """This run with what an older one beside it says of other tasks."""
         return replace(self, runs=(*older.runs, *self.runs), tasks={**older.tasks, **self.tasks})
@@ -69,6 +74,8 @@ class Judge:
 class Panel:
     """The judges of one benchmark."""
 
+    name: str
+    """Of the benchmark or its variant."""
     benchmark: Benchmark[Any, Any]
     tasks: tuple[str, ...]
     captioners: tuple[str, ...]
@@ -81,23 +88,21 @@ def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
     Runs are of one captioner where most of the captions that both hold are equal; they are of one
     judge where the fields of their signatures are equal that say who judged, and how.
     """
-    benchmarks = {
-        task.benchmark.name: task.benchmark for run in runs for task in run.tasks.values()
-    }
-    return [_panel(benchmark, runs) for benchmark in benchmarks.values()]
-
-
-def _panel(benchmark: Benchmark[Any, Any], runs: Sequence[JudgedRun]) -> Panel:
-    own = [
-        JudgedRun(run.name, run.runs, tasks)
-        for run in runs
-        if (tasks := {t: v for t, v in run.tasks.items() if v.benchmark.name == benchmark.name})
+    # Variants of a benchmark have its name, and judge another way.
+    return [
+        _panel(name, benchmark, own)
+        for name, benchmark in all_benchmarks().items()
+        if (own := [part for run in runs if (part := run.of(benchmark)).tasks])
     ]
+
+
+def _panel(name: str, benchmark: Benchmark[Any, Any], own: Sequence[JudgedRun]) -> Panel:
     captioners = _captioners(own)
     judges = _judges(own, captioners)
     _name_judges(judges)
     present = {task for run in own for task in run.tasks}
     return Panel(
+        name,
         benchmark,
         tuple(task for task in benchmark.tasks if task in present),
         tuple(_captioner_names(own, captioners)),
