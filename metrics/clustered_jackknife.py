@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from lmms_eval_captions.metrics.interval import Interval
+from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS
 from lmms_eval_captions.metrics.ratings import Floats
 
 
@@ -70,6 +71,7 @@ def jackknife_interval(
         standard_error=_error(left_out),
         n_videos=n_clusters,
         method=f"jackknife over videos of {line.name}",
+        note=f"only {n_clusters} videos: a rough guess" if n_clusters < FEW_VIDEOS else "",
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.agreement import agreement_of, confusion_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import conclusions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
@@ -17,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Leniency,
     PairFindings,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.folders import runs_below, with_reference
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.leniency import (
     groups_of,
     leniency_of,
@@ -26,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.leniency import (
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import (
     Judge,
-    JudgedRun,
     Panel,
     panels_of,
 )
@@ -43,15 +42,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.units import (
     units_of,
     units_of_runs,
 )
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults, read_all_results
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, tasks_of
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import (
-    TaskVerdicts,
-    names_with_verdicts,
-    read_verdicts,
-)
+from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 
 
 def agree(
@@ -70,9 +61,9 @@ def agree(
         SettingsError: If a task or the reference is not known.
     """
     chosen = None if tasks is None else set(tasks_of(tasks))
-    panels = panels_of(_runs(folders, chosen))
+    panels = panels_of(runs_below(folders, chosen))
     findings = [
-        _findings(panel) for panel in _with_reference(panels, reference) if _is_compared(panel)
+        _findings(panel) for panel in with_reference(panels, reference) if _is_compared(panel)
     ]
     if not findings:
         raise DataError(
@@ -81,60 +72,6 @@ def agree(
             "another judge (LMMS_CAPTIONS_JUDGE), or score with LMMS_CAPTIONS_JUDGE_RUNS=3"
         )
     return findings
-
-
-def _runs(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedRun]:
-    """Every run of every model below some folders, those of a model from the oldest on."""
-    # Names, and what is wrong with folders, as for captioners; but of a model all runs are looked
-    # at, for they may be of several judges.
-    names = [captioner.name for captioner in captioners_of(folders)]
-    models = [runs for folder in folders for runs in read_all_results(folder)]
-    judged: list[JudgedRun] = []
-    for name, runs in zip(names, models, strict=True):
-        of_model = [JudgedRun(name, (run,), _tasks_of_run(run, chosen, runs[-1])) for run in runs]
-        of_model = [run for run in of_model if run.tasks]
-        told = [run for run in of_model if any(run.digests().values())]
-        if of_model and not told:
-            raise DataError(
-                f"{runs[-1].path}: the run does not say which captions it judged: an older version "
-                "wrote it. Score the captions again: the judge is asked nothing that it was asked "
-                "before"
-            )
-        judged.extend(told)
-    if not judged:
-        raise DataError(f"no verdicts of these tasks in {', '.join(map(str, folders))}")
-    return judged
-
-
-def _tasks_of_run(
-    run: RunResults, chosen: set[str] | None, newest: RunResults
-) -> dict[str, TaskVerdicts]:
-    """The verdicts of a run's tasks; of an older run those that it kept."""
-    stamp = run.path.name.removesuffix(RESULTS)
-    names = [name for name in names_with_verdicts(run) if name in our_benchmarks()]
-    return {
-        name: read_verdicts(run, name).tasks[0]
-        for name in names
-        if (chosen is None or name in chosen)
-        and (run is newest or verdict_path(run.path.parent, stamp, name).is_file())
-    }
-
-
-def _with_reference(panels: Sequence[Panel], reference: str | None) -> list[Panel]:
-    """The panels with the reference as the first of their judges, where it is one of them."""
-    if reference is None:
-        return list(panels)
-    names = dict.fromkeys(judge.name for panel in panels for judge in panel.judges)
-    meant = [name for name in names if name == reference]
-    meant = meant or [name for name in names if reference in name]
-    if len(meant) != 1:
-        raise SettingsError(
-            f"--reference: expected one of {', '.join(names)}, got {reference!r:.80}"
-        )
-    return [
-        replace(panel, judges=tuple(sorted(panel.judges, key=lambda j: j.name != meant[0])))
-        for panel in panels
-    ]
 
 
 def _is_compared(panel: Panel) -> bool:
@@ -199,6 +136,7 @@ def _pair_findings(panel: Panel, reference: Judge, other: Judge) -> PairFindings
     shared = shared_captions(panel, (reference, other))
     if not shared.captions:
         return _nothing_shared(reference, other, shared)
+    owners = sorted({caption.captioner for caption in shared.captions})
     measures = measures_of(benchmark, shared.captions)
     units = {
         each: units_of(benchmark, shared.captions, each, panel.captioners) for each in measures
@@ -208,6 +146,7 @@ def _pair_findings(panel: Panel, reference: Judge, other: Judge) -> PairFindings
     return PairFindings(
         reference=reference.name,
         other=other.name,
+        captioners=tuple(panel.captioners[place] for place in owners),
         n_captions=len(shared.captions),
         n_videos=len({caption.video for caption in shared.captions}),
         left_out=dict(shared.left_out),
@@ -222,7 +161,7 @@ def _pair_findings(panel: Panel, reference: Judge, other: Judge) -> PairFindings
 
 def _nothing_shared(reference: Judge, other: Judge, shared: SharedCaptions) -> PairFindings:
     return PairFindings(
-        reference=reference.name, other=other.name, n_captions=0, n_videos=0,
+        reference=reference.name, other=other.name, captioners=(), n_captions=0, n_videos=0,
         left_out=dict(shared.left_out), agreements=(), confusion=None, leniency=(),
         n_groups_left_out=0, slope=None, ranking=None,
     )  # fmt: skip

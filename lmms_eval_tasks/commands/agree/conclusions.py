@@ -101,7 +101,8 @@ def _of_leniency(rows: Sequence[Leniency]) -> Iterator[str]:
 def _of_ranking(ranking: Ranking) -> str:
     n_captioners = len(ranking.reference)
     if not ranking.swaps:
-        return f"ranks the {n_captioners} captioners the same"
+        ties = "" if ranking.tau_b == 1 else ", ties apart"
+        return f"ranks the {n_captioners} captioners the same{ties}"
     n_pairs = n_captioners * (n_captioners - 1) // 2
     n_real = sum(swap.is_real for swap in ranking.swaps)
     first = ranking.swaps[0].captioners
@@ -124,13 +125,13 @@ def _of_own_runs(agreement: Agreement, n_runs: int) -> str:
 
 
 def _of_prices(price: Price, reference: Price) -> Iterator[str]:
-    own, other = price.usd_per_1000_calls, reference.usd_per_1000_calls
+    own, other = price.usd_per_1000_verdicts, reference.usd_per_1000_verdicts
     if own is None or other is None:
         yield "its price beside the reference's is not known"
     elif own == 0 or other == 0:
-        yield f"${own:.2f} for 1,000 calls, the reference ${other:.2f}"
+        yield f"${own:.2f} for 1,000 verdicts, the reference ${other:.2f}"
     else:
-        yield f"{own / other:.2g} of the price per call"
+        yield f"{own / other:.2g} of the price"
 
 
 def _percent(share: float | None) -> str:

@@ -103,13 +103,11 @@ class Price:
     usd: float | None
     """US dollars of all calls, ``None`` where a price is not known."""
     n_calls: int
-    n_from_store: int
-    """Replies that earlier runs had paid for."""
-
-    @property
-    def usd_per_1000_calls(self) -> float | None:
-        """Dollars for 1,000 calls, ``None`` where no call was priced."""
-        return None if self.usd is None or not self.n_calls else 1000 * self.usd / self.n_calls
+    n_unpaid: int
+    """Replies that cost nothing here: earlier runs had paid for them, or an identical request."""
+    usd_per_1000_verdicts: float | None
+    """Dollars of 1,000 questions in one judge run if every reply is paid for, at what a call cost;
+    ``None`` where no call was priced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +128,8 @@ class PairFindings:
 
     reference: str
     other: str
+    captioners: tuple[str, ...]
+    """Those whose captions both judged."""
     n_captions: int
     n_videos: int
     left_out: dict[str, int]

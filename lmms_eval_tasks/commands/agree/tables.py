@@ -88,20 +88,26 @@ def _tables(found: Findings) -> Iterator[Table]:
 
 
 def _judges(judges: Sequence[JudgeFindings]) -> Table:
-    rows = [("judge", "captions", "runs", "calls", "stored replies", "USD", "USD per 1,000 calls")]
+    rows = [
+        ("judge", "captions", "runs", "calls", "unpaid replies", "USD", "USD per 1,000 verdicts")
+    ]
     rows += [
         (
             judge.name,
             f"{judge.n_captions:,}",
             str(judge.n_runs),
             f"{judge.price.n_calls:,}",
-            f"{judge.price.n_from_store:,}",
+            f"{judge.price.n_unpaid:,}",
             _dollars(judge.price.usd),
-            _dollars(judge.price.usd_per_1000_calls),
+            _dollars(judge.price.usd_per_1000_verdicts),
         )
         for judge in judges
     ]
-    return Table("Judges", rows, "Calls and dollars are those of the whole runs, all tasks.")
+    return Table(
+        "Judges",
+        rows,
+        "Of whole runs, all tasks. Unpaid replies were there; prices are those of paying for all.",
+    )
 
 
 def _agreements(pairs: Sequence[tuple[str, Agreement]]) -> Table:
@@ -125,7 +131,10 @@ def _agreements(pairs: Sequence[tuple[str, Agreement]]) -> Table:
 
 def _of_pair(pair: PairFindings) -> Iterator[Table]:
     names = f"{pair.other} beside {pair.reference}"
-    counted = f"{pair.n_captions:,} captions of {pair.n_videos:,} videos"
+    counted = (
+        f"{pair.n_captions:,} captions of {pair.n_videos:,} videos by {len(pair.captioners)} "
+        f"captioner{'s' if len(pair.captioners) > 1 else ''}"
+    )
     left_out = "; ".join(f"{n:,} {what}" for what, n in pair.left_out.items())
     note = f"{counted}{f'. Left out: {left_out}' if left_out else ''}."
     rows: list[tuple[str, ...]] = [

@@ -14,8 +14,11 @@ import pytest
 from scipy.stats import kendalltau, pearsonr
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
+import ended_runs
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 from lmms_eval_captions.metrics.krippendorff_alpha import krippendorff_alpha
 from planted_runs import STAMP, VERDICTS, PlantedCaption, Question, record_of, write_run
@@ -79,8 +82,16 @@ def _records(
 
 
 def _run(folder: Path, task: str, judge: str, runs: Any, texts: Any, **options: Any) -> Path:
-    write_run(folder, {task: _records(task, judge, runs, texts)}, **options)
+    records = _records(task, judge, runs, texts)
+    write_run(folder, {task: records}, **options)
+    n_verdicts = sum(record.n_questions for record in records)
+    _edit_judging(folder, tasks={task: {"tasks": [], "unscored": {"n": 0, "of": n_verdicts}}})
     return folder
+
+
+def _edit_judging(folder: Path, **members: object) -> None:
+    path = folder / "m" / f"{STAMP}_judging.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **members}))
 
 
 def _agree(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
@@ -194,7 +205,7 @@ def test_a_table_whose_kappa_is_known(tmp_path: Path, capsys: pytest.CaptureFixt
     line = next(line for line in lines if line.startswith("gemma: "))
     assert line.startswith("gemma: agrees with gpt-4o to kappa 0.60 [0.")
     assert "(AC1 0.73); as strict (ar +0.00 [-" in line
-    assert line.endswith("0.1 of the price per call")
+    assert line.endswith("0.1 of the price")
     assert line == lines[-1]
 
 
@@ -419,9 +430,11 @@ def test_longer_captions_move_one_judge(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("usd", "words"),
     [
-        pytest.param((5.0, 1.0), "0.2 of the price per call", id="known"),
+        pytest.param((5.0, 1.0), "0.2 of the price", id="known"),
         pytest.param((5.0, None), "its price beside the reference's is not known", id="unknown"),
-        pytest.param((5.0, 0.0), "$0.00 for 1,000 calls, the reference $5.00", id="own machine"),
+        pytest.param(
+            (5.0, 0.0), "$0.00 for 1,000 verdicts, the reference $52.08", id="own machine"
+        ),
     ],
 )
 def test_dollars_come_from_the_judging_documents(
@@ -450,13 +463,28 @@ def test_no_price_of_replies_that_were_stored(
         _run(tmp_path / judge, "vcapsbench", judge, [said], _texts("a"), cost_usd=5.0)
         for judge in ("gpt-4o", "gemma")
     ]
-    path = folders[1] / "m" / f"{STAMP}_judging.json"
-    document = json.loads(path.read_text())
-    document["judging"] = {"usd": 0.0, "calls": 0, "from_store": {"http://a": 96}}
-    path.write_text(json.dumps(document))
+    _edit_judging(folders[1], judging={"usd": 0.0, "calls": 0, "from_store": {"http://a": 96}})
     (found,) = _agree(capsys, *folders)
-    assert found["judges"][1]["price"] == {"usd": 0.0, "n_calls": 0, "n_from_store": 96}
+    price = found["judges"][1]["price"]
+    assert price == {"usd": 0.0, "n_calls": 0, "n_unpaid": 96, "usd_per_1000_verdicts": None}
     assert "is not known" in found["conclusions"][1]
+
+
+def test_stored_replies_do_not_make_a_judge_cheap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A price is that of paying for every reply: half of them were stored, half cost 1 dollar."""
+    said = _said("vcapsbench", seed=1)
+    folders = [
+        _run(tmp_path / judge, "vcapsbench", judge, [said], _texts("a")) for judge in ("x", "y")
+    ]
+    _edit_judging(folders[0], judging={"usd": 2.0, "calls": 96, "from_store": {}})
+    stored = {"http://a": 40, "http://b": 8}
+    _edit_judging(folders[1], judging={"usd": 1.0, "calls": 48, "from_store": stored})
+    (found,) = _agree(capsys, *folders)
+    prices = [judge["price"]["usd_per_1000_verdicts"] for judge in found["judges"]]
+    assert prices == pytest.approx([1000 * 2 / 96] * 2)
+    assert "; 1 of the price" in found["conclusions"][1]
 
 
 def test_perfect_agreement_has_no_false_interval(
@@ -538,3 +566,52 @@ def test_markdown(
         "### Captioners under both judges\n\n| rank | gpt-4o | acc | gemma | acc |\n| --- |" in text
     )
     assert "\n- gemma: agrees with gpt-4o to kappa " in text
+
+
+def test_judges_of_one_name_are_told_apart_by_how_they_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as by how often they are asked; counts and captions do not make another judge."""
+    said = _said("vcapsbench", seed=1)
+    for name, asks, captioner in (("a1", "1", "a"), ("a3", "3", "a"), ("b3", "3", "b")):
+        records = _records("vcapsbench", "x", [said], _texts(captioner))
+        told = [replace(each, extras={"asks": asks, "served": name}) for each in records]
+        told[0] = replace(told[0], n_unscored=int(captioner == "b"))
+        write_run(tmp_path / name, {"vcapsbench": told})
+    (found,) = _agree(capsys, *(tmp_path / name for name in ("a1", "a3", "b3")))
+    names = [judge["name"] for judge in found["judges"]]
+    assert names == ["x (asks 1, served a1)", "x (asks 3, served a3)"]
+    assert [judge["n_captions"] for judge in found["judges"]] == [N_VIDEOS, 2 * N_VIDEOS]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in sample, rendered once."""
+    return sample_root(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_a_run_leaves_is_what_agree_reads(
+    task: str,
+    sample: Path,
+    tmp_path: Path,
+    bench: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two runs of the offline judge over the sample, of every benchmark, agree in all they say."""
+    bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
+    benchmark = benchmark_of_task(task)
+    docs = benchmark.read(data_settings(), benchmark.tasks[task])
+    captions = ("A red circle moves to the right.", "A blue square.", "", "Two green things turn.")
+    for name in ("one", "two"):
+        items = ended_runs.judge(task, captions, docs)
+        ended_runs.Tracker(tmp_path / name).save(ended_runs.results_of({task: items}))
+    (found,) = _agree(capsys, tmp_path / "one", tmp_path / "two")
+    (pair,) = found["pairs"]
+    assert pair["n_captions"] > 0
+    assert "captions that differ between the judges" not in pair["left_out"]
+    assert all(agreement["same"] == 1 for agreement in pair["agreements"])
+    names = [judge["name"] for judge in found["judges"]]
+    assert [name.rpartition(" ")[2] for name in names] == ["(one)", "(two)"]
