@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.agreement import agreement_of, confusion_of
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.caption_length import slope_over_words
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import conclusions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Agreement,
@@ -17,18 +18,14 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     PairFindings,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.folders import runs_below, with_reference
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.judged import Judge, Panel
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.leniency import (
     groups_of,
     leniency_of,
     parts_of_groups,
-    slope_over_words,
     with_holm,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import (
-    Judge,
-    Panel,
-    panels_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import panels_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.prices import price_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.ranking import ranking_of
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.shared_captions import (

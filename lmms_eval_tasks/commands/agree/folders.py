@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import JudgedRun, Panel
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.judged import JudgedRun, Panel
 from lmms_eval_captions.lmms_eval_tasks.results_folder import (
     RESULTS,
     RunResults,

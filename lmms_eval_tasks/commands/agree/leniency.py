@@ -1,12 +1,11 @@
-"""Which judge gives more, where, and whether it depends on how long a caption is."""
+"""Which judge gives more, and where."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, prod
-from statistics import fmean
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -22,13 +21,10 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import (
     VideoParts,
     parts_of_captions,
 )
-from lmms_eval_captions.metrics.clustered_slope import Slope, clustered_slope
 from lmms_eval_captions.metrics.holm import holm
 from lmms_eval_captions.metrics.paired_interval import paired_interval
 from lmms_eval_captions.metrics.ratio_parts import values_of_runs
 
-_PER_WORDS: Final = 100
-"""Words more that a slope is given for."""
 _MOST_GROUPS: Final = 20
 """Groups of a section that are looked at, beside those that the benchmark names."""
 _FEWEST_UNITS: Final = 20
@@ -165,60 +161,3 @@ def parts_of_groups(
 
 def _is_in(record: CaptionRecord, section: str, name: str) -> bool:
     return any(name in names for names in record.groups.get(section, ()))
-
-
-def slope_over_words(
-    benchmark: Benchmark[Any, Any], captions: Sequence[SharedCaption]
-) -> Slope | None:
-    """How the difference of captions' scores grows with their words, for 100 words more.
-
-    Returns:
-        ``None`` where captions have no scores of their own.
-    """
-    scores = [_scores(benchmark, [each.records[side] for each in captions]) for side in _SIDES]
-    if not all(scores):
-        return None
-    places = {video: i for i, video in enumerate(dict.fromkeys(each.video for each in captions))}
-    rows = [
-        (caption.records[0].n_words / _PER_WORDS, other - reference, places[caption.video])
-        for caption, other, reference in zip(captions, *scores, strict=True)
-        if caption.records[0].n_words is not None and not isnan(other - reference)
-    ]
-    if not rows:
-        return None
-    words, differences, videos = zip(*rows, strict=True)
-    _, clusters = np.unique(np.array(videos, dtype=np.intp), return_inverse=True)
-    return clustered_slope(words, differences, clusters)
-
-
-def _scores(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> list[float]:
-    """The headline of every caption by itself, mean over judge runs; ``nan`` for none."""
-    metric = benchmark.metrics[benchmark.headline]
-    if metric.ratios is None:
-        return []
-    n_runs = max((len(record.values[benchmark.headline]) for record in records), default=0)
-    of_runs = [
-        metric.ratios(
-            [own[run] if run < len(own) else () for own in _values(benchmark, records)], records
-        )
-        for run in range(n_runs)
-    ]
-    return [
-        _mean([_ratio(parts) for parts in runs]) * metric.scale
-        for runs in zip(*of_runs, strict=True)
-    ]
-
-
-def _values(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> Iterator[Any]:
-    return (record.values[benchmark.headline] for record in records)
-
-
-def _ratio(parts: Sequence[tuple[float, float]]) -> float:
-    if any(bottom == 0 for _, bottom in parts):
-        return float("nan")
-    return prod(top / bottom for top, bottom in parts)
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not isnan(value)]
-    return fmean(known) if known else float("nan")

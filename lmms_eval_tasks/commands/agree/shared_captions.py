@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.commands.agree.panel import Judge, Panel
+from lmms_eval_captions.lmms_eval_tasks.commands.agree.judged import Judge, Panel
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Counts, align_tasks
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
