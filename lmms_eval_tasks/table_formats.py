@@ -91,8 +91,10 @@ def _text_of_part(part: Part) -> list[str]:
     if part.remarks:
         lines.append("")
     for remark in part.remarks:
+        # A signature has a bar between its fields, and no other place to be broken at.
+        words = remark.replace("|", " | ")
         lines += textwrap.wrap(
-            remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            words, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )
     return lines
 
@@ -100,16 +102,15 @@ def _text_of_part(part: Part) -> list[str]:
 def _text_of_table(table: Table) -> list[str]:
     """The table, its columns in several pieces where they have no room beside each other."""
     rows = [list(table.header), *map(list, table.rows)]
-    if table.above:
-        # As words: what stands over several columns belongs to each of them.
-        over = [name for name, n in table.above for _ in range(n)]
-        rows[0] = [" ".join(filter(None, pair)) for pair in zip(over, rows[0], strict=True)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    n_left = table.n_left
-    first = sum(width + _GAP for width in widths[:n_left])
+    over = _over(table)
+    for start, (name, n) in over.items():
+        # A heading over one column must fit; over several, it may reach into the next.
+        widths[start] = max(widths[start], len(name) - (n - 1) * (min(widths) + _GAP))
+    first = sum(width + _GAP for width in widths[: table.n_left])
     pieces: list[list[int]] = [[]]
     used = first
-    for column in range(n_left, len(widths)):
+    for column in range(table.n_left, len(widths)):
         if pieces[-1] and used + widths[column] > WIDTH:
             pieces.append([])
             used = first
@@ -117,10 +118,39 @@ def _text_of_table(table: Table) -> list[str]:
         used += widths[column] + _GAP
     lines: list[str] = []
     for piece in pieces:
-        columns = [*range(n_left), *piece]
+        columns = [*range(table.n_left), *piece]
         lines += [""] if lines else []
-        lines += text_table([[row[c] for c in columns] for row in rows], n_left=n_left)
+        lines += [_line_over(over, columns, widths)] if over else []
+        lines += text_table(
+            [[row[c] for c in columns] for row in rows],
+            n_left=table.n_left,
+            widths=[widths[c] for c in columns],
+        )
     return lines
+
+
+def _over(table: Table) -> dict[int, tuple[str, int]]:
+    """First column of each heading that stands over several, with it and their number."""
+    found, start = {}, 0
+    for name, n in table.above:
+        if name:
+            found[start] = name, n
+        start += n
+    return found
+
+
+def _line_over(
+    over: Mapping[int, tuple[str, int]], columns: Sequence[int], widths: Sequence[int]
+) -> str:
+    """The headings over these columns, each from where its first column here begins."""
+    line, at, told = "", 0, set()
+    for column in columns:
+        start = max((s for s in over if s <= column < s + over[s][1]), default=None)
+        if start is not None and start not in told:
+            told.add(start)
+            line = f"{line.ljust(at)}{over[start][0]}"
+        at += widths[column] + _GAP
+    return line
 
 
 def _markdown_of_part(part: Part) -> list[str]:
