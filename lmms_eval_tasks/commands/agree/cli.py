@@ -41,7 +41,10 @@ def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the judge that the others are compared with; by default that of the first folder",
     )
     command.add_argument(
-        "--format", choices=["text", "markdown", "json"], default="text", help="of the report"
+        "--format",
+        choices=["text", "markdown", "latex", "json"],
+        default="text",
+        help="of the report",
     )
     command.set_defaults(run=_agree)
 
@@ -56,5 +59,5 @@ def _agree(arguments: argparse.Namespace) -> int:
         document = {"benchmarks": [found.to_json() for found in findings]}
         sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(report(findings, arguments.format) + "\n")
+        sys.stdout.write(report(findings, arguments.format))
     return 0

@@ -57,7 +57,7 @@ class Leniency:
     difference: Difference
     """The judge's value less that of the reference."""
     p_holm: float | None = None
-    """Of a group: its p-value after Holm's correction over all groups of this metric."""
+    """Of a group: its p-value after Holm's correction over the section's groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

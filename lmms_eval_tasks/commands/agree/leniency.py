@@ -84,14 +84,13 @@ def leniency_of(
 
 
 def with_holm(rows: Sequence[Leniency]) -> list[Leniency]:
-    """Rows with the p-values of groups corrected for how many groups of a metric there are."""
+    """Rows with the p-values of groups corrected for how many groups a section shows."""
+    families: dict[tuple[str, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        if (row.section, row.group) != ALL:
+            families.setdefault((row.section, row.metric), []).append(place)
     corrected: dict[int, float | None] = {}
-    for metric in dict.fromkeys(row.metric for row in rows):
-        places = [
-            place
-            for place, row in enumerate(rows)
-            if row.metric == metric and (row.section, row.group) != ALL
-        ]
+    for places in families.values():
         p_values = holm([rows[place].difference.p_value for place in places])
         corrected.update(zip(places, p_values, strict=True))
     return [replace(row, p_holm=corrected.get(place)) for place, row in enumerate(rows)]

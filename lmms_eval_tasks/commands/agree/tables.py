@@ -1,79 +1,42 @@
-"""Findings as tables, for a terminal or a page of Markdown."""
+"""Findings as a report of tables, the conclusions last."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isnan
-from typing import Literal
+from typing import Final, Literal
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import shown_interval
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Agreement,
+    Confusion,
     Findings,
     JudgeFindings,
     Leniency,
     PairFindings,
     Ranking,
 )
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS, Part, Table
 from lmms_eval_captions.metrics.clustered_slope import Slope
 from lmms_eval_captions.metrics.paired_interval import Difference
 
-Form = Literal["text", "markdown"]
+Form = Literal["text", "markdown", "latex"]
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under a title."""
-
-    title: str
-    rows: Sequence[Sequence[str]]
-    """The first is the header."""
-    note: str = ""
+_BEFORE_LINE: Final = {"text": "", "markdown": "- ", "latex": "% "}
+"""What stands before a conclusion."""
 
 
 def report(findings: Sequence[Findings], form: Form) -> str:
-    """Everything that was found out, the conclusions last."""
-    lines: list[str] = []
+    """Everything that was found out; of each benchmark last a line for each judge."""
+    blocks = []
     for found in findings:
-        lines.extend(_heading(found, form))
-        for table in _tables(found):
-            lines.extend(_shown(table, form))
-        lines.append("")
-        is_text = form == "text"
-        lines.extend(f"{'' if is_text else '- '}{line}" for line in found.conclusions)
-        lines.append("")
-    return "\n".join(lines).rstrip()
+        lines = (f"{_BEFORE_LINE[form]}{line}\n" for line in found.conclusions)
+        blocks.append(f"{RENDERERS[form](list(_parts(found)))}\n{''.join(lines)}")
+    return "\n".join(blocks)
 
 
-def _heading(found: Findings, form: Form) -> list[str]:
-    title = f"{found.benchmark}: {', '.join(found.tasks)}"
-    captioners = f"Captions of {', '.join(found.captioners)}. Intervals: 95 %, over videos."
-    return [title if form == "text" else f"## {title}", "", captioners]
-
-
-def _shown(table: Table, form: Form) -> Iterator[str]:
-    yield ""
-    yield table.title if form == "text" else f"### {table.title}"
-    yield ""
-    if form == "text":
-        yield from (f"  {line}" for line in text_table(table.rows, n_left=1))
-    else:
-        head, *rows = (f"| {' | '.join(_cell(cell) for cell in row)} |" for row in table.rows)
-        yield from (head, f"|{' --- |' * len(table.rows[0])}", *rows)
-    if table.note:
-        yield ""
-        yield table.note
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _tables(found: Findings) -> Iterator[Table]:
-    yield _judges(found.judges)
+def _parts(found: Findings) -> Iterator[Part]:
     pairs: list[tuple[str, Agreement]] = []
     for pair in found.pairs:
         pairs += [(f"{pair.reference} / {pair.other}", each) for each in pair.agreements]
@@ -81,17 +44,18 @@ def _tables(found: Findings) -> Iterator[Table]:
     pairs += [("all judges together", each) for each in found.together]
     for judge in found.judges:
         pairs += [(f"{judge.name}: its {judge.n_runs} runs", each) for each in judge.own_runs]
-    if pairs:
-        yield _agreements(pairs)
+    yield Part(
+        f"{found.benchmark}: {', '.join(found.tasks)}",
+        [f"Captions of {', '.join(found.captioners)}. Intervals are of 95 %, over videos."],
+        [_judges(found.judges), *_agreements(pairs)],
+        ["Calls and dollars are those of whole runs; the price is that of paying for every reply."],
+    )
     for pair in found.pairs:
-        yield from _of_pair(pair)
+        yield _of_pair(pair)
 
 
 def _judges(judges: Sequence[JudgeFindings]) -> Table:
     rows = [
-        ("judge", "captions", "runs", "calls", "unpaid replies", "USD", "USD per 1,000 verdicts")
-    ]
-    rows += [
         (
             judge.name,
             f"{judge.n_captions:,}",
@@ -103,69 +67,98 @@ def _judges(judges: Sequence[JudgeFindings]) -> Table:
         )
         for judge in judges
     ]
-    return Table(
-        "Judges",
-        rows,
-        "Of whole runs, all tasks. Unpaid replies were there; prices are those of paying for all.",
-    )
+    header = ("judge", "captions", "runs", "calls", "unpaid replies", "USD", "per 1,000 verdicts")
+    return Table(header, rows)
 
 
-def _agreements(pairs: Sequence[tuple[str, Agreement]]) -> Table:
-    rows = [("who", "what", "n", "unscored", "same", "kappa", "AC1", "alpha", "Pearson's r")]
-    rows += [
-        (
-            who,
-            each.measure,
-            f"{each.n_units:,}",
-            f"{each.n_unscored:,}",
-            "-" if each.same is None else f"{100 * each.same:.1f} %",
-            shown_interval(each.kappa),
-            shown_interval(each.ac1),
-            shown_interval(each.alpha),
-            shown_interval(each.correlation),
-        )
-        for who, each in pairs
-    ]
-    return Table("Agreement", rows)
-
-
-def _of_pair(pair: PairFindings) -> Iterator[Table]:
-    names = f"{pair.other} beside {pair.reference}"
-    counted = (
-        f"{pair.n_captions:,} captions of {pair.n_videos:,} videos by {len(pair.captioners)} "
-        f"captioner{'s' if len(pair.captioners) > 1 else ''}"
-    )
-    left_out = "; ".join(f"{n:,} {what}" for what, n in pair.left_out.items())
-    note = f"{counted}{f'. Left out: {left_out}' if left_out else ''}."
-    rows: list[tuple[str, ...]] = [
-        ("", "n", "agreement", pair.reference, pair.other, "difference", "p")
-    ]
-    rows += [_leniency_row(row, pair) for row in pair.leniency]
-    if any(row.p_holm is not None for row in pair.leniency):
-        note += " The p of groups is Holm's, over all groups of a metric."
-    if pair.n_groups_left_out:
-        note += f" {pair.n_groups_left_out:,} smaller groups are not looked at."
-    if pair.slope is not None:
-        note += f" {_slope(pair.slope, pair)}"
-    yield Table(f"Who is more lenient: {names}", rows, note)
-    if pair.confusion is not None:
-        labels = pair.confusion.labels
-        rows_of_table = [(f"{pair.reference} \\ {pair.other}", *labels)]
-        rows_of_table += [
-            (label, *(f"{n:,}" for n in counts))
-            for label, counts in zip(labels, pair.confusion.counts, strict=True)
+def _agreements(pairs: Sequence[tuple[str, Agreement]]) -> Iterator[Table]:
+    """Of labels, and of numbers."""
+    labels = [(who, each) for who, each in pairs if each.ac1 is not None]
+    if labels:
+        rows = [
+            (
+                who,
+                f"{each.n_units:,}",
+                "-" if each.same is None else f"{100 * each.same:.1f} %",
+                shown_interval(each.kappa),
+                shown_interval(each.ac1),
+                shown_interval(each.alpha),
+            )
+            for who, each in labels
         ]
-        yield Table(f"Verdicts: {names}", rows_of_table)
+        header = ("verdicts", "n", "same", "Cohen's kappa", "Gwet's AC1", "Krippendorff's alpha")
+        yield Table(header, rows, title="Agreement")
+    numbers = [(who, each) for who, each in pairs if each.ac1 is None]
+    if numbers:
+        of_numbers = [
+            (
+                who,
+                each.measure,
+                f"{each.n_units:,}",
+                shown_interval(each.alpha),
+                shown_interval(each.correlation),
+            )
+            for who, each in numbers
+        ]
+        columns = ("numbers", "", "n", "Krippendorff's alpha", "Pearson's r")
+        yield Table(columns, of_numbers, n_left=2, title="Agreement")
+
+
+def _of_pair(pair: PairFindings) -> Part:
+    tables = list(_leniency(pair))
+    if pair.confusion is not None:
+        tables.append(_confusion(pair.confusion, pair))
     if pair.ranking is not None:
-        yield _ranking(pair.ranking, pair)
+        tables.append(_ranking(pair.ranking, pair))
+    return Part(f"{pair.other} beside {pair.reference}", (), tables, list(_remarks(pair)))
 
 
-def _leniency_row(row: Leniency, pair: PairFindings) -> tuple[str, ...]:
-    is_several = len({each.metric for each in pair.leniency if each.section != ALL[0]}) > 1
-    name = row.metric if row.section == ALL[0] else f"{row.section}: {row.group}"
-    if row.section != ALL[0] and is_several:
+def _remarks(pair: PairFindings) -> Iterator[str]:
+    n_captioners = len(pair.captioners)
+    yield (
+        f"{pair.n_captions:,} captions of {pair.n_videos:,} videos by {n_captioners} "
+        f"captioner{'s' if n_captioners > 1 else ''}"
+    )
+    if pair.left_out:
+        left_out = "; ".join(f"{n:,} {what}" for what, n in pair.left_out.items())
+        yield f"left out: {left_out}"
+    if any(row.p_holm is not None for row in pair.leniency):
+        yield "the p of groups is Holm's, over the groups of a table"
+    if pair.n_groups_left_out:
+        yield f"{pair.n_groups_left_out:,} smaller groups are not looked at"
+    if pair.slope is not None:
+        yield _slope(pair.slope, pair)
+    if pair.ranking is not None:
+        yield f"Kendall's tau-b of the captioners' scores: {pair.ranking.tau_b:.2f}"
+        for swap in pair.ranking.swaps:
+            yield (
+                f"{swap.captioners[0]} less {swap.captioners[1]}: {_difference(swap.reference)} "
+                f"under {pair.reference}, {_difference(swap.other)} under {pair.other}"
+            )
+
+
+def _leniency(pair: PairFindings) -> Iterator[Table]:
+    """A table for all captions, and one for each section of groups."""
+    for section in dict.fromkeys(row.section for row in pair.leniency):
+        rows = [row for row in pair.leniency if row.section == section]
+        metrics = {row.metric for row in rows}
+        is_all = section == ALL[0]
+        title = "Who is more lenient" if is_all else f"By {section}"
+        if len(metrics) == 1:
+            title = f"{title}: {rows[0].metric}"
+        yield Table(
+            ("", "n", "agreement", pair.reference, pair.other, "difference", "p"),
+            [_leniency_row(row, is_several=len(metrics) > 1) for row in rows],
+            title=title,
+        )
+
+
+def _leniency_row(row: Leniency, *, is_several: bool) -> tuple[str, ...]:
+    is_all = row.section == ALL[0]
+    name = row.metric if is_all else row.group
+    if is_several and not is_all:
         name = f"{name} {row.metric}"
-    p_value = row.difference.p_value if row.section == ALL[0] else row.p_holm
+    p_value = row.difference.p_value if is_all else row.p_holm
     return (
         name,
         "-" if row.n_units is None else f"{row.n_units:,}",
@@ -175,6 +168,26 @@ def _leniency_row(row: Leniency, pair: PairFindings) -> tuple[str, ...]:
         _difference(row.difference),
         "-" if p_value is None else _p_value(p_value),
     )
+
+
+def _confusion(confusion: Confusion, pair: PairFindings) -> Table:
+    rows = [
+        (label, *(f"{n:,}" for n in counts))
+        for label, counts in zip(confusion.labels, confusion.counts, strict=True)
+    ]
+    title = f"Verdicts of {pair.reference} (rows) and {pair.other} (columns)"
+    return Table(("", *confusion.labels), rows, title=title)
+
+
+def _ranking(ranking: Ranking, pair: PairFindings) -> Table:
+    header = ("rank", pair.reference, ranking.metric, pair.other, ranking.metric)
+    rows = [
+        (str(place), first, f"{score:.2f}", second, f"{other:.2f}")
+        for place, ((first, score), (second, other)) in enumerate(
+            zip(ranking.reference, ranking.other, strict=True), 1
+        )
+    ]
+    return Table(header, rows, n_left=2, title="Captioners under both judges")
 
 
 def _difference(found: Difference) -> str:
@@ -189,33 +202,12 @@ def _p_value(value: float) -> str:
 
 def _slope(slope: Slope, pair: PairFindings) -> str:
     if isnan(slope.slope):
-        return "All captions have the same number of words."
+        return "all captions have the same number of words"
     ends = "" if slope.low is None else f" [{slope.low:+.2f}, {slope.high:+.2f}]"
     return (
-        f"For 100 words more in a caption, {pair.other} gives {slope.slope:+.2f}{ends} points "
-        f"more than {pair.reference}."
+        f"for 100 words more in a caption, {pair.other} gives {slope.slope:+.2f}{ends} points "
+        f"more than {pair.reference}"
     )
-
-
-def _ranking(ranking: Ranking, pair: PairFindings) -> Table:
-    rows: list[tuple[str, ...]] = [
-        ("rank", pair.reference, ranking.metric, pair.other, ranking.metric)
-    ]
-    rows += [
-        (str(place), first, f"{score:.2f}", second, f"{other:.2f}")
-        for place, ((first, score), (second, other)) in enumerate(
-            zip(ranking.reference, ranking.other, strict=True), 1
-        )
-    ]
-    swaps = [
-        f"{' and '.join(swap.captioners)}: {_difference(swap.reference)} under {pair.reference}, "
-        f"{_difference(swap.other)} under {pair.other}"
-        for swap in ranking.swaps
-    ]
-    note = f"Kendall's tau-b {ranking.tau_b:.2f}."
-    if swaps:
-        note += f" Swapped: {'; '.join(swaps)}."
-    return Table("Captioners under both judges", rows, note)
 
 
 def _dollars(usd: float | None) -> str:

@@ -287,7 +287,7 @@ def test_captions_that_differ_are_left_out(
     assert pair["agreements"][0]["n_units"] == (N_VIDEOS - 3) * N_QUESTIONS - 2
     assert pair["agreements"][0]["same"] == 1
     lines = _lines(capsys, tmp_path / "one", tmp_path / "two")
-    assert any("Left out: " in line and "1 captions that differ" in line for line in lines)
+    assert any("left out: " in line and "1 captions that" in line for line in lines)
 
 
 def test_other_captions_are_never_compared(
@@ -561,11 +561,30 @@ def test_markdown(
     """Tables of pipes, headings, and the conclusions as a list."""
     assert main(["agree", *map(str, study.values()), "--format", "markdown"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("## vidcapbench: vidcapbench_ae\n")
+    assert text.startswith("### vidcapbench: vidcapbench_ae\n")
     assert (
-        "### Captioners under both judges\n\n| rank | gpt-4o | acc | gemma | acc |\n| --- |" in text
+        "**Captioners under both judges**\n\n| rank | gpt-4o | acc | gemma | acc |\n| :--- |"
+        in text
     )
-    assert "\n- gemma: agrees with gpt-4o to kappa " in text
+    last = text.splitlines()[-1]
+    assert last.startswith("- gemma: agrees with gpt-4o to kappa ")
+
+
+def test_latex(study: Mapping[tuple[str, str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables to paste, and the conclusions as comments."""
+    assert main(["agree", *map(str, study.values()), "--format", "latex"]) == 0
+    text = capsys.readouterr().out
+    assert r"\caption{Captioners under both judges}" in text
+    assert text.splitlines()[-1].startswith("% gemma: agrees with gpt-4o to kappa ")
+
+
+def test_text_fits_a_terminal(
+    study: Mapping[tuple[str, str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At most 100 columns, but for the conclusions, which are a line for each judge."""
+    lines = _lines(capsys, *study.values())
+    assert max(map(len, lines[:-2])) <= 100
+    assert lines[-2] == "gpt-4o: the reference"
 
 
 def test_judges_of_one_name_are_told_apart_by_how_they_judge(
