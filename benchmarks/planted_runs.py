@@ -131,7 +131,7 @@ def write_run(
         ours[group] = {"signature": signatures_of_tasks(signatures, sizes, False)}
     _dump(here / f"{STAMP}_judging.json", {
         "model": model, "finished": "2026-01-02T03:04:05+00:00", "tasks": {},
-        "judging": {"cost_usd": cost_usd},
+        "judging": {"usd": cost_usd, "calls": 1000, "from_store": {}},
     })  # fmt: skip
     path = here / f"{STAMP}_results.json"
     _dump(path, {

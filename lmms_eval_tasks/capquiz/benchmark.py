@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.capquiz import (
     N_OPTIONS,
@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.protocols.capquiz import (
 )
 from lmms_eval_captions.judges.protocols.letters import LETTERS
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import QuizJudgement
+from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -34,6 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     SUPER_OF,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.capquiz.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -120,11 +121,12 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         silent=frozenset({LETTERS[N_OPTIONS]}),
     ),
     metrics={
-        "capf1": Metric(score=over_questions(capf1), ratios=_F1),
+        "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
         "capp": Metric(score=over_questions(capp), ratios=_P),
         "capr": Metric(score=over_questions(capr), ratios=_R),
     },
     headline="capf1",
+    right=frozenset({"true_positive"}),
     headline_means="% of the quiz that the caption answers, and how rightly: their harmonic mean",
     groups=_groups,
     sections={
@@ -134,6 +136,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "domains": tuple(SUPER_OF),
     },
     fields=_fields,
+    paper_table=PAPER_TABLE,
     output_tokens={"capquiz_answer": 2},
 )
 """Two tasks that differ in the caption prompt; ``capf1``, ``capp`` and ``capr``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.vcapsbench import (
     N_ASKS,
@@ -13,7 +13,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import AgreementJudgement
+from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -37,6 +37,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     SOURCE,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.paper import PAPER_TABLE
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
 from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
@@ -103,17 +104,19 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         silent=frozenset({"unanswerable"}),
     ),
     metrics={
-        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR),
+        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR, labels=get_args(Agreement)),
         "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),
         "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
     },
     headline="ar",
+    right=frozenset({"positive"}),
     headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
     fields=_fields,
     # Every record has the file's number: videos without any question have no record.
     summary=lambda records: {"n_malformed": records[0].fields["n_malformed_in_file"]},
+    paper_table=PAPER_TABLE,
     output_tokens={"vcapsbench_answer": 25},
 )
 """One task; ``ar``, ``ir`` and ``cr`` over all questions, the 4 groups and the 21 categories."""

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.vidcapbench import (
@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import (
     silent_judgement,
 )
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
-from lmms_eval_captions.judges.verdict import CorrectnessJudgement
+from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -42,6 +42,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     questions_file,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.metrics.ratio_influences import Parts
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
@@ -217,7 +218,9 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         silent=frozenset({"neutral", "wrong"}),
     ),
     metrics={
-        "acc": Metric(score=over_questions(vidcapbench_acc), ratios=_ACC),
+        "acc": Metric(
+            score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)
+        ),
         "pre": Metric(score=over_questions(vidcapbench_pre), ratios=_PRE),
         "cov": Metric(score=over_questions(vidcapbench_cov), ratios=_COV),
         "con": Metric(
@@ -232,6 +235,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     },
     pooled_group="vidcapbench",
     headline="acc",
+    right=frozenset({"correct"}),
     headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {
         "dimensions": question.dimension,
@@ -244,6 +248,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     fields=_fields,
     extras=lambda _judgements, fields: {"con": "unavailable"} if "con_reason" in fields else {},
     summary=_summary,
+    paper_table=PAPER_TABLE,
     output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},
 )
 """Two tasks; ``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""

@@ -1,0 +1,1 @@
+"""The subcommand ``agree``: the same captions judged by several judges."""
