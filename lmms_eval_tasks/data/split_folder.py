@@ -31,11 +31,17 @@ def origin_of(root: Path) -> str | None:
     try:
         manifest = parse_json(read_whole(path))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected one JSON object ({error}); make the split anew") from error
+        raise DataError(
+            f"{path}: expected one JSON object ({error}); make the split anew"
+        ) from error
     data = manifest.get(DATA) if isinstance(manifest, dict) else manifest
     if data is None or data == SAMPLE:
         return data
-    if not isinstance(data, str) or not Path(data).is_dir() or Path(data).resolve() == root.resolve():
+    if (
+        not isinstance(data, str)
+        or not Path(data).is_dir()
+        or Path(data).resolve() == root.resolve()
+    ):
         raise NoVideosError(
             f"{path}: expected the root of the data that hold this split's clips as {DATA!r}, got "
             f"{data!r:.200}; correct it there (null stands for the Hugging Face hub), or put the "

@@ -1,0 +1,76 @@
+"""What ``lmms-eval-captions stability`` finds out, from results folders to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions, opinions_of
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split, split
+from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import (
+    Captioner,
+    captioners_of,
+    common_names,
+)
+
+
+def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Opinions]:
+    """What is known of the stability of each task and group.
+
+    Args:
+        folders: Results folders, of one captioner or more.
+        names: Tasks and groups; none for all that every captioner has, without the tasks of a group
+            that is among them.
+        within: Numbers are the same that are at most so far apart, as a share of their scale.
+
+    Raises:
+        DataError: If there is nothing to look at, or a name is not among what all have.
+    """
+    captioners = captioners_of(folders)
+    chosen = _chosen(captioners, names)
+    return [
+        opinions_of(
+            name,
+            [captioner.name for captioner in captioners],
+            [captioner.verdicts(name) for captioner in captioners],
+            within=within,
+        )
+        for name in chosen
+    ]
+
+
+def split_all(
+    several: Sequence[Opinions], settings: DataSettings, folder: Path, rule: Rule
+) -> list[Split]:
+    """Split every benchmark that was judged, see :func:`split`.
+
+    Raises:
+        DataError: As :func:`split`, and if two kinds of verdicts are on the same questions.
+    """
+    by_folder: dict[str, list[Opinions]] = {}
+    for opinions in several:
+        by_folder.setdefault(opinions.benchmark.name, []).append(opinions)
+    for name, of_folder in by_folder.items():
+        if any(opinions.benchmark is not of_folder[0].benchmark for opinions in of_folder):
+            raise DataError(
+                f"--split: {', '.join(o.name for o in of_folder)} are different verdicts on the "
+                f"questions of {name}; say by --tasks which of them the split is made from"
+            )
+    return [split(of_folder, settings, folder, rule) for of_folder in by_folder.values()]
+
+
+def _chosen(captioners: Sequence[Captioner], names: Sequence[str]) -> list[str]:
+    common = common_names(captioners)
+    if not common:
+        of_each = "; ".join(f"{c.name}: {', '.join(c.runs)}" for c in captioners)
+        raise DataError(f"expected a task that all captioners have, got {of_each}")
+    for name in names:
+        if name not in common:
+            raise DataError(f"--tasks: expected any of {', '.join(common)}, got {name!r:.80}")
+    leaves = {name: leaves_of(captioners[0].runs[name].document, name) for name in common}
+    inside = {task for name, tasks in leaves.items() if tasks != [name] for task in tasks}
+    return list(names) or [name for name in common if name not in inside]
