@@ -8,6 +8,7 @@ from math import isfinite
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.noise import Noise, noises
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.notes import judges_of, notes_of
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.selected import Selected, selected
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.shares import Rows, Share, rows_of
 from lmms_eval_captions.metrics.consistent_times import consistent_times
 
@@ -20,6 +21,7 @@ class Document:
     rows: Rows
     times: list[int]
     """See :func:`consistent_times`."""
+    selected: list[Selected]
     noises: list[Noise]
     notes: list[str]
 
@@ -30,6 +32,7 @@ def document_of(opinions: Opinions) -> Document:
         opinions,
         rows_of(opinions),
         consistent_times(opinions.headline),
+        list(selected(opinions)) if opinions.n_runs > 1 else [],
         list(noises(opinions)),
         list(notes_of(opinions)),
     )
@@ -68,6 +71,15 @@ def json_of(document: Document) -> dict[str, object]:
                 "proportion": 100 * n / total if total else None,
             }
             for place, n in enumerate(document.times)
+        ],
+        "scores": [
+            {
+                "captioner": score.captioner,
+                "metric": score.metric,
+                "full": _finite(score.full),
+                "stable": _finite(score.stable),
+            }
+            for score in document.selected
         ],
         "noise_floor": {
             noise.metric: {

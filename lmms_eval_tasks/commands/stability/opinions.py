@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
 from lmms_eval_captions.metrics.consistent_times import (
@@ -31,7 +33,7 @@ TASKS: Final = "tasks"
 _OPINION: Final = {True: KNOWN_SAME, False: KNOWN_DIFFERENT, None: UNKNOWN}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opinions:
     """A task or a group, of which several captioners' captions were judged."""
 
@@ -39,6 +41,8 @@ class Opinions:
     captioners: tuple[str, ...]
     verdicts: tuple[Verdicts, ...]
     """Of each captioner."""
+    results: tuple[Path, ...]
+    """The results file of each captioner's run."""
     n_runs: int
     """Judge runs that are compared: as many as every captioner has."""
     asked: list[Asked]
@@ -75,20 +79,18 @@ class Occurrences:
         return video_id, text, place
 
 
-def opinions_of(
-    name: str, captioners: Sequence[str], verdicts: Sequence[Verdicts], *, within: float
-) -> Opinions:
+def opinions_of(name: str, captioners: Sequence[Captioner], *, within: float) -> Opinions:
     """What is known of the stability of a task or a group.
 
     Args:
         name: Its name.
-        captioners: At least one.
-        verdicts: Of each captioner.
+        captioners: At least one, all of which have it.
         within: Numbers are the same that are at most so far apart, as a share of their scale.
 
     Raises:
-        DataError: If it is not known what was asked.
+        DataError: If verdicts cannot be read, or it is not known what was asked.
     """
+    verdicts = [captioner.verdicts(name) for captioner in captioners]
     benchmark = verdicts[0].benchmark
     n_runs = min(
         max(_n_runs(benchmark, caption) for task in of.tasks for caption in task.captions)
@@ -117,9 +119,36 @@ def opinions_of(
         same[:, captioner, of_rows] = np.asarray([known for _, known in rows], np.int8).T
     n_empty = sum(c.n_empty for of in verdicts for task in of.tasks for c in task.captions)
     return Opinions(
-        name, tuple(captioners), tuple(verdicts), n_runs, list(places), groups,
-        dict(zip(metrics, same, strict=True)), n_empty,
-    )  # fmt: skip
+        name=name,
+        captioners=tuple(captioner.name for captioner in captioners),
+        verdicts=tuple(verdicts),
+        results=tuple(captioner.runs[name].path for captioner in captioners),
+        n_runs=n_runs,
+        asked=list(places),
+        groups=groups,
+        same=dict(zip(metrics, same, strict=True)),
+        n_empty=n_empty,
+    )
+
+
+def questions_of(task: TaskVerdicts, n_runs: int) -> Iterator[tuple[CaptionRecord, list[Asked]]]:
+    """The questions of each caption of a task, without captions that have fewer judge runs.
+
+    Args:
+        task: What was judged.
+        n_runs: Judge runs that are looked at, >= 1.
+
+    Raises:
+        DataError: If it is not known what was asked.
+    """
+    occurrences = Occurrences()
+    for caption in task.captions:
+        if _n_runs(task.benchmark, caption) >= n_runs:
+            texts = _texts(task, caption)
+            yield (
+                caption,
+                [(task.task, *occurrences.next_of(caption.video_id, text)) for text in texts],
+            )
 
 
 def _questions(
@@ -128,15 +157,10 @@ def _questions(
     """Each question of a captioner with its groups and, for each metric, what is known of it."""
     shows_tasks = len(verdicts.tasks) > 1 and not _has_section_of_tasks(verdicts)
     for task in verdicts.tasks:
-        occurrences = Occurrences()
-        for caption in task.captions:
-            if _n_runs(task.benchmark, caption) < n_runs:
-                continue  # left out of the task, or never judged
-            texts = _texts(task, caption)
+        of_task = [(TASKS, task.task)] if shows_tasks else []
+        for caption, questions in questions_of(task, n_runs):
             known = [_known(task.benchmark, metric, caption, n_runs, within) for metric in metrics]
-            of_task = [(TASKS, task.task)] if shows_tasks else []
-            for place, text in enumerate(texts):
-                asked = (task.task, *occurrences.next_of(caption.video_id, text))
+            for place, asked in enumerate(questions):
                 groups = [ALL, *of_task, *_groups(caption, place)]
                 yield asked, groups, [of_metric[place] for of_metric in known]
 
@@ -164,8 +188,8 @@ def _texts(task: TaskVerdicts, caption: CaptionRecord) -> Sequence[str]:
     if lengths != {len(caption.asked) * n_values}:
         raise DataError(
             f"{task.task}, video {caption.video_id!r:.80}: expected the text of each question "
-            f"beside its verdicts, got {len(caption.asked)} texts; score the captions again with this "
-            "version, which asks the judge nothing that it was asked before"
+            f"beside its verdicts, got {len(caption.asked)} texts; score the captions again, which "
+            "asks the judge nothing that it was asked before"
         )
     return caption.asked
 

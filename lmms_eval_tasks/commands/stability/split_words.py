@@ -9,6 +9,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import (
     FATES,
     PART_OF,
+    PARTS,
     Fate,
     Part,
     Rule,
@@ -79,11 +80,12 @@ def manifest_of(
         "files": {
             name: {
                 "n_questions": sum(of.values()),
-                **{fate: {"n": of.get(fate, 0), "part": PART_OF[fate]} for fate in FATES},
+                **{which: _n_of({name: of}, which) for which in PARTS},
+                "why": {fate: of[fate] for fate in FATES if of.get(fate)},
             }
             for name, of in files.items()
         },
-        "meaning": dict(FATES),
+        "why": {fate: f"{PART_OF[fate]}: {words}" for fate, words in FATES.items()},
         "judges": list(dict.fromkeys(judge for o in several for judge in judges_of(o))),
         "captioners": _captioners(several),
         "notes": list(dict.fromkeys(note for opinions in several for note in notes_of(opinions))),
@@ -138,11 +140,13 @@ def _n_of(files: Mapping[str, Mapping[Fate, int]], part: Part) -> int:
 
 
 def _captioners(several: Sequence[Opinions]) -> list[dict[str, object]]:
-    """Each captioner with its tasks' signatures, which say with what they were judged."""
-    signatures: dict[str, dict[str, str | None]] = {}
+    """Each captioner's tasks with their results and signatures, which say how they were judged."""
+    tasks: dict[str, dict[str, object]] = {}
     for opinions in several:
-        for name, verdicts in zip(opinions.captioners, opinions.verdicts, strict=True):
+        of_each = zip(opinions.captioners, opinions.verdicts, opinions.results, strict=True)
+        for name, verdicts, path in of_each:
             for task in verdicts.tasks:
                 text = None if task.signature is None else str(task.signature)
-                signatures.setdefault(name, {})[task.task] = text
-    return [{"name": name, "tasks": tasks} for name, tasks in signatures.items()]
+                said = {"results": path.as_posix(), "signature": text}
+                tasks.setdefault(name, {})[task.task] = said
+    return [{"name": name, "tasks": of_one} for name, of_one in tasks.items()]

@@ -32,15 +32,7 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
     """
     captioners = captioners_of(folders)
     chosen = _chosen(captioners, names)
-    return [
-        opinions_of(
-            name,
-            [captioner.name for captioner in captioners],
-            [captioner.verdicts(name) for captioner in captioners],
-            within=within,
-        )
-        for name in chosen
-    ]
+    return [opinions_of(name, captioners, within=within) for name in chosen]
 
 
 def split_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import Literal
+from typing import Final, Literal
 
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.document import Document
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.notes import judges_of
@@ -13,7 +13,9 @@ from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 Table = list[tuple[str, ...]]
 """Rows of cells, the header first; the first column holds words."""
-_NONE = "-"
+_NONE: Final = "-"
+_COARSE: Final = 100.0
+"""Highest value of metrics that are shown with two digits behind the point, not with four."""
 
 
 def lines_of(document: Document, form: Literal["text", "markdown"]) -> Iterator[str]:
@@ -63,10 +65,12 @@ def _tables(document: Document) -> Iterator[tuple[str, Table]]:
         yield "The same by group:", _groups(document)
     if sum(document.times):
         yield "For how many captioners a question has it (VidCapBench, Table 8):", _times(document)
+    if document.selected:
+        yield "Scores over all questions and over the stable ones (Table 2):", _scores(document)
     if document.noises:
         yield (
-            "Noise floor: two captioners that this judge finds equally good differ by less than "
-            "this in 95 % of cases, on the same videos:",
+            "Noise floor: two captioners equally good to this judge differ by less in 95 % of "
+            "cases (same videos):",
             _noise(document),
         )
 
@@ -132,23 +136,38 @@ def _times(document: Document) -> Table:
     ]
 
 
+def _scores(document: Document) -> Table:
+    metrics = list(dict.fromkeys(score.metric for score in document.selected))
+    table: Table = [("", "questions", *metrics)]
+    for captioner in document.opinions.captioners:
+        of_one = [score for score in document.selected if score.captioner == captioner]
+        full = (_number(document, score.metric, score.full) for score in of_one)
+        stable = (_number(document, score.metric, score.stable) for score in of_one)
+        table += [(captioner, "full", *full), ("", "stable", *stable)]
+    return table
+
+
 def _noise(document: Document) -> Table:
     runs = document.noises[0].floors
     return [
-        ("", *(f"{n} run{'' if n == 1 else 's'}" for n in runs), "seen between two runs"),
+        ("", *(f"{n} run{'' if n == 1 else 's'}" for n in runs), "largest seen"),
         *(
             (
                 noise.metric,
-                *map(_number, noise.floors.values()),
-                _seen(document, noise.largest_seen),
+                *(_number(document, noise.metric, floor) for floor in noise.floors.values()),
+                _NONE
+                if document.opinions.n_runs < 2
+                else _number(document, noise.metric, noise.largest_seen),
             )
             for noise in document.noises
         ),
     ]
 
 
-def _seen(document: Document, difference: float) -> str:
-    return _NONE if document.opinions.n_runs < 2 else _number(difference)
+def _number(document: Document, metric: str, value: float) -> str:
+    """A value of a metric."""
+    n_places = 2 if document.opinions.benchmark.metrics[metric].highest >= _COARSE else 4
+    return _NONE if isnan(value) else f"{value:.{n_places}f}"
 
 
 def _percent(share: Share) -> str:
@@ -158,7 +177,3 @@ def _percent(share: Share) -> str:
 def _ends(share: Share) -> str:
     low, high = share.interval.low, share.interval.high
     return _NONE if low is None or high is None else f"{low:.1f} to {high:.1f}"
-
-
-def _number(value: float) -> str:
-    return _NONE if isnan(value) else f"{value:.2f}"
