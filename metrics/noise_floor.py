@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from lmms_eval_captions.metrics.ratio_parts import influences_of_videos
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
+
+_ROUNDING: Final = 1e-12
+"""Standard error, as a share of the scale, of runs that differ by rounding alone."""
 
 
 def noise_floor(
@@ -56,7 +59,8 @@ def noise_floor(
         found = judge_runs(parts, scale=scale)
         if found.standard_error is None:
             return float("nan")
-        variances.append(found.standard_error**2 * found.n_runs)
+        error = found.standard_error if found.standard_error > _ROUNDING * scale else 0.0
+        variances.append(error**2 * found.n_runs)
         freedoms.append(_freedom(parts, scale))
     variance = float(np.mean(variances))
     if variance == 0:
