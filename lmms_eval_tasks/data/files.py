@@ -12,7 +12,7 @@ from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
-from lmms_eval_captions.lmms_eval_tasks.data.split_folder import is_split, origin_of
+from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST, is_split, origin_of
 from lmms_eval_captions.model_wrappers.video.endings import (
     RARE_VIDEO_ENDINGS,
     VIDEO_ENDINGS,
@@ -48,6 +48,11 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
             return candidate
+    if is_split(root):
+        raise DataError(
+            f"{source.benchmark}: no file {path}: this split has no question of this file: leave "
+            f"its task out ({root / MANIFEST} says how many questions there are)"
+        )
     raise DataError(
         f"{source.benchmark}: no file {path} (or {path.name}.gz); LMMS_CAPTIONS_DATA is "
         f"{settings.data}. {source.advice()}"

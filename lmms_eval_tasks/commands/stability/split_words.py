@@ -113,10 +113,11 @@ def readme_of(
         for name, of in files.items()
     )
     question_file = benchmark.question_file
+    written = {name for name, of in files.items() if _n_of({name: of}, part)}
     tasks = [
         task.name
         for task in benchmark.tasks.values()
-        if question_file is not None and question_file.name(task.fields) in files
+        if question_file is not None and question_file.name(task.fields) in written
     ]
     return _README.format(
         benchmark=benchmark.name,
