@@ -34,7 +34,7 @@ def same_verdict(runs: Sequence[object], *, within: float = 0.0) -> bool | None:
     if numbers and len(numbers) == len(said):
         differ = max(numbers) - min(numbers) > within + _ROUNDING
     else:
-        differ = len(set(said)) > 1
+        differ = any(verdict != said[0] for verdict in said)
     if differ:
         return False
     return True if len(said) == len(runs) > 1 else None

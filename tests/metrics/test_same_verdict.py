@@ -25,6 +25,8 @@ VERDICTS = st.one_of(st.none(), st.sampled_from(["yes", "no", "neutral"]))
         pytest.param([79.4, 79.6, 84.4], 5.0, True, id="near-numbers"),
         pytest.param([79.4, 84.5], 5.0, False, id="far-numbers"),
         pytest.param([0.1, 0.15], 0.05, True, id="rounding"),
+        pytest.param([[1, 2], [1, 2]], 0.0, True, id="equal-lists"),
+        pytest.param([[1, 2], [1, 3]], 0.0, False, id="other-lists"),
     ],
 )
 def test_worked_examples(runs: list[object], within: float, *, expected: bool | None) -> None:

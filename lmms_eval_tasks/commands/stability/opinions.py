@@ -92,6 +92,11 @@ def opinions_of(name: str, captioners: Sequence[Captioner], *, within: float) ->
     """
     verdicts = [captioner.verdicts(name) for captioner in captioners]
     benchmark = verdicts[0].benchmark
+    if not benchmark.counts_ahead:
+        raise DataError(
+            f"{name}: the judge's replies say what it is asked of a caption, so that no question "
+            "can be followed from run to run; name other tasks by --tasks"
+        )
     n_runs = min(
         max(_n_runs(benchmark, caption) for task in of.tasks for caption in task.captions)
         for of in verdicts

@@ -26,7 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import (
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Occurrences, Opinions
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.split_words import manifest_of, readme_of
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import Keep, QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST
 
 
@@ -90,7 +90,7 @@ def split(several: Sequence[Opinions], settings: DataSettings, folder: Path, rul
         for part, root in folders.items():
             wanted = [question for question, fate in fates.items() if PART_OF[fate] == part]
             if wanted:
-                text = question_file.select(path, _keeper(wanted))
+                text = _selected(question_file, path, wanted)
                 _write(root / benchmark.source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
@@ -131,10 +131,23 @@ def _official(benchmark: Benchmark[Any, Any], settings: DataSettings, task: Task
     ]
 
 
-def _keeper(wanted: Sequence[Question]) -> Keep:
-    """What keeps these questions."""
-    occurrences, kept = Occurrences(), set(wanted)
-    return lambda video_id, text: occurrences.next_of(video_id, text) in kept
+def _selected(question_file: QuestionFile, path: Path, wanted: Sequence[Question]) -> str:
+    """The text of a file with these questions alone."""
+    occurrences, missing = Occurrences(), set(wanted)
+
+    def keep(video_id: str, text: str) -> bool:
+        question = occurrences.next_of(video_id, text)
+        is_wanted = question in missing
+        missing.discard(question)
+        return is_wanted
+
+    selected = question_file.select(path, keep)
+    if missing:
+        raise DataError(
+            f"{path}: expected {len(wanted):,} questions, did not find {len(missing):,} of them, "
+            f"such as {min(missing)!r:.120}; was the file changed meanwhile? Split again"
+        )
+    return selected
 
 
 def _origin(settings: DataSettings) -> str | None:

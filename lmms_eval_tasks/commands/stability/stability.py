@@ -44,7 +44,8 @@ def split_all(
         DataError: As :func:`split`, and if two kinds of verdicts are on the same questions.
     """
     by_folder: dict[str, list[Opinions]] = {}
-    for opinions in several:
+    with_files = [of for of in several if of.benchmark.question_file is not None]
+    for opinions in with_files or several:
         by_folder.setdefault(opinions.benchmark.name, []).append(opinions)
     for name, of_folder in by_folder.items():
         if any(opinions.benchmark is not of_folder[0].benchmark for opinions in of_folder):
