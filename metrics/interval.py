@@ -80,7 +80,7 @@ def interval(
     >>> parts = np.array([[[[[n, 4.0]]] for n in right]])
     >>> found = interval(parts, scale=100.0, bounds=(0.0, 100.0))
     >>> found.value, round(found.low, 1), round(found.high, 1), round(found.standard_error, 1)
-    (50.0, 26.9, 75.0, 12.3)
+    (50.0, 27.3, 77.1, 12.3)
     """
     return intervals([parts], scale=scale, bounds=bounds, level=level)[0]
 
