@@ -50,8 +50,11 @@ def main() -> int:
     start = time.monotonic()
     hard = [with_best(case, share) for case in CASES for share in HARD]
     cases = hard if options.hard else list(CASES)
-    grid = product(options.videos, CORRELATIONS, FLIPS)
-    jobs = [(case, Design(*of, options.runs)) for case, of in product(cases, grid)]
+    designs = [
+        Design(n_videos, correlation, flips, options.runs)
+        for n_videos, correlation, flips in product(options.videos, CORRELATIONS, FLIPS)
+    ]
+    jobs = list(product(cases, designs))
     cells = list(
         campaign(
             jobs, simulations=options.simulations, seed=options.seed, processes=options.processes

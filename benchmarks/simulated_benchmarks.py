@@ -200,11 +200,12 @@ def _said(sizes: Counts, shares: Floats, design: Design, rng: np.random.Generato
         return rng.multinomial(sizes, flipped(shares, design.flips))[:, None]
     true = rng.multinomial(sizes, shares)
     moves = flipped(np.eye(shares.shape[-1]), design.flips)
+    # Of each label, what its verdicts become.
     runs = [
-        sum(rng.multinomial(true[..., label], moves[label]) for label in range(len(moves)))
+        np.stack([rng.multinomial(true[..., label], of) for label, of in enumerate(moves)])
         for _ in range(design.n_runs)
     ]
-    return np.stack(np.asarray(runs), axis=1)
+    return np.asarray(np.stack(runs, axis=2).sum(axis=0))
 
 
 def _what_labels_add(known: Metric, labels: Sequence[Any]) -> tuple[Floats, bool]:

@@ -182,3 +182,18 @@ def test_bounds_are_0_and_a_highest_value(bounds: tuple[float, float]) -> None:
     """Other bounds are refused in words."""
     with pytest.raises(ValueError, match="expected bounds 0 and a finite highest value"):
         interval(ratio([1, 2], [2, 3]), scale=1.0, bounds=bounds)
+
+
+@pytest.mark.parametrize("n_right", [1, 2])
+@pytest.mark.parametrize("flip", [False, True], ids=["near 0", "near 100"])
+def test_one_video_that_differs_gives_no_bound_for_an_end(n_right: int, *, flip: bool) -> None:
+    """29 of 30 videos at 0 % do not make 100 % likely; the note says that it is a guess."""
+    tops = [4] * n_right + [0] * (30 - n_right)
+    found = of(ratio([8 - top if flip else top for top in tops], [8] * 30))
+    low, high = ends(found)
+    assert found.note == "few of the 30 videos differ: a rough guess"
+    assert high - low < 30.0
+    # Clopper and Pearson's ends for as many videos of 30 that are all right.
+    most = 100 * stats.beta.ppf(0.975, n_right + 1, 30 - n_right)
+    reach = 100 - low if flip else high
+    assert reach == pytest.approx(most, rel=0.25)
