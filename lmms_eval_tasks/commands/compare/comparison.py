@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
 from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 
 TASKS: Final = "tasks"
@@ -118,11 +119,16 @@ class Comparer:
         sections: dict[str, Sequence[Row]] = {}
         n_left_out = {}
         groups = _groups(first, section)
-        if len(first.tasks) > 1 and not _are_tasks(first, groups):
+        tasks = _tasks_of(first, groups)
+        if len(first.tasks) > 1 and not tasks:
             sections[TASKS] = rows_of_tasks(several, metrics=metrics)
         if groups:
             shown = groups[:_MOST_GROUPS]
-            sections[groups[0][0]] = rows_of(several, shown, metrics=metrics)
+            sections[groups[0][0]] = (
+                rows_of_tasks(several, metrics=metrics, groups=tasks)
+                if tasks
+                else rows_of(several, shown, metrics=metrics)
+            )
             n_left_out[groups[0][0]] = len(groups) - len(shown)
         pairs = [
             Pair(
@@ -287,7 +293,7 @@ def _sections(verdicts: Verdicts) -> dict[str, dict[str, int]]:
     return {section: numbers for section, numbers in found.items() if numbers}
 
 
-def _groups(verdicts: Verdicts, section: str | None) -> list[tuple[str, str]]:
+def _groups(verdicts: Verdicts, section: str | None) -> list[Group]:
     """The groups of a section, those that the benchmark names first, then the largest."""
     found = _sections(verdicts)
     known = verdicts.benchmark.sections
@@ -303,19 +309,22 @@ def _groups(verdicts: Verdicts, section: str | None) -> list[tuple[str, str]]:
     return [(section, name) for name in (*first, *others)]
 
 
-def _are_tasks(verdicts: Verdicts, groups: Sequence[tuple[str, str]]) -> bool:
-    """Whether every group is the questions of one task, as aspects of VDC are."""
-    of_tasks = {
-        task.task: {
-            name
+def _tasks_of(verdicts: Verdicts, groups: Sequence[Group]) -> dict[Group, str]:
+    """Each group's task, where every one is the questions of one task, as aspects of VDC are."""
+    found: dict[Group, str] = {}
+    for task in verdicts.tasks:
+        names = {
+            (section, name)
             for section, _ in groups[:1]
             for caption in task.captions
             for names in caption.groups.get(section, ())
             for name in names
+            if name is not None
         }
-        for task in verdicts.tasks
-    }
-    return len(groups) == len(of_tasks) and all(len(names) == 1 for names in of_tasks.values())
+        if len(names) == 1:
+            found[names.pop()] = task.task
+    is_each = len(groups) == len(verdicts.tasks) == len(found)
+    return {group: found[group] for group in groups} if is_each else {}
 
 
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:
