@@ -80,7 +80,8 @@ def moved_groups(first: Verdicts, other: Verdicts, *, but: str | None) -> list[M
     rows = (
         Moved(*group, n, value, of_other[group][0], (of_other[group][0] - value) * n / n_questions)
         for group, (value, n) in of_first.items()
-        if group in of_other
+        # A group of all questions is none.
+        if group in of_other and n < n_questions
     )
     return _most(row for row in rows if not isnan(row.effect))
 
@@ -102,32 +103,37 @@ def _candidates(first: Verdicts, other: Verdicts, but: str | None) -> set[Group]
 
 def _shares(verdicts: Verdicts, but: str | None) -> dict[Group, tuple[float, int]]:
     """What the headline is in each group were all its questions of one video; and how many."""
-    headline = verdicts.benchmark.headline
-    metric = verdicts.benchmark.metrics[headline]
+    metric = verdicts.benchmark.metrics[verdicts.benchmark.headline]
     known: dict[object, tuple[float, float]] = {}
     sums: dict[Group, list[float]] = {}
+    for caption, value, groups in _values_in_groups(verdicts, but):
+        if value not in known:
+            assert metric.ratios is not None  # noqa: S101 - see moved_groups
+            known[value] = metric.ratios([[value]], [caption])[0][0]
+        top, bottom = known[value]
+        for group in groups:
+            total = sums.setdefault(group, [0.0, 0.0, 0.0])
+            total[0] += top
+            total[1] += bottom
+            total[2] += 1
+    return {group: (top / bottom, int(n)) for group, (top, bottom, n) in sums.items() if bottom}
+
+
+def _values_in_groups(
+    verdicts: Verdicts, but: str | None
+) -> Iterator[tuple[CaptionRecord, object, list[Group]]]:
+    """Each value that the headline reads, with the groups that its question is in."""
+    headline = verdicts.benchmark.headline
+    n_values = verdicts.benchmark.metrics[headline].n_values
     for task in verdicts.tasks:
         for caption in task.captions:
+            names = {section: of for section, of in caption.groups.items() if section != but}
             for run, values in enumerate(caption.values[headline]):
-                for value in values:
-                    if value not in known:
-                        assert metric.ratios is not None  # noqa: S101 - see moved_groups
-                        known[value] = metric.ratios([[value]], [caption])[0][0]
-                for section, names in caption.groups.items():
-                    if section == but:
-                        continue
-                    for place, name in enumerate(names[run] if values else ()):
-                        if name is None:
-                            continue
-                        total = sums.setdefault((section, name), [0.0, 0.0, 0.0])
-                        for value in values[
-                            place * metric.n_values : (place + 1) * metric.n_values
-                        ]:
-                            top, bottom = known[value]
-                            total[0] += top
-                            total[1] += bottom
-                        total[2] += 1
-    return {group: (top / bottom, int(n)) for group, (top, bottom, n) in sums.items() if bottom}
+                for place, value in enumerate(values):
+                    question = place // n_values
+                    of_runs = ((section, runs[run][question]) for section, runs in names.items())
+                    groups = [(section, name) for section, name in of_runs if name is not None]
+                    yield caption, value, groups
 
 
 def _most(rows: Iterator[Moved]) -> list[Moved]:
