@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.paper_table import PaperTable
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
@@ -175,6 +176,9 @@ class Benchmark(Generic[Q, J]):
     """The group whose numbers are those of all its tasks' questions together."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
+    right: frozenset[object] = frozenset()
+    """What the headline reads of a question that the caption answers rightly; empty where judges
+    give grades."""
     headline_means: str = ""
     """What the headline counts, in a few words for who sees it for the first time."""
     groups: Callable[[Doc, Q, J | None], Mapping[str, str]] = lambda _doc, _question, _judgement: {}
@@ -191,6 +195,8 @@ class Benchmark(Generic[Q, J]):
     """Further fields of the signature, from a caption's judgements and ``fields``."""
     summary: Callable[[Sequence[CaptionRecord]], Mapping[str, object]] = lambda _records: {}
     """What stands on top of a breakdown beside the numbers."""
+    paper_table: PaperTable | None = None
+    """The table of the paper that has the benchmark's numbers, for ``compare --paper``."""
     output_tokens: Mapping[str, int]
     """Protocol of a request to the tokens of a typical reply, by our judgement, for estimates."""
 

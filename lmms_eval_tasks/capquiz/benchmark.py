@@ -35,6 +35,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     SUPER_OF,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.capquiz.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -127,6 +128,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "capr": Metric(score=over_questions(capr), ratios=_R),
     },
     headline="capf1",
+    right=frozenset({"true_positive"}),
     headline_means="% of the quiz that the caption answers, and how rightly: their harmonic mean",
     groups=_groups,
     sections={
@@ -136,6 +138,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "domains": tuple(SUPER_OF),
     },
     fields=_fields,
+    paper_table=PAPER_TABLE,
     output_tokens={"capquiz_answer": 2},
 )
 """Two tasks that differ in the caption prompt; ``capf1``, ``capp`` and ``capr``."""

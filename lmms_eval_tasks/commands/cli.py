@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import add_compare
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
@@ -28,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments, by default the process's own.
 
     Returns:
-        Exit status: 0 for success, 1 for something found wrong, 2 for a usage error.
+        Exit status: 0 for success, 1 for something found wrong, 2 for a usage error, 3 where a
+        gate of ``compare`` is open.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what is installed, which judge would be asked and whether it answers, data found",
     )
     command.set_defaults(run=_doctor)
+    add_compare(commands)
     add_meta_eval(commands)
     add_estimate(commands)
     add_stability(commands)

@@ -32,6 +32,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     SOURCE,
     read_items,
 )
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 from lmms_eval_captions.metrics.gveval_score import gveval_score
@@ -175,6 +176,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     headline="avg",
     headline_means="mean of the judge's four ratings of the caption, 0 to 100",
     extras=_scoring,
+    paper_table=PAPER_TABLE,
     output_tokens={"gveval": 400},
 )
 """A task for each setting; each dimension's mean score, and the mean of the four (``avg``)."""

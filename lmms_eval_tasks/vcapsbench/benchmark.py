@@ -38,6 +38,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     SOURCE,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.paper import PAPER_TABLE
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
 from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
@@ -110,12 +111,14 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
     },
     headline="ar",
+    right=frozenset({"positive"}),
     headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},
     fields=_fields,
     # Every record has the file's number: videos without any question have no record.
     summary=lambda records: {"n_malformed": records[0].fields["n_malformed_in_file"]},
+    paper_table=PAPER_TABLE,
     output_tokens={"vcapsbench_answer": 25},
 )
 """One task; ``ar``, ``ir`` and ``cr`` over all questions, the 4 groups and the 21 categories."""

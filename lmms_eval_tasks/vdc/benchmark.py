@@ -27,6 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     questions_file,
     read_questions,
 )
+from lmms_eval_captions.lmms_eval_tasks.vdc.paper import PAPER_TABLE
 from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
 from lmms_eval_captions.metrics.rouge_l import rouge_l
 from lmms_eval_captions.metrics.vdc_acc import vdc_acc
@@ -116,12 +117,14 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
         ),
     },
     headline="vdc_acc",
+    right=frozenset({"yes"}),
     headline_means="% of questions that the caption alone answers rightly, mean over videos",
     groups=lambda doc, question, _judgement: {
         "aspects": doc["aspect"],
         "categories": _plain(question.category),
     },
     sections={"aspects": ASPECTS, "categories": ()},
+    paper_table=PAPER_TABLE,
     output_tokens={"vdc_answer": 12, "vdc_match": 14},
 )
 """A task for each aspect; ``vdc_acc`` and ``vdc_score`` are means over videos of means over their
@@ -144,6 +147,8 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
         )
     },
     headline="vdc_rouge",
+    right=frozenset(),
+    paper_table=None,
     headline_means="ROUGE-L in % of answers from the caption alone and gold answers",
 )
 """ROUGE-L of the judge's answer and the gold one, in percent (AuroraCap, Table C3)."""

@@ -43,6 +43,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     questions_file,
     read_videos,
 )
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.metrics.ratio_influences import Parts
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
@@ -234,6 +235,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     },
     pooled_group="vidcapbench",
     headline="acc",
+    right=frozenset({"correct"}),
     headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {
         "dimensions": question.dimension,
@@ -246,6 +248,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     fields=_fields,
     extras=lambda _judgements, fields: {"con": "unavailable"} if "con_reason" in fields else {},
     summary=_summary,
+    paper_table=PAPER_TABLE,
     output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},
 )
 """Two tasks; ``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""

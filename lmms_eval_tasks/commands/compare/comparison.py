@@ -1,0 +1,340 @@
+"""Several captioners on each task and group that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips, flips_of
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lengths import Length, length_of
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import (
+    Moved,
+    moved_groups,
+    moved_videos,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Row, rows_of, rows_of_tasks
+from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
+
+TASKS: Final = "tasks"
+"""Section in which each task of a group is one group of questions."""
+_MOST_GROUPS: Final = 40
+"""Groups of a section that are compared, the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A captioner beside the first, question by question."""
+
+    other: int
+    """Place of the captioner."""
+    flips: Flips
+    videos: Sequence[Moved]
+    groups: Sequence[Moved]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A task or a group of all captioners, on the questions that all have a verdict on."""
+
+    name: str
+    benchmark: Benchmark[Any, Any]
+    counts: Counts
+    overall: Sequence[Row]
+    """A row for each metric that can be computed."""
+    sections: Mapping[str, Sequence[Row]]
+    """Section to the rows of its groups, of every metric; :data:`TASKS` for those of a group."""
+    n_left_out: Mapping[str, int]
+    """Section to its groups beyond those that are compared."""
+    pairs: Sequence[Pair]
+    lengths: Sequence[Length]
+    judge: str
+    """Which judge it was, and in how many runs, of each captioner where they differ."""
+    warnings: Sequence[str]
+    """What a reader must know before any number is used."""
+
+
+class NothingInCommonError(DataError):
+    """There is no question that all captioners have a verdict on."""
+
+
+@dataclass(slots=True)
+class Comparer:
+    """Reads and aligns each task and group of some captioners once.
+
+    Args:
+        captioners: At least two, the one that the others are compared with first.
+        across_judges: Whether they may have been judged in different ways.
+    """
+
+    captioners: Sequence[Captioner]
+    across_judges: bool = False
+    _aligned: dict[str, tuple[Aligned, list[str]]] = field(default_factory=dict)
+
+    def aligned(self, name: str) -> tuple[Aligned, list[str]]:
+        """The verdicts on what all captioners have, and what is to be said of them.
+
+        Raises:
+            DataError: If the captioners were judged in different ways.
+            NothingInCommonError: If no question has a verdict for all.
+        """
+        if name not in self._aligned:
+            several = [captioner.verdicts(name) for captioner in self.captioners]
+            aligned = align(several)
+            if not aligned.counts.n_questions:
+                raise NothingInCommonError(
+                    f"{name}: there is no question that all of {', '.join(self._names())} have a "
+                    f"verdict on ({aligned.counts.words() or 'none was asked'})"
+                )
+            warnings = [
+                *self._warnings_of_judging(several),
+                *self._warnings_of_answers(name, aligned.counts),
+                *self._warnings_of_scores(name, several[0].benchmark.headline),
+            ]
+            self._aligned[name] = aligned, warnings
+        return self._aligned[name]
+
+    def compare(self, name: str, section: str | None = None) -> Compared:
+        """Compare the captioners on a task or a group.
+
+        Args:
+            name: One that all have.
+            section: Of the breakdown, ``None`` for the benchmark's first; one that the benchmark
+                has not is none.
+
+        Raises:
+            DataError: As :meth:`aligned`.
+        """
+        aligned, warnings = self.aligned(name)
+        several, first = aligned.verdicts, aligned.verdicts[0]
+        metrics = list(first.benchmark.metrics)
+        sections: dict[str, Sequence[Row]] = {}
+        n_left_out = {}
+        groups = _groups(first, section)
+        tasks = _tasks_of(first, groups)
+        if len(first.tasks) > 1 and not tasks:
+            sections[TASKS] = rows_of_tasks(several, metrics=metrics)
+        if groups:
+            shown = groups[:_MOST_GROUPS]
+            sections[groups[0][0]] = (
+                rows_of_tasks(several, metrics=metrics, groups=tasks)
+                if tasks
+                else rows_of(several, shown, metrics=metrics)
+            )
+            n_left_out[groups[0][0]] = len(groups) - len(shown)
+        pairs = [
+            Pair(
+                place,
+                flips_of(first, other),
+                moved_videos(first, other),
+                moved_groups(first, other, but=groups[0][0] if groups else None),
+            )
+            for place, other in enumerate(several[1:], start=1)
+        ]
+        lengths = [
+            length_of(verdicts, captioner.runs)
+            for verdicts, captioner in zip(several, self.captioners, strict=True)
+        ]
+        return Compared(
+            name, first.benchmark, aligned.counts, rows_of(several, [None], metrics=metrics),
+            sections, n_left_out, pairs, lengths, _judge(several, self._names()), warnings,
+        )  # fmt: skip
+
+    def _warnings_of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:
+        """What is to be said of how the captioners were judged.
+
+        Raises:
+            DataError: If that moves scores, and captioners across judges are not asked for.
+        """
+        for task in several[0].tasks:
+            of_task = [
+                next(other for other in verdicts.tasks if other.task == task.task)
+                for verdicts in several
+            ]
+            for name, values in differences(of_task).items():
+                told = zip(values, self._names(), strict=True)
+                words = (
+                    f"{task.task}: {name} is "
+                    f"{', '.join(f'{value} in {captioner}' for value, captioner in told)}"
+                )
+                if not self.across_judges:
+                    raise DataError(
+                        f"{words}: that moves scores, and the difference would not be the "
+                        "captions' alone. Judge all captions in one way (--model caption_file "
+                        "--model_args path=FOLDER judges those of a folder with sample logs), or "
+                        "compare them as they are with --across-judges"
+                    )
+                yield f"{words}: the difference is not the captions' alone"
+
+    def _warnings_of_answers(self, name: str, counts: Counts) -> Iterator[str]:
+        """What is to be said of gold answers.
+
+        Raises:
+            DataError: If they differ, and captioners across judges are not asked for.
+        """
+        if not counts.n_other_answers:
+            return
+        words = (
+            f"{name}: of {counts.n_other_answers:,} captions the same was asked with other gold "
+            "answers, or in other categories"
+        )
+        if not self.across_judges:
+            raise DataError(
+                f"{words}: judge all captions with one and the same question file, or compare them "
+                "as they are with --across-judges"
+            )
+        yield words
+
+    def _warnings_of_scores(self, name: str, headline: str) -> Iterator[str]:
+        """What is to be said of the captioners' own scores."""
+        for captioner in self.captioners:
+            results = captioner.runs[name].tasks[name]
+            if isnan(results.scores.get(headline, 0.0)):
+                yield (
+                    f"{captioner.name}: the run gives no score for {name} (nan): too much is "
+                    "unscored, and what is left may be the easier part"
+                )
+            for doubt in results.doubts:
+                yield f"{captioner.name}: {name}: {doubt}"
+
+    def _names(self) -> list[str]:
+        return [captioner.name for captioner in self.captioners]
+
+
+def compare_all(
+    comparer: Comparer, names: Sequence[str], section: str | None = None, *, is_asked: bool = False
+) -> tuple[list[Compared], list[str]]:
+    """Compare captioners on tasks and groups.
+
+    Args:
+        comparer: The captioners.
+        names: Those that all have.
+        section: Of the breakdown, ``None`` for each benchmark's first.
+        is_asked: Whether all of these must be compared; otherwise those are left out that have no
+            question in common, unless that are all.
+
+    Returns:
+        What was compared, and what is to be said of the others.
+
+    Raises:
+        DataError: As :meth:`Comparer.aligned`.
+        SettingsError: If no benchmark has the section.
+    """
+    found: list[Compared] = []
+    left_out: list[NothingInCommonError] = []
+    for name in names:
+        try:
+            found.append(comparer.compare(name, section))
+        except NothingInCommonError as error:
+            left_out.append(error)
+    if left_out and (is_asked or not found):
+        raise left_out[0]
+    if section is not None and not any(section in compared.sections for compared in found):
+        firsts = [comparer.aligned(compared.name)[0].verdicts[0] for compared in found]
+        there = dict.fromkeys(name for verdicts in firsts for name in _sections(verdicts))
+        raise SettingsError(
+            f"--group: expected a section of the breakdown, any of {', '.join(there) or 'none'}, "
+            f"got {section!r:.80}"
+        )
+    return found, [str(error) for error in left_out]
+
+
+def names_to_show(captioners: Sequence[Captioner], asked: Sequence[str] = ()) -> list[str]:
+    """The tasks and groups to show.
+
+    Args:
+        captioners: All that must have them.
+        asked: Those that are asked for; empty for all, but tasks of a group that is shown.
+
+    Raises:
+        SettingsError: If one is not there.
+        DataError: If there is none.
+    """
+    common = common_names(captioners)
+    for name in asked:
+        if name not in common:
+            raise SettingsError(
+                f"--tasks: expected any of {', '.join(common) or 'none'}, which all results have, "
+                f"got {name!r:.80}"
+            )
+    if not common:
+        of_each = "; ".join(f"{c.name}: {', '.join(c.runs)}" for c in captioners)
+        raise DataError(f"the results have no task and no group in common: {of_each}")
+    if asked:
+        return list(dict.fromkeys(asked))
+    document = captioners[0]
+    members = {
+        task
+        for name in common
+        for task in leaves_of(document.runs[name].document, name)
+        if task != name
+    }
+    return [name for name in common if name not in members]
+
+
+def _sections(verdicts: Verdicts) -> dict[str, dict[str, int]]:
+    """Section to its groups and their questions in the first judge run, in the paper's order."""
+    found: dict[str, dict[str, int]] = {name: {} for name in verdicts.benchmark.sections}
+    for task in verdicts.tasks:
+        for caption in task.captions:
+            for section, runs in caption.groups.items():
+                numbers = found.setdefault(section, {})
+                for name in runs[0] if runs else ():
+                    if name is not None:
+                        numbers[name] = numbers.get(name, 0) + 1
+    return {section: numbers for section, numbers in found.items() if numbers}
+
+
+def _groups(verdicts: Verdicts, section: str | None) -> list[Group]:
+    """The groups of a section, those that the benchmark names first, then the largest."""
+    found = _sections(verdicts)
+    known = verdicts.benchmark.sections
+    if section is None:
+        # One group is all questions; where the benchmark names none they are free text.
+        named = (name for name in found if known.get(name) and len(found[name]) > 1)
+        section = next(named, None)
+    if section is None or section not in found:
+        return []
+    numbers = found[section]
+    first = [name for name in known.get(section, ()) if name in numbers]
+    others = sorted((name for name in numbers if name not in first), key=lambda n: -numbers[n])
+    return [(section, name) for name in (*first, *others)]
+
+
+def _tasks_of(verdicts: Verdicts, groups: Sequence[Group]) -> dict[Group, str]:
+    """Each group's task, where every one is the questions of one task, as aspects of VDC are."""
+    found: dict[Group, str] = {}
+    for task in verdicts.tasks:
+        names = {
+            (section, name)
+            for section, _ in groups[:1]
+            for caption in task.captions
+            for names in caption.groups.get(section, ())
+            for name in names
+            if name is not None
+        }
+        if len(names) == 1:
+            found[names.pop()] = task.task
+    is_each = len(groups) == len(verdicts.tasks) == len(found)
+    return {group: found[group] for group in groups} if is_each else {}
+
+
+def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:
+    """Which judge it was, and in how many runs."""
+    told = []
+    for verdicts in several:
+        records = [task.captions[0] for task in verdicts.tasks if task.captions]
+        judges = " + ".join(sorted({record.judge for record in records}))
+        runs = "+".join(sorted({str(record.runs) for record in records}))
+        told.append(f"{judges}, {runs} judge run{'' if runs == '1' else 's'}")
+    if len(set(told)) == 1:
+        return told[0]
+    return "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True))

@@ -1,0 +1,22 @@
+"""AuroraCap's table of VDCscore."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lmms_eval_captions.lmms_eval_tasks.paper_table import Column, PaperTable
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
+
+PAPER_TABLE: Final = PaperTable(
+    source="AuroraCap, Table 7",
+    names=("vdc_score", *(f"vdc_{aspect}" for aspect in ASPECTS)),
+    columns=[
+        Column(
+            heading=aspect.replace("_", " ").title(),
+            name=f"vdc_{aspect}",
+            metrics=(("vdc_acc", "Acc"), ("vdc_score", "Score")),
+            is_joined=True,
+        )
+        for aspect in ASPECTS
+    ],
+)
