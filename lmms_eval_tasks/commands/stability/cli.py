@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split
 
@@ -42,7 +42,7 @@ def add_stability(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default=5.0,
         metavar="PERCENT",
         help="verdicts that are numbers are the same where no two runs are further apart than this "
-        "part of their scale (5)",
+        "part of their scale (default: 5)",
     )
     command.add_argument(
         "--split",
@@ -52,15 +52,18 @@ def add_stability(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "each folder a value of LMMS_CAPTIONS_DATA; reads the originals where that says",
     )
     command.add_argument(
-        "--group",
+        "--only",
         action="append",
         default=[],
-        metavar="NAME",
-        help="split off unstable questions of this group alone, such as 'physical laws'; may be "
-        "given again",
+        metavar="GROUP",
+        help="split off unstable questions of this group of the breakdown alone, such as 'physical "
+        "laws'; may be given again",
     )
     command.add_argument(
-        "--format", choices=["text", "markdown", "json"], default="text", help="(text)"
+        "--format",
+        choices=["text", "markdown", "latex", "json"],
+        default="text",
+        help="default: text",
     )
     command.set_defaults(run=_stability)
 
@@ -69,13 +72,14 @@ def _stability(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_data_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.stability.document import document_of, json_of
     from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
+    from lmms_eval_captions.lmms_eval_tasks.commands.stability.report import part_of, part_of_split
     from lmms_eval_captions.lmms_eval_tasks.commands.stability.stability import (
         split_all,
         stability,
     )
-    from lmms_eval_captions.lmms_eval_tasks.commands.stability.text import lines_of
+    from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS
 
-    rule = Rule(arguments.within / 100, tuple(arguments.group))
+    rule = Rule(arguments.within / 100, tuple(arguments.only))
     several = stability(arguments.folders, arguments.tasks, within=rule.within)
     splits: Sequence[Split] = ()
     if arguments.split is not None:
@@ -85,23 +89,9 @@ def _stability(arguments: argparse.Namespace) -> int:
         whole = {"stability": list(map(json_of, documents)), "splits": list(map(_json, splits))}
         sys.stdout.write(f"{json.dumps(whole, indent=1, ensure_ascii=False)}\n")
         return 0
-    for document in documents:
-        lines = lines_of(document, arguments.format)
-        sys.stdout.write("".join(f"{line}\n" for line in (*lines, "")))
-    sys.stdout.write("".join(f"{line}\n" for done in splits for line in _lines(done)))
+    parts = [*map(part_of, documents), *map(part_of_split, splits)]
+    sys.stdout.write(RENDERERS[arguments.format](parts))
     return 0
-
-
-def _lines(done: Split) -> Iterator[str]:
-    """What was written, and how it is used."""
-    fates: dict[str, int] = {}
-    for of_file in done.files.values():
-        for fate, n in of_file.items():
-            fates[fate] = fates.get(fate, 0) + n
-    why = ", ".join(f"{n:,} {fate}" for fate, n in fates.items())
-    yield f"{done.benchmark}: {sum(fates.values()):,} questions: {why}"
-    for part, folder in done.folders.items():
-        yield f"  {done.n_of(part):>9,} {part:<8}  LMMS_CAPTIONS_DATA={folder}"
 
 
 def _json(done: Split) -> dict[str, object]:

@@ -52,7 +52,7 @@ def require_groups(several: Sequence[Opinions], groups: Collection[str]) -> None
     for name in groups:
         if name not in known:
             raise DataError(
-                f"--group: expected any of {', '.join(list(known)[:40])}, got {name!r:.80}"
+                f"--only: expected any of {', '.join(list(known)[:40])}, got {name!r:.80}"
             )
 
 

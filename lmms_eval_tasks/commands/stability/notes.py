@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
 from lmms_eval_captions.metrics.consistent_times import UNKNOWN
 from lmms_eval_captions.metrics.unstable_that_pass import unstable_that_pass
 
@@ -36,9 +37,9 @@ def notes_of(opinions: Opinions) -> Iterator[str]:
     of_each = {max(_n_runs(opinions, place)) for place in range(n_captioners)}
     if len(of_each) > 1:
         yield f"the captioners have {_listed(of_each)} judge runs: the first {n_runs} are compared"
-    judges = judges_of(opinions)
-    if len(judges) > 1:
-        yield f"not all were judged by the same judge ({', '.join(judges)})"
+    for field, values in _differences(opinions).items():
+        of_each = (f"{n}: {v}" for n, v in zip(opinions.captioners, values, strict=True))
+        yield f"the captioners were not judged alike; {field} is {', '.join(of_each)}"
     n_unknown = int((opinions.headline == UNKNOWN).any(axis=0).sum())
     if n_unknown and n_runs > 1:
         yield (
@@ -65,6 +66,14 @@ def too_few(n_runs: int, n_captioners: int) -> str:
         f"Where a judge gives the other of two verdicts one time in ten, a question passes as "
         f"stable with a chance of {here:.0f} % here, {there:.0f} % there"
     )
+
+
+def _differences(opinions: Opinions) -> dict[str, list[str]]:
+    """In what the ways of judging differ that moves a score, but for the number of runs."""
+    found: dict[str, list[str]] = {}
+    for of_task in zip(*(verdicts.tasks for verdicts in opinions.verdicts), strict=False):
+        found |= differences(of_task)
+    return {field: values for field, values in found.items() if field != "runs"}
 
 
 def _n_runs(opinions: Opinions, captioner: int) -> Iterator[int]:

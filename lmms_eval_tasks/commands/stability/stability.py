@@ -7,15 +7,11 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import names_to_show
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions, opinions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split, split
-from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import (
-    Captioner,
-    captioners_of,
-    common_names,
-)
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 
 
 def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Opinions]:
@@ -28,11 +24,13 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
         within: Numbers are the same that are at most so far apart, as a share of their scale.
 
     Raises:
-        DataError: If there is nothing to look at, or a name is not among what all have.
+        SettingsError: If a name is not among what all have.
+        DataError: If there is nothing to look at.
     """
     captioners = captioners_of(folders)
-    chosen = _chosen(captioners, names)
-    return [opinions_of(name, captioners, within=within) for name in chosen]
+    return [
+        opinions_of(name, captioners, within=within) for name in names_to_show(captioners, names)
+    ]
 
 
 def split_all(
@@ -54,16 +52,3 @@ def split_all(
                 f"questions of {name}; say by --tasks which of them the split is made from"
             )
     return [split(of_folder, settings, folder, rule) for of_folder in by_folder.values()]
-
-
-def _chosen(captioners: Sequence[Captioner], names: Sequence[str]) -> list[str]:
-    common = common_names(captioners)
-    if not common:
-        of_each = "; ".join(f"{c.name}: {', '.join(c.runs)}" for c in captioners)
-        raise DataError(f"expected a task that all captioners have, got {of_each}")
-    for name in names:
-        if name not in common:
-            raise DataError(f"--tasks: expected any of {', '.join(common)}, got {name!r:.80}")
-    leaves = {name: leaves_of(captioners[0].runs[name].document, name) for name in common}
-    inside = {task for name, tasks in leaves.items() if tasks != [name] for task in tasks}
-    return list(names) or [name for name in common if name not in inside]

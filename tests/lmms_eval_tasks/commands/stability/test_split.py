@@ -159,7 +159,7 @@ def test_only_some_groups_are_split_off(
     """As VidCapBench-HE has unstable questions of motion and physical laws alone."""
     folders = plant(tmp_path, settings, "vidcapbench", {"a": lambda *_: "differs"})
     chosen = ("video motion", "physical laws")
-    words = [word for name in chosen for word in ("--group", name)]
+    words = [word for name in chosen for word in ("--only", name)]
     assert _split(monkeypatch, settings, tmp_path / "out", *folders, *words) == 0
     here = {
         part: replace(settings, data=str(tmp_path / "out" / f"vidcapbench-{part}"))
@@ -174,7 +174,7 @@ def test_only_some_groups_are_split_off(
     readme = (Path(str(here["stable"].data)) / "README.md").read_text(encoding="utf-8")
     assert "--tasks vidcapbench_ae --output_path" in readme
     capsys.readouterr()
-    assert _split(monkeypatch, settings, tmp_path / "out2", *folders, "--group", "motion") == 2
+    assert _split(monkeypatch, settings, tmp_path / "out2", *folders, "--only", "motion") == 2
     assert "expected any of all, vidcapbench_ae" in capsys.readouterr().err
     assert not (tmp_path / "out2").exists()
 
