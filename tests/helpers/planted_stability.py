@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
@@ -26,8 +26,9 @@ NAMES: Final = (
 
 Asked = tuple[str, str, str, int]
 """Task, video, text, and how often that text stood before."""
-Plan = Callable[[Asked, str], Literal["same", "differs", "unscored"]]
-"""What the judge runs say of a question about a captioner's caption."""
+Plan = Callable[[Asked, str], str]
+"""What the judge runs say of a question about a captioner's caption: ``same``, ``differs`` or
+``unscored``."""
 
 
 def tasks_of_name(name: str) -> tuple[str, ...]:

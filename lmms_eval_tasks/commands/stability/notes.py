@@ -38,8 +38,8 @@ def notes_of(opinions: Opinions) -> Iterator[str]:
     if len(of_each) > 1:
         yield f"the captioners have {_listed(of_each)} judge runs: the first {n_runs} are compared"
     for field, values in _differences(opinions).items():
-        of_each = (f"{n}: {v}" for n, v in zip(opinions.captioners, values, strict=True))
-        yield f"the captioners were not judged alike; {field} is {', '.join(of_each)}"
+        said = (f"{v} for {n}" for n, v in zip(opinions.captioners, values, strict=True))
+        yield f"the captioners were not judged alike: {field} is {', '.join(said)}"
     n_unknown = int((opinions.headline == UNKNOWN).any(axis=0).sum())
     if n_unknown and n_runs > 1:
         yield (
@@ -48,9 +48,10 @@ def notes_of(opinions: Opinions) -> Iterator[str]:
             "no share"
         )
     if opinions.n_empty:
+        are = "is" if opinions.n_empty == 1 else "are"
         yield (
-            f"{opinions.n_empty:,} captions are empty; what a benchmark gives them by definition "
-            "is the same in every run"
+            f"{opinions.n_empty:,} of the captions {are} empty; what a benchmark gives them by "
+            "definition is the same in every run"
         )
 
 

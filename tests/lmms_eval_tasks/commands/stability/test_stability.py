@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +87,7 @@ def test_a_judge_that_says_the_same_has_no_noise(
         assert score["stable"] == pytest.approx(score["full"])
 
 
-def _run(folder: Path, name: str, verdicts: list[list[object]], n_videos: int = 12) -> Path:
+def _run(folder: Path, name: str, verdicts: Sequence[Sequence[object]], n_videos: int = 12) -> Path:
     questions = [Question(text, {"categories": "object"}) for text in ("a", "b", "a")]
     captions = [PlantedCaption(f"v{i}", questions, verdicts) for i in range(n_videos)]
     write_run(folder / name, {"vcapsbench": [record_of("vcapsbench", c) for c in captions]})
@@ -177,3 +179,17 @@ def test_folders_without_a_common_task_are_refused(
         "expected any of vcapsbench, which all results have, got 'vdc_score'"
         in capsys.readouterr().err
     )
+
+
+def test_another_judge_and_empty_captions_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both make questions look more, or less, stable than they are."""
+    planted = PlantedCaption("v", [Question("q", {})], [["positive"]] * 3)
+    record = record_of("vcapsbench", planted)
+    write_run(tmp_path / "a", {"vcapsbench": [record]})
+    other = replace(record_of("vcapsbench", planted, judge="j"), n_empty=1)
+    write_run(tmp_path / "b", {"vcapsbench": [other]})
+    notes = _stability(capsys, tmp_path / "a", tmp_path / "b")["notes"]
+    assert "the captioners were not judged alike: judge is gpt-4o for a, j for b" in notes
+    assert any(note.startswith("1 of the captions is empty") for note in notes)
