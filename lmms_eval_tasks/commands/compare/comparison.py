@@ -36,7 +36,8 @@ class Pair:
 
     other: int
     """Place of the captioner."""
-    flips: Flips
+    flips: Flips | None
+    """``None`` where questions cannot be set side by side."""
     videos: Sequence[Moved]
     groups: Sequence[Moved]
 

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,8 +17,10 @@ import pytest
 
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import FORMATS
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.verdicts import verdicts
 from planted_pairs import TASKS, drawn, plant, records
-from planted_runs import write_run
+from planted_runs import STAMP, write_run
 
 NAMES: Final = ("plain", "50%_of_A&B#1", "a_captioner_whose_name_is_long_indeed_{x}")
 
@@ -170,6 +173,59 @@ def test_words_and_tokens_of_captions_stand_beside(
     assert [(one["words"], one["tokens"]) for one in lengths] == [(5, 5), (9, 9)]
 
 
+def test_tokens_are_counted_in_sample_logs_where_there_is_a_tokenizer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bench: pytest.MonkeyPatch
+) -> None:
+    """Of the videos that are compared; without a log it is said why there are none."""
+    task = "vcapsbench"
+    folders = [
+        plant(tmp_path / name, task, drawn(task, seed, n_videos=3))
+        for seed, name in enumerate("ab")
+    ]
+    arguments = [*map(str, folders), "--format", "json"]
+    bench.setenv("LMMS_CAPTIONS_T5", str(_tokenizer(tmp_path / "tokenizer.json")))
+    (before, _) = json.loads(_printed(capsys, *arguments))["compared"][0]["lengths"]
+    assert before["tokens"] is None
+    assert "--log_samples" in before["tokens_reason"]
+    for folder, words in zip(folders, (["a a"], "a a a"), strict=True):
+        samples = [
+            {"filtered_resps": words, "ar": {"video_id": f"video_{video:03}.mp4"}}
+            for video in range(3)
+        ]
+        samples.append({"filtered_resps": "a " * 99, "ar": {"video_id": "another.mp4"}})
+        log = folder / "m" / f"{STAMP}_samples_{task}.jsonl"
+        log.write_text("".join(f"{json.dumps(sample)}\n" for sample in samples))
+    lengths = json.loads(_printed(capsys, *arguments))["compared"][0]["lengths"]
+    assert [length["tokens"] for length in lengths] == [2, 3]
+
+
+def _tokenizer(path: Path) -> Path:
+    """A tokenizer that makes a token of each word."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({"a": 0}))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(path))
+    return path
+
+
+def test_a_benchmark_whose_judge_says_what_there_is_has_what_can_be_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ratios there is no interval, and without questions no flips: the rest is printed."""
+    task = "vcapsbench"
+    folders = [str(plant(tmp_path / name, task, drawn(task, n))) for n, name in enumerate("ab")]
+    known = benchmark_of_task(task)
+    metrics = {name: replace(metric, ratios=None) for name, metric in known.metrics.items()}
+    of_replies = replace(known, counts_ahead=False, right=frozenset(), metrics=metrics)
+    monkeypatch.setattr(verdicts, "our_benchmarks", lambda: {task: of_replies})
+    told = _printed(capsys, *folders)
+    assert "ar, ir, cr: cannot be computed for all captioners." in told
+    assert "flip" not in told
+    for kind in FORMATS:
+        _printed(capsys, *folders, "--format", kind)
+
+
 _COMPARE: Final = """
 import sys, time
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
@@ -188,10 +244,11 @@ def test_comparing_imports_neither_lmms_eval_nor_torch(tmp_path: Path) -> None:
     tasks = ("vdc_camera", "vidcapbench_ae")
     for seed, name in enumerate("ab"):
         write_run(tmp_path / name, {task: records(task, drawn(task, seed)) for task in tasks})
+    told = []
     for arguments in ([str(tmp_path / "a"), str(tmp_path / "b")], ["--help"]):
         command = [sys.executable, "-W", "ignore", "-c", _COMPARE, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        last = done.stderr.splitlines()[-1]
-        assert last.startswith("0 []")
-    assert last.startswith("0 [] []")
-    assert float(last.split()[-1]) < 0.5
+        told.append(done.stderr.splitlines()[-1])
+    assert told[0].startswith("0 []")
+    assert told[1].startswith("0 [] []")
+    assert float(told[1].split()[-1]) < 0.5
