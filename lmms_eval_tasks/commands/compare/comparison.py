@@ -36,7 +36,8 @@ class Pair:
 
     other: int
     """Place of the captioner."""
-    flips: Flips
+    flips: Flips | None
+    """``None`` where questions cannot be set side by side."""
     videos: Sequence[Moved]
     groups: Sequence[Moved]
 
@@ -183,8 +184,8 @@ class Comparer:
         if not counts.n_other_answers:
             return
         words = (
-            f"{name}: of {counts.n_other_answers:,} captions the same was asked with other gold "
-            "answers, or in other categories"
+            f"{name}: other gold answers, or other categories, to the same questions about "
+            f"{counts.n_other_answers:,} of {counts.n_captions:,} captions"
         )
         if not self.across_judges:
             raise DataError(
