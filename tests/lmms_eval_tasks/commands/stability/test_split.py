@@ -16,10 +16,11 @@ import pytest
 from ended_runs import judge
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 from planted_stability import NAMES, Asked, official_questions, plant, tasks_of_name
 
 PARTS = ("stable", "unstable")
@@ -247,6 +248,10 @@ def test_clips_of_a_split(settings: DataSettings, tmp_path: Path) -> None:
     assert found(tmp_path / "second", str(tmp_path / "first")) == clip
     assert found(tmp_path / "own", settings.data, own=True).is_relative_to(tmp_path / "own")
     assert found(tmp_path / "sample", SAMPLE).name == clip.name
+    source = benchmark_of_task("capquiz").source
+    with pytest.raises(NoVideosError, match="not on the Hugging Face hub"):
+        found(tmp_path / "hub", None)
+    source = benchmark_of_task("vdc_camera").source
     for name, data in (("gone", str(tmp_path / "nowhere")), ("itself", str(tmp_path / "itself"))):
         with pytest.raises(NoVideosError, match=r"split\.json: expected the root of the data"):
             found(tmp_path / name, data)
@@ -312,3 +317,32 @@ def test_the_whole_of_msvd_eval(
     assert set(parts["stable"]) == {asked[1] for asked in stable}
     assert {**parts["stable"], **parts["unstable"]} == whole
     assert sum(map(len, parts.values())) == len(whole)
+
+
+TASKS = [
+    pytest.param(benchmark, task, id=task)
+    for benchmark in all_benchmarks().values()
+    if benchmark.question_file is not None
+    for task in benchmark.tasks
+]
+
+
+@pytest.mark.parametrize(("benchmark", "task"), TASKS)
+def test_files_are_asked_for_every_question_of_every_task(
+    benchmark: Benchmark[Any, Any], task: str, settings: DataSettings
+) -> None:
+    """In the task's order within each video; a variant that asks others has no file of them."""
+    question_file, known = benchmark.question_file, benchmark.tasks[task]
+    assert question_file is not None
+    kept: dict[str, list[str]] = {}
+
+    def keep(video_id: str, text: str) -> bool:
+        kept.setdefault(video_id, []).append(text)
+        return True
+
+    path = find_file(settings, benchmark.source, question_file.name(known.fields))
+    question_file.select(path, keep)
+    expected: dict[str, list[str]] = {}
+    for _, video, text, _ in official_questions(settings, task):
+        expected.setdefault(video, []).append(text)
+    assert kept == expected
