@@ -142,8 +142,8 @@ def _noise(document: Document) -> Table:
     return Table(
         ("metric", *(f"{n} run{'' if n == 1 else 's'}" for n in runs), "largest seen"),
         rows,
-        title="Noise floor: two captioners that this judge finds equally good differ by less in "
-        "95 % of cases",
+        title="Noise floor: on the same videos, captioners equally good to this judge differ by "
+        "less (95 %)",
     )
 
 

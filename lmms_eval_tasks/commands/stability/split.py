@@ -93,10 +93,11 @@ def split(several: Sequence[Opinions], settings: DataSettings, folder: Path, rul
                 text = _selected(question_file, path, wanted)
                 _write(root / benchmark.source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
+    n_runs = min(opinions.n_runs for opinions in several)
     for part, root in folders.items():
         manifest = manifest_of(several, files, part, rule=rule, data=_origin(settings))
         _write(root / MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
-        _write(root / "README.md", readme_of(benchmark, files, part, n_runs=several[0].n_runs))
+        _write(root / "README.md", readme_of(benchmark, files, part, n_runs=n_runs, rule=rule))
     return done
 
 

@@ -23,7 +23,7 @@ _README: Final = """\
 # {benchmark}-{part}
 
 {n:,} of {of:,} questions of {benchmark}, in its official form: those that {why} \
-({n_runs} judge runs of each captioner).
+({n_runs} judge runs of each captioner).{only}
 
 | file | questions here | in the original |
 |:--|--:|--:|
@@ -98,6 +98,7 @@ def readme_of(
     part: Part,
     *,
     n_runs: int,
+    rule: Rule,
 ) -> str:
     """What a person who finds the folder must know.
 
@@ -106,7 +107,9 @@ def readme_of(
         files: Official file to what became of its questions.
         part: Which one.
         n_runs: Judge runs.
+        rule: Which questions are unstable.
     """
+    only = f" Of the unstable ones, only those of {', '.join(rule.groups)} were split off."
     source = benchmark.source
     rows = (
         f"| {source.benchmark}/{name} | {_n_of({name: of}, part):,} | {sum(of.values()):,} |"
@@ -126,6 +129,7 @@ def readme_of(
         of=sum(sum(of.values()) for of in files.values()),
         why=_WHY[part],
         n_runs=n_runs,
+        only=only if rule.groups else "",
         rows="\n".join(rows),
         tasks=",".join(tasks),
         videos=source.video_folder,

@@ -174,6 +174,7 @@ def test_only_some_groups_are_split_off(
         official_questions(here["stable"], "vidcapbench_he")
     readme = (Path(str(here["stable"].data)) / "README.md").read_text(encoding="utf-8")
     assert "--tasks vidcapbench_ae --output_path" in readme
+    assert "only those of video motion, physical laws were split off" in readme
     capsys.readouterr()
     assert _split(monkeypatch, settings, tmp_path / "out2", *folders, "--only", "motion") == 2
     assert "expected any of all, vidcapbench_ae" in capsys.readouterr().err
