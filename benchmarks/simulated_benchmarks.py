@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
+    from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 
     Floats = NDArray[np.float64]
     Counts = NDArray[np.int64]
@@ -134,7 +135,7 @@ def parts_of(case: Case, metric: str, counts: Counts, tokens: Floats) -> Floats:
     """What videos add, shape (n_samples, n_runs, n_videos, n_tasks, n_factors, 2).
 
     The benchmark itself says what each label adds (:attr:`Metric.ratios`); that this comes to the
-    same for whole videos is asserted of some.
+    same for whole videos is checked of some.
     """
     known = all_benchmarks()[case.benchmark].metrics[metric]
     adds, is_mean = _what_labels_add(known, case.labels)
@@ -199,20 +200,27 @@ def _said(sizes: Counts, shares: Floats, design: Design, rng: np.random.Generato
         return rng.multinomial(sizes, flipped(shares, design.flips))[:, None]
     true = rng.multinomial(sizes, shares)
     moves = flipped(np.eye(shares.shape[-1]), design.flips)
+    # Of each label, what its verdicts become.
     runs = [
-        sum(rng.multinomial(true[..., label], moves[label]) for label in range(len(moves)))
+        np.stack([rng.multinomial(true[..., label], of) for label, of in enumerate(moves)])
         for _ in range(design.n_runs)
     ]
-    return np.stack(np.asarray(runs), axis=1)
+    return np.asarray(np.stack(runs, axis=2).sum(axis=0))
 
 
 def _what_labels_add(known: Metric, labels: Sequence[Any]) -> tuple[Floats, bool]:
     """Each label to its numerator and denominator; whether a video counts as the mean of them."""
-    assert known.ratios is not None
-    each = known.ratios([[label] for label in labels], _records([1.0] * len(labels)))
+    ratios = _ratios(known)
+    each = ratios([[label] for label in labels], _records([1.0] * len(labels)))
     adds = np.asarray([pairs[0] for pairs in each], np.float64)
-    twice = known.ratios([[labels[0], labels[0]]], _records([1.0]))[0][0]
+    twice = ratios([[labels[0], labels[0]]], _records([1.0]))[0][0]
     return adds, bool(np.allclose(twice, adds[0]))
+
+
+def _ratios(known: Metric) -> Ratios:
+    if known.ratios is None:
+        raise ValueError("expected a metric that says how it is a ratio")
+    return known.ratios
 
 
 def _records(tokens: Sequence[float]) -> list[CaptionRecord]:
@@ -229,11 +237,10 @@ def _check(
     case: Case, known: Metric, metric: str, counts: Counts, tokens: Floats, parts: Floats
 ) -> None:
     """That the benchmark makes the same parts of the verdicts themselves."""
-    assert known.ratios is not None
     videos = [
         [label for label, n in zip(case.labels, of_video, strict=True) for _ in range(n)]
         for of_video in counts
     ]
-    theirs = np.asarray(known.ratios(videos, _records(list(tokens))))
+    theirs = np.asarray(_ratios(known)(videos, _records(list(tokens))))
     if not np.allclose(theirs, parts):
         raise ValueError(f"{case.name} {metric}: what labels add is not what videos add")

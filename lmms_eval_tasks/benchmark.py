@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.paper_table import PaperTable
@@ -154,6 +155,9 @@ class Benchmark(Generic[Q, J]):
     first is its id, the last its file."""
     file_name: Callable[[str], str] = str
     """From what the last of these fields holds to a name below the folder of videos."""
+    question_file: QuestionFile | None = None
+    """Its official files of questions, of which files in the same form can be made that hold some
+    of the questions; ``None`` where it has none."""
     questions: Callable[[Doc], Sequence[Q]]
     question_text: Callable[[Q], str] = lambda question: getattr(question, "question", "")
     """What tells a question from the others about its video; empty where it is the only one."""

@@ -143,13 +143,19 @@ def _line_over(
     over: Mapping[int, tuple[str, int]], columns: Sequence[int], widths: Sequence[int]
 ) -> str:
     """The headings over these columns, each from where its first column here begins."""
-    line, at, told = "", 0, set()
+    starts: dict[int, int] = {}
+    at = 0
     for column in columns:
-        start = max((s for s in over if s <= column < s + over[s][1]), default=None)
-        if start is not None and start not in told:
-            told.add(start)
-            line = f"{line.ljust(at)}{over[start][0]}"
+        start = next((s for s, (_, n) in over.items() if s <= column < s + n), None)
+        if start is not None:
+            starts.setdefault(start, at)
         at += widths[column] + _GAP
+    line = ""
+    ends = [*list(starts.values())[1:], WIDTH + _GAP]
+    for (start, begin), end in zip(starts.items(), ends, strict=True):
+        name, room = over[start][0], end - _GAP - begin
+        cut = name if len(name) <= room else f"{name[: room - 3]}..."
+        line = f"{line.ljust(begin)}{cut}"
     return line
 
 

@@ -5,13 +5,19 @@ The benchmark is announced and not released: the schema is ours, and is checked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+    Keep,
+    QuestionFile,
+    Row,
+    of_json_lines,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
@@ -61,8 +67,6 @@ SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in n
 _N_SHOWN: Final = 5
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
-Row = dict[str, object]
-
 
 def read_videos(settings: DataSettings) -> list[Row]:
     """The rows of the file: ``video``, ``domain`` and ``questions``, checked, in its order.
@@ -83,6 +87,17 @@ def read_videos(settings: DataSettings) -> list[Row]:
     if not rows:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return [_normal(row) for _, row in rows]
+
+
+def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+    for row in rows:
+        kept = [asked for asked in row["questions"] if keep(row["video"], asked["question"])]
+        if kept:
+            yield {**row, "questions": kept}
+
+
+QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
+"""Both tasks ask the same."""
 
 
 def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import add_compare
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add_meta_eval(commands)
     add_estimate(commands)
     add_agree(commands)
+    add_stability(commands)
     for benchmark in modules("commands"):
         benchmark.add_commands(commands)
     return parser

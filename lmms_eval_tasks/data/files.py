@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST, is_split, origin_of
 from lmms_eval_captions.model_wrappers.video.endings import (
     RARE_VIDEO_ENDINGS,
     VIDEO_ENDINGS,
@@ -46,6 +48,11 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
             return candidate
+    if is_split(root):
+        raise DataError(
+            f"{source.benchmark}: no file {path}: this split has no question of this file: leave "
+            f"its task out ({root / MANIFEST} says how many questions there are)"
+        )
     raise DataError(
         f"{source.benchmark}: no file {path} (or {path.name}.gz); LMMS_CAPTIONS_DATA is "
         f"{settings.data}. {source.advice()}"
@@ -57,7 +64,8 @@ def find_video(
 ) -> Path:
     """The file of a video, by any ending a video may have. Folders are read once per process.
 
-    The first call without local data downloads and unpacks all of the benchmark's archives.
+    The first call without local data downloads and unpacks all of the benchmark's archives. A
+    split that has no videos of its own has those of the data that it was made from.
 
     Args:
         settings: Says where to look.
@@ -86,7 +94,10 @@ def find_video(
 def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
     root = local_root(settings)
     if root is not None:
-        return root / source.video_folder
+        folder = root / source.video_folder
+        if folder.is_dir() or not is_split(root):
+            return folder
+        return _video_folder(replace(settings, data=origin_of(root)), source, hub)
     try:
         source.require_repo()
         return fetch_videos(source, settings.cache, hub or Hub())

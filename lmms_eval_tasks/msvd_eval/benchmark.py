@@ -26,7 +26,12 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import FILE, SOURCE, read_items
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
+    FILE,
+    QUESTION_FILE,
+    SOURCE,
+    read_items,
+)
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
@@ -151,6 +156,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     tasks={f"msvd_eval_{setting}": _task(setting, "first_middle_last") for setting in _SETTINGS},
     read=_documents,
     name_fields=("video_id", "vname"),
+    question_file=QUESTION_FILE,
     questions=partial(_questions, sampling="first_middle_last"),
     ask=asking(judge_question),
     unseen=_unseen,

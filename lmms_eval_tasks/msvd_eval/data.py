@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -12,6 +13,7 @@ from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import Keep, QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
 SOURCE: Final = Source(
@@ -52,13 +54,7 @@ def read_items(settings: DataSettings) -> list[Item]:
         DataError: If the file is missing or not of the official shape.
     """
     path = find_file(settings, SOURCE, FILE)
-    try:
-        rows = parse_json(read_whole(path))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
-    if not isinstance(rows, dict) or not rows:
-        raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
-    return [_item(video_id, row, path) for video_id, row in rows.items()]
+    return [_item(video_id, row, path) for video_id, row in _read_rows(path).items()]
 
 
 def collapsed(text: str) -> str:
@@ -70,6 +66,26 @@ def collapsed(text: str) -> str:
     'A man cooks. He stirs.'
     """
     return " ".join(text.split())
+
+
+def _read_rows(path: Path) -> dict[str, object]:
+    try:
+        rows = parse_json(read_whole(path))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
+    if not isinstance(rows, dict) or not rows:
+        raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
+    return rows
+
+
+def _select(path: Path, keep: Keep) -> str:
+    # There is one question about a video, which needs no words.
+    kept = {video_id: row for video_id, row in _read_rows(path).items() if keep(video_id, "")}
+    return json.dumps(kept, ensure_ascii=False)
+
+
+QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, _select)
+"""All settings score the same videos."""
 
 
 def _item(video_id: str, row: object, path: Path) -> Item:

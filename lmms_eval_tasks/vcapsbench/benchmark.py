@@ -34,6 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     FILE,
     GROUP_OF,
     GROUPS,
+    QUESTION_FILE,
     SOURCE,
     read_videos,
 )
@@ -92,6 +93,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         )
     },
     read=_documents,
+    question_file=QUESTION_FILE,
     questions=lambda doc: [Question(**question) for question in doc["questions"]],
     ask=asking(judge_question),
     silent=silence(silent_judgement),

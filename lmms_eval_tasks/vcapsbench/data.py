@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,12 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+    Keep,
+    QuestionFile,
+    Row,
+    of_json_lines,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
@@ -119,6 +125,18 @@ def category_name(text: str) -> str:
     'camera movement'
     """
     return " ".join(text.replace("_", " ").replace("-", " ").lower().split())
+
+
+def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+    for row in rows:
+        read = ((text, parse_question(text)) for text in row["qa"])
+        kept = [text for text, asked in read if asked and keep(row["video_id"], asked["question"])]
+        if kept:
+            yield {**row, "qa": kept}
+
+
+QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
+"""Strings that are no question are left out."""
 
 
 def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]]:

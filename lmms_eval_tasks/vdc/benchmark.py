@@ -22,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
+    QUESTION_FILE,
     SOURCE,
     questions_file,
     read_questions,
@@ -90,6 +91,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     probe_file=questions_file(ASPECTS[0]),
     tasks=_tasks("vdc", ("vdc_answer", "vdc_match")),
     read=_documents,
+    question_file=QUESTION_FILE,
     questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
     ask=asking(judge_question),
     silent=silence(silent_judgement),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+    Keep,
+    QuestionFile,
+    Row,
+    of_json_lines,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
@@ -53,6 +60,25 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     if not questions:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return questions
+
+
+def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+    # Of a video that is there more than once the last line counts.
+    last = {video_id: place for place, row in enumerate(rows) for video_id in row}
+    for place, row in enumerate(rows):
+        counting = {video_id: pairs for video_id, pairs in row.items() if last[video_id] == place}
+        kept = {
+            video_id: [pair for pair in pairs if keep(video_id, pair["question"])]
+            for video_id, pairs in counting.items()
+        }
+        if any(kept.values()):
+            yield {video_id: pairs for video_id, pairs in kept.items() if pairs}
+
+
+QUESTION_FILE: Final = QuestionFile(
+    lambda fields: questions_file(fields["aspect"]), of_json_lines(_select)
+)
+"""One for each aspect."""
 
 
 def _pairs(value: object, *, where: str) -> list[Pair]:

@@ -37,6 +37,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
+    QUESTION_FILE,
     SOURCE,
     SUBSETS,
     questions_file,
@@ -208,6 +209,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     read=_documents,
     name_fields=("video_id", "video_dir"),
     file_name=lambda video_dir: video_dir.replace("\\", "/"),
+    question_file=QUESTION_FILE,
     questions=_questions,
     ask=asking(judge_question),
     silent=silence(silent_judgement),

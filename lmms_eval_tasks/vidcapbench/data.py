@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,12 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+    Keep,
+    QuestionFile,
+    Row,
+    of_json_lines,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
 SOURCE: Final = Source(
@@ -81,7 +87,7 @@ def read_videos(settings: DataSettings, subset: str) -> list[Video]:
     for number, row in rows:
         where = f"{path}, line {number}"
         video_dir, pairs = row.get("video_dir"), _pairs(row.get("QA_pairs"), where=where)
-        name = re.split(r"[/\\]", video_dir)[-1] if isinstance(video_dir, str) else ""
+        name = _base_name(video_dir) if isinstance(video_dir, str) else ""
         if not isinstance(video_dir, str) or not name.strip():
             raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
         # The released script scores every row of a video, too.
@@ -91,6 +97,25 @@ def read_videos(settings: DataSettings, subset: str) -> list[Video]:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     _report(ordered, subset=subset, n_rows=len(rows))
     return ordered
+
+
+def _base_name(video_dir: str) -> str:
+    return re.split(r"[/\\]", video_dir)[-1]
+
+
+def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+    for row in rows:
+        video_id = _base_name(row["video_dir"])
+        kept = [pair for pair in row.get("QA_pairs") or () if keep(video_id, pair["question"])]
+        if kept:
+            yield {**row, "QA_pairs": kept}
+
+
+QUESTION_FILE: Final = QuestionFile(
+    lambda fields: questions_file(fields["subset"]), of_json_lines(_select)
+)
+"""One for each subset. Videos that it asks nothing about, whose captions' tokens count in ``con``,
+are left out too."""
 
 
 def _report(videos: list[Video], *, subset: str, n_rows: int) -> None:

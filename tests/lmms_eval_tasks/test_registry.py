@@ -31,6 +31,8 @@ KNOWN: Final = {
     "lmms_eval_tasks/run_errors.py": "shows an option as an example",
     "lmms_eval_tasks/commands/settings_in_force.py": "shows a variable that one benchmark has",
     "lmms_eval_tasks/commands/check.py": "shows an option as an example",
+    "lmms_eval_tasks/commands/stability/notes.py": "names the paper whose rule it follows",
+    "lmms_eval_tasks/commands/stability/report.py": "names the paper whose table it prints",
     "lmms_eval_tasks/commands/meta_eval/cli.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/meta_eval.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/report.py": "is MSVD-Eval's own command",

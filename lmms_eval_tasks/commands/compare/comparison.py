@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
 from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 
 TASKS: Final = "tasks"
@@ -35,7 +36,8 @@ class Pair:
 
     other: int
     """Place of the captioner."""
-    flips: Flips
+    flips: Flips | None
+    """``None`` where questions cannot be set side by side."""
     videos: Sequence[Moved]
     groups: Sequence[Moved]
 
@@ -118,11 +120,16 @@ class Comparer:
         sections: dict[str, Sequence[Row]] = {}
         n_left_out = {}
         groups = _groups(first, section)
-        if len(first.tasks) > 1 and not _are_tasks(first, groups):
+        tasks = _tasks_of(first, groups)
+        if len(first.tasks) > 1 and not tasks:
             sections[TASKS] = rows_of_tasks(several, metrics=metrics)
         if groups:
             shown = groups[:_MOST_GROUPS]
-            sections[groups[0][0]] = rows_of(several, shown, metrics=metrics)
+            sections[groups[0][0]] = (
+                rows_of_tasks(several, metrics=metrics, groups=tasks)
+                if tasks
+                else rows_of(several, shown, metrics=metrics)
+            )
             n_left_out[groups[0][0]] = len(groups) - len(shown)
         pairs = [
             Pair(
@@ -177,8 +184,8 @@ class Comparer:
         if not counts.n_other_answers:
             return
         words = (
-            f"{name}: of {counts.n_other_answers:,} captions the same was asked with other gold "
-            "answers, or in other categories"
+            f"{name}: other gold answers, or other categories, to the same questions about "
+            f"{counts.n_other_answers:,} of {counts.n_captions:,} captions"
         )
         if not self.across_judges:
             raise DataError(
@@ -287,7 +294,7 @@ def _sections(verdicts: Verdicts) -> dict[str, dict[str, int]]:
     return {section: numbers for section, numbers in found.items() if numbers}
 
 
-def _groups(verdicts: Verdicts, section: str | None) -> list[tuple[str, str]]:
+def _groups(verdicts: Verdicts, section: str | None) -> list[Group]:
     """The groups of a section, those that the benchmark names first, then the largest."""
     found = _sections(verdicts)
     known = verdicts.benchmark.sections
@@ -303,19 +310,22 @@ def _groups(verdicts: Verdicts, section: str | None) -> list[tuple[str, str]]:
     return [(section, name) for name in (*first, *others)]
 
 
-def _are_tasks(verdicts: Verdicts, groups: Sequence[tuple[str, str]]) -> bool:
-    """Whether every group is the questions of one task, as aspects of VDC are."""
-    of_tasks = {
-        task.task: {
-            name
+def _tasks_of(verdicts: Verdicts, groups: Sequence[Group]) -> dict[Group, str]:
+    """Each group's task, where every one is the questions of one task, as aspects of VDC are."""
+    found: dict[Group, str] = {}
+    for task in verdicts.tasks:
+        names = {
+            (section, name)
             for section, _ in groups[:1]
             for caption in task.captions
             for names in caption.groups.get(section, ())
             for name in names
+            if name is not None
         }
-        for task in verdicts.tasks
-    }
-    return len(groups) == len(of_tasks) and all(len(names) == 1 for names in of_tasks.values())
+        if len(names) == 1:
+            found[names.pop()] = task.task
+    is_each = len(groups) == len(verdicts.tasks) == len(found)
+    return {group: found[group] for group in groups} if is_each else {}
 
 
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:

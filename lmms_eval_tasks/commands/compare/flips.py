@@ -30,7 +30,7 @@ class Flips:
     """Whether judges give grades and no verdict that says right or wrong."""
 
 
-def flips_of(first: Verdicts, other: Verdicts) -> Flips:
+def flips_of(first: Verdicts, other: Verdicts) -> Flips | None:
     """Compare the verdicts on every question, those of several judge runs together.
 
     A question is right where more than half of the judge runs that have a verdict say so; a grade
@@ -39,8 +39,14 @@ def flips_of(first: Verdicts, other: Verdicts) -> Flips:
     Args:
         first: Verdicts on the same captions and questions as the other's.
         other: Of the captioner that is compared with the first.
+
+    Returns:
+        ``None`` where the judge says what there is to ask, or its verdicts are labels and the
+        benchmark does not say which of them are right.
     """
     benchmark = first.benchmark
+    if not benchmark.counts_ahead or not (benchmark.right or _has_grades(first)):
+        return None
     signs: Counter[int] = Counter()
     for task, of_other in zip(first.tasks, other.tasks, strict=True):
         for a, b in zip(task.captions, of_other.captions, strict=True):
@@ -51,6 +57,17 @@ def flips_of(first: Verdicts, other: Verdicts) -> Flips:
                 if x is not None and y is not None
             )
     return Flips(signs[1], signs[-1], signs[0], is_graded=not benchmark.right)
+
+
+def _has_grades(verdicts: Verdicts) -> bool:
+    """Whether the headline reads numbers."""
+    return all(
+        value is None or isinstance(value, int | float)
+        for task in verdicts.tasks
+        for caption in task.captions
+        for run in caption.values[verdicts.benchmark.headline]
+        for value in run
+    )
 
 
 def _grades(benchmark: Benchmark[Any, Any], caption: CaptionRecord) -> Iterator[float | None]:

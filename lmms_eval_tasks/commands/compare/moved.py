@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
+from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from lmms_eval_captions.metrics.ratio_parts import influences_of_videos, values_
 
 MOST: Final = 5
 """Videos, and groups of questions, that are shown in each direction."""
+_CANDIDATES: Final = 4 * MOST
 _NOTHING: Final = 1e-9
 
 
@@ -69,20 +71,69 @@ def moved_groups(first: Verdicts, other: Verdicts, *, but: str | None) -> list[M
         other: Of the captioner that is compared with the first.
         but: A section that is left out.
     """
-    benchmark = first.benchmark
-    if benchmark.metrics[benchmark.headline].ratios is None:
+    metric = first.benchmark.metrics[first.benchmark.headline]
+    if metric.ratios is None or metric.reads_fields:
         return []
-    of_first, of_other = _group_values(first), _group_values(other)
-    totals: dict[str, int] = {}
-    for (section, _), (_, n) in of_first.items():
-        totals[section] = totals.get(section, 0) + n
+    chosen = _candidates(first, other, but)
+    of_first, of_other = _group_values(first, chosen), _group_values(other, chosen)
+    n_questions = sum(_n_questions(first).values())
     rows = (
-        Moved(section, name, n, value, of_other[section, name][0],
-              (of_other[section, name][0] - value) * n / totals[section])
-        for (section, name), (value, n) in of_first.items()
-        if section != but and (section, name) in of_other
-    )  # fmt: skip
+        Moved(*group, n, value, of_other[group][0], (of_other[group][0] - value) * n / n_questions)
+        for group, (value, n) in of_first.items()
+        # A group of all questions is none.
+        if group in of_other and n < n_questions
+    )
     return _most(row for row in rows if not isnan(row.effect))
+
+
+def _candidates(first: Verdicts, other: Verdicts, but: str | None) -> set[Group]:
+    """Groups that may be among those that moved most, by the share of all their questions.
+
+    There may be thousands: to look at every question of each video of each would take long.
+    """
+    shares = [_shares(verdicts, but) for verdicts in (first, other)]
+    effects = {
+        group: (shares[1][group][0] - share) * n
+        for group, (share, n) in shares[0].items()
+        if group in shares[1]
+    }
+    ordered = sorted(effects, key=lambda group: effects[group])
+    return {*ordered[:_CANDIDATES], *ordered[-_CANDIDATES:]}
+
+
+def _shares(verdicts: Verdicts, but: str | None) -> dict[Group, tuple[float, int]]:
+    """What the headline is in each group were all its questions of one video; and how many."""
+    metric = verdicts.benchmark.metrics[verdicts.benchmark.headline]
+    known: dict[object, tuple[float, float]] = {}
+    sums: dict[Group, list[float]] = {}
+    for caption, value, groups in _values_in_groups(verdicts, but):
+        if value not in known:
+            assert metric.ratios is not None  # noqa: S101 - see moved_groups
+            known[value] = metric.ratios([[value]], [caption])[0][0]
+        top, bottom = known[value]
+        for group in groups:
+            total = sums.setdefault(group, [0.0, 0.0, 0.0])
+            total[0] += top
+            total[1] += bottom
+            total[2] += 1
+    return {group: (top / bottom, int(n)) for group, (top, bottom, n) in sums.items() if bottom}
+
+
+def _values_in_groups(
+    verdicts: Verdicts, but: str | None
+) -> Iterator[tuple[CaptionRecord, object, list[Group]]]:
+    """Each value that the headline reads, with the groups that its question is in."""
+    headline = verdicts.benchmark.headline
+    n_values = verdicts.benchmark.metrics[headline].n_values
+    for task in verdicts.tasks:
+        for caption in task.captions:
+            names = {section: of for section, of in caption.groups.items() if section != but}
+            for run, values in enumerate(caption.values[headline]):
+                for place, value in enumerate(values):
+                    question = place // n_values
+                    of_runs = ((section, runs[run][question]) for section, runs in names.items())
+                    groups = [(section, name) for section, name in of_runs if name is not None]
+                    yield caption, value, groups
 
 
 def _most(rows: Iterator[Moved]) -> list[Moved]:
@@ -112,65 +163,57 @@ def _n_questions(verdicts: Verdicts) -> dict[str, int]:
     return n_of
 
 
-def _group_values(verdicts: Verdicts) -> Mapping[Group, tuple[float, int]]:
-    """The headline in each group of each section, and questions there, in one pass.
+def _group_values(verdicts: Verdicts, chosen: set[Group]) -> dict[Group, tuple[float, int]]:
+    """The headline in some groups, and their questions, in one pass.
 
     Of a mean of several tasks, it is the mean over those that have such a question.
     """
-    benchmark = verdicts.benchmark
-    if verdicts.is_pooled:
-        sets: Sequence[Sequence[TaskVerdicts]] = [verdicts.tasks]
-    else:
-        sets = [(task,) for task in verdicts.tasks]
+    sets: Sequence[Sequence[TaskVerdicts]] = (
+        [verdicts.tasks] if verdicts.is_pooled else [(task,) for task in verdicts.tasks]
+    )
     values: dict[Group, list[float]] = {}
     n_questions: dict[Group, int] = {}
     for tasks in sets:
         captions = [caption for task in tasks for caption in task.captions]
-        for group, (value, n) in _groups_of_task(benchmark, captions).items():
+        for group, (value, n) in _groups_of_task(verdicts.benchmark, captions, chosen).items():
             values.setdefault(group, []).append(value)
             n_questions[group] = n_questions.get(group, 0) + n
-    return {
-        group: (sum(of_tasks) / len(of_tasks), n_questions[group])
-        for group, of_tasks in values.items()
-    }
+    return {group: (fmean(of_tasks), n_questions[group]) for group, of_tasks in values.items()}
 
 
 def _groups_of_task(
-    benchmark: Benchmark[Any, Any], captions: Sequence[CaptionRecord]
+    benchmark: Benchmark[Any, Any], captions: Sequence[CaptionRecord], chosen: set[Group]
 ) -> dict[Group, tuple[float, int]]:
     n_runs = max((len(caption.values[benchmark.headline]) for caption in captions), default=0)
-    of_runs = [_groups_of_run(benchmark, captions, run) for run in range(n_runs)]
-    found: dict[Group, tuple[float, int]] = {}
-    for group, (_, n) in (of_runs[0] if of_runs else {}).items():
-        runs = [of_run[group][0] for of_run in of_runs if group in of_run]
-        found[group] = (sum(runs) / len(runs), n)
-    return found
+    runs = [_groups_of_run(benchmark, captions, chosen, run) for run in range(n_runs)]
+    return {
+        group: (fmean(of_run[group][0] for of_run in runs if group in of_run), n)
+        for group, (_, n) in (runs[0] if runs else {}).items()
+    }
 
 
 def _groups_of_run(
-    benchmark: Benchmark[Any, Any], captions: Sequence[CaptionRecord], run: int
+    benchmark: Benchmark[Any, Any],
+    captions: Sequence[CaptionRecord],
+    chosen: set[Group],
+    run: int,
 ) -> dict[Group, tuple[float, int]]:
     metric = benchmark.metrics[benchmark.headline]
-    assert metric.ratios is not None  # noqa: S101 - see moved_groups
-    cells: dict[tuple[Group, int], list[object]] = {}
+    cells: dict[Group, dict[int, list[object]]] = {}
     for place, caption in enumerate(captions):
         of_runs = caption.values[benchmark.headline]
         values = of_runs[run] if run < len(of_runs) else ()
         for section, names in caption.groups.items():
             for question, name in enumerate(names[run] if values else ()):
-                if name is not None:
-                    cell = cells.setdefault(((section, name), place), [])
+                if name is not None and (section, name) in chosen:
+                    cell = cells.setdefault((section, name), {}).setdefault(place, [])
                     cell += values[question * metric.n_values : (question + 1) * metric.n_values]
-    records = [captions[place] for _, place in cells]
-    parts = metric.ratios(list(cells.values()), records)
-    sums: dict[Group, list[float]] = {}
-    for (group, _), values, of_cell in zip(cells, cells.values(), parts, strict=True):
-        total = sums.setdefault(group, [0.0, 0.0, 0.0])
-        top, bottom = of_cell[0]
-        total[0] += top
-        total[1] += bottom
-        total[2] += len(values) / metric.n_values
-    return {
-        group: (metric.scale * top / bottom if bottom else float("nan"), int(n))
-        for group, (top, bottom, n) in sums.items()
-    }
+    found = {}
+    for group, of_captions in cells.items():
+        records = [captions[place] for place in of_captions]
+        assert metric.ratios is not None  # noqa: S101 - see moved_groups
+        parts = [pair for (pair,) in metric.ratios(list(of_captions.values()), records)]
+        bottom = sum(pair[1] for pair in parts)
+        value = metric.scale * sum(pair[0] for pair in parts) / bottom if bottom else nan
+        found[group] = value, sum(map(len, of_captions.values())) // metric.n_values
+    return found

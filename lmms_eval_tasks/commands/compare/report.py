@@ -8,6 +8,7 @@ from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Compared, Pair
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import Decided
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import Moved
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Contrast, Row
@@ -41,7 +42,7 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
         f"{f'; left out: {left_out}' if left_out else ''}.",
     ]
     tables = [
-        _overall(compared, names),
+        *([_overall(compared, names)] if compared.overall else []),
         *(
             table
             for section in compared.sections
@@ -195,7 +196,14 @@ def _section_tables(compared: Compared, section: str, names: Sequence[str]) -> I
 
 def _pair_tables(compared: Compared, pair: Pair, names: Sequence[str]) -> Iterator[Table]:
     first, other = names[0], names[pair.other]
-    flips = pair.flips
+    if pair.flips is not None:
+        yield _flips(pair.flips, first, other)
+    for moved, what in ((pair.videos, "video"), (pair.groups, "group of questions")):
+        if moved:
+            yield _moved(moved, what, first, other, compared.benchmark.headline)
+
+
+def _flips(flips: Flips, first: str, other: str) -> Table:
     n_all = flips.n_gained + flips.n_lost + flips.n_same
     words = (
         (f"higher for {other}", f"higher for {first}", "the same for both")
@@ -207,7 +215,7 @@ def _pair_tables(compared: Compared, pair: Pair, names: Sequence[str]) -> Iterat
         )
     )
     numbers = (flips.n_gained, flips.n_lost, flips.n_same)
-    yield Table(
+    return Table(
         ["verdicts", "questions", "share"],
         [
             [word, f"{n:,}", f"{n / n_all:.1%}" if n_all else _NONE]
@@ -215,9 +223,6 @@ def _pair_tables(compared: Compared, pair: Pair, names: Sequence[str]) -> Iterat
         ],
         title=f"Verdicts that flip, {other} against {first}",
     )
-    for moved, what in ((pair.videos, "video"), (pair.groups, "group of questions")):
-        if moved:
-            yield _moved(moved, what, first, other, compared.benchmark.headline)
 
 
 def _moved(rows: Sequence[Moved], what: str, first: str, other: str, headline: str) -> Table:

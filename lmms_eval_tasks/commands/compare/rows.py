@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isnan
@@ -101,19 +101,30 @@ def rows_of(
     return _rows(several[0].benchmark, metrics, groups, lambda m, g: row_of(several, m, g))
 
 
-def rows_of_tasks(several: Sequence[Verdicts], *, metrics: Sequence[str]) -> list[Row]:
-    """The rows of each task of a group, adjusted for one another."""
+def rows_of_tasks(
+    several: Sequence[Verdicts],
+    *,
+    metrics: Sequence[str],
+    groups: Mapping[Group, str] | None = None,
+) -> list[Row]:
+    """The rows of each task of a group, adjusted for one another.
+
+    Args:
+        several: Verdicts on the same captions and questions, the first captioner's first.
+        metrics: Those of the benchmark that are shown.
+        groups: What the tasks are called as groups of questions, by default by their names.
+    """
     tasks = {
         task.task: [Verdicts(task.task, (verdicts.tasks[place],), False) for verdicts in several]
         for place, task in enumerate(several[0].tasks)
     }
-    groups = [("tasks", task) for task in tasks]
+    of_groups = groups or {("tasks", task): task for task in tasks}
 
     def of_task(metric: str, group: Group | None) -> Row | None:
-        row = None if group is None else row_of(tasks[group[1]], metric)
+        row = None if group is None else row_of(tasks[of_groups[group]], metric)
         return None if row is None else replace(row, group=group)
 
-    return _rows(several[0].benchmark, metrics, groups, of_task)
+    return _rows(several[0].benchmark, metrics, list(of_groups), of_task)
 
 
 def _rows(

@@ -1,0 +1,1 @@
+"""How often a judge says the same, and a benchmark split by it."""

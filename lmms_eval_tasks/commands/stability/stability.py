@@ -1,0 +1,54 @@
+"""What ``lmms-eval-captions stability`` finds out, from results folders to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import names_to_show
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions, opinions_of
+from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split, split
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+
+def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Opinions]:
+    """What is known of the stability of each task and group.
+
+    Args:
+        folders: Results folders, of one captioner or more.
+        names: Tasks and groups; none for all that every captioner has, without the tasks of a group
+            that is among them.
+        within: Numbers are the same that are at most so far apart, as a share of their scale.
+
+    Raises:
+        SettingsError: If a name is not among what all have.
+        DataError: If there is nothing to look at.
+    """
+    captioners = captioners_of(folders)
+    return [
+        opinions_of(name, captioners, within=within) for name in names_to_show(captioners, names)
+    ]
+
+
+def split_all(
+    several: Sequence[Opinions], settings: DataSettings, folder: Path, rule: Rule
+) -> list[Split]:
+    """Split every benchmark that was judged, see :func:`split`.
+
+    Raises:
+        DataError: As :func:`split`, and if two kinds of verdicts are on the same questions.
+    """
+    by_folder: dict[str, list[Opinions]] = {}
+    with_files = [of for of in several if of.benchmark.question_file is not None]
+    for opinions in with_files or several:
+        by_folder.setdefault(opinions.benchmark.name, []).append(opinions)
+    for name, of_folder in by_folder.items():
+        if any(opinions.benchmark is not of_folder[0].benchmark for opinions in of_folder):
+            raise DataError(
+                f"--split: {', '.join(o.name for o in of_folder)} are different verdicts on the "
+                f"questions of {name}; say by --tasks which of them the split is made from"
+            )
+    return [split(of_folder, settings, folder, rule) for of_folder in by_folder.values()]
