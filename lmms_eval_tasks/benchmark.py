@@ -17,6 +17,7 @@ from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -161,6 +162,8 @@ class Benchmark(Generic[Q, J]):
     definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
     judge_check: JudgeCheck[Q, J] | None = None
     """How it is told that the judge judges; ``None`` where that is not told."""
+    grading: Grading | None = None
+    """What a person is asked in the judge's place; ``None`` where people cannot take it."""
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
     headline: str
