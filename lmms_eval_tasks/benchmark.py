@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -87,6 +88,8 @@ class Metric:
     higher_is_better: bool = True
     scale: float = 100.0
     """What is printed for a share of 1, such as 100 for a percentage."""
+    highest: float = 100.0
+    """The highest value that it can have; the lowest is 0."""
     ratios: Ratios | None = None
     """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
     :mod:`ratios`. Its standard error follows from it; without, from leaving out each caption in
@@ -151,6 +154,8 @@ class Benchmark(Generic[Q, J]):
     file_name: Callable[[str], str] = str
     """From what the last of these fields holds to a name below the folder of videos."""
     questions: Callable[[Doc], Sequence[Q]]
+    question_text: Callable[[Q], str] = attrgetter("question")
+    """What tells a question from the others about its video."""
     ask: AskQuestion[Q, J]
     unseen: Callable[[Q], Q] = lambda question: question
     """The same question without a look at its video, for estimates."""
@@ -166,6 +171,8 @@ class Benchmark(Generic[Q, J]):
     """What a person is asked in the judge's place; ``None`` where people cannot take it."""
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
+    pooled_group: str | None = None
+    """The group whose numbers are those of all its tasks' questions together."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
     headline_means: str = ""

@@ -1,0 +1,221 @@
+"""Agreement of raters: Cohen's kappa, Gwet's AC1, Krippendorff's alpha and their intervals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from math import isnan, nan
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from lmms_eval_captions.metrics.agreement_interval import Coefficient, agreement_interval
+from lmms_eval_captions.metrics.cohen_kappa import cohen_kappa, kappa_of
+from lmms_eval_captions.metrics.gwet_ac1 import gwet_ac1
+from lmms_eval_captions.metrics.krippendorff_alpha import Level, krippendorff_alpha
+from lmms_eval_captions.metrics.ratings import Rating, ratings_of
+
+FOUR_CODERS = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
+"""Krippendorff (2011), section C; also Gwet's example of four raters in irrCAC."""
+UNITS = [
+    [None if mark == "." else int(mark) for mark in unit] for unit in zip(*FOUR_CODERS, strict=True)
+]
+labels = st.sampled_from(["a", "b", "c", None])
+numbers = st.one_of(st.none(), st.integers(0, 5))
+
+
+def units_of(rating: st.SearchStrategy[object]) -> st.SearchStrategy[list[tuple[object, ...]]]:
+    """Three raters' ratings of up to 30 units."""
+    return st.lists(st.tuples(rating, rating, rating), min_size=1, max_size=30)
+
+
+def pairs_of(table: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Two raters' labels of units, as many of each pair as a table has."""
+    return [
+        (i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "kappa", "ac1"),
+    [
+        pytest.param([[75, 1, 4], [5, 4, 1], [0, 0, 10]], 0.6765, 0.8676, id="Fleiss 18.1"),
+        pytest.param([[118, 5], [2, 0]], -0.0234, 0.9408, id="Gwet 2002, the paradox"),
+        pytest.param([[20, 5], [10, 15]], 0.4, 0.4059, id="a half each"),
+        pytest.param([[0, 5], [5, 0]], -1.0, -1.0, id="never"),
+        pytest.param([[5, 0], [0, 5]], 1.0, 1.0, id="always"),
+        pytest.param([[9]], nan, 1.0, id="one category"),
+        pytest.param([[0]], nan, nan, id="nothing"),
+    ],
+)
+def test_published_tables(table: list[list[int]], kappa: float, ac1: float) -> None:
+    """Two raters' tables from the literature give the printed kappa and AC1."""
+    pairs = pairs_of(table)
+    first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    assert cohen_kappa(first, second) == pytest.approx(kappa, abs=6e-5, nan_ok=True)
+    assert gwet_ac1(pairs) == pytest.approx(ac1, abs=6e-5, nan_ok=True)
+
+
+def test_four_coders_with_missing_ratings() -> None:
+    """Krippendorff's example gives his alphas, and the AC1 that irrCAC prints for it."""
+    alphas = [krippendorff_alpha(UNITS, level=level) for level in get_args(Level)]
+    assert alphas == pytest.approx([0.743, 0.815, 0.849], abs=6e-4)
+    assert gwet_ac1(UNITS) == pytest.approx(0.77544, abs=6e-6)
+
+
+@given(units_of(labels))
+def test_kappa_is_that_of_scikit_learn(units: list[tuple[Rating | None, ...]]) -> None:
+    """On units that both raters labelled, whatever the labels."""
+    both = [unit for unit in units if unit[0] is not None and unit[1] is not None]
+    kappa = cohen_kappa([unit[0] for unit in units], [unit[1] for unit in units])
+    if len({label for unit in both for label in unit[:2]}) < 2:
+        assert isnan(kappa)
+    else:
+        first, second = [unit[0] for unit in both], [unit[1] for unit in both]
+        assert kappa == pytest.approx(cohen_kappa_score(first, second))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the package needs Python 3.11")
+@pytest.mark.parametrize("level", get_args(Level))
+@given(units=units_of(numbers))
+def test_alpha_is_that_of_the_package_krippendorff(
+    level: Level, units: list[tuple[int | None, ...]]
+) -> None:
+    """Of three raters with missing ratings, on every level."""
+    import krippendorff
+
+    alpha = krippendorff_alpha(units, level=level)
+    rated = [unit for unit in units if sum(each is not None for each in unit) > 1]
+    if len({each for unit in rated for each in unit if each is not None}) < 2:
+        assert isnan(alpha)
+    else:
+        table = [[nan if each is None else float(each) for each in unit] for unit in units]
+        expected = krippendorff.alpha(np.array(table).T, level_of_measurement=level)
+        assert alpha == pytest.approx(expected, abs=1e-9)
+
+
+@given(units_of(labels))
+def test_ac1_worked_the_long_way(units: list[tuple[Rating | None, ...]]) -> None:
+    """Gwet's definition, unit by unit and category by category."""
+    given_labels = [[each for each in unit if each is not None] for unit in units]
+    categories = ["a", "b", "c", "d"]
+    agreeing = [
+        sum(unit[i] == unit[j] for i in range(len(unit)) for j in range(len(unit)) if i != j)
+        / (len(unit) * (len(unit) - 1))
+        for unit in given_labels
+        if len(unit) > 1
+    ]
+    rated = [unit for unit in given_labels if unit]
+    ac1 = gwet_ac1(units, categories=categories)
+    if not agreeing:
+        assert isnan(ac1)
+        return
+    shares = [sum(unit.count(each) / len(unit) for unit in rated) / len(rated) for each in "abcd"]
+    chance = sum(share * (1 - share) for share in shares) / 3
+    assert ac1 == pytest.approx((sum(agreeing) / len(agreeing) - chance) / (1 - chance))
+
+
+@given(units_of(labels), st.permutations([0, 1, 2]))
+def test_order_of_raters_and_units_is_nothing(
+    units: list[tuple[Rating | None, ...]], order: list[int]
+) -> None:
+    """Agreement of several raters is the same whoever is named first."""
+    turned = [[unit[place] for place in order] for unit in reversed(units)]
+    assert gwet_ac1(turned) == pytest.approx(gwet_ac1(units), nan_ok=True)
+    alphas = [krippendorff_alpha(each, level="nominal") for each in (turned, units)]
+    assert alphas[0] == pytest.approx(alphas[1], nan_ok=True)
+
+
+def test_an_order_that_no_sorting_has() -> None:
+    """Ordinal alpha goes by the order that is given, not by the alphabet."""
+    units = [["low", "middle"], ["high", "high"], ["low", "high"]] * 3
+    ordered = krippendorff_alpha(units, level="ordinal", categories=["low", "middle", "high"])
+    places = {"low": 0, "middle": 1, "high": 2}
+    as_numbers = [[places[each] for each in unit] for unit in units]
+    assert ordered == pytest.approx(krippendorff_alpha(as_numbers, level="ordinal"))
+    assert ordered != pytest.approx(krippendorff_alpha(units, level="ordinal"))
+
+
+def test_mistakes_of_the_caller() -> None:
+    """Lists of different lengths, and labels where numbers are needed, are told."""
+    with pytest.raises(ValueError, match="equal lengths, got 1 and 2"):
+        cohen_kappa(["a"], ["a", "b"])
+    with pytest.raises(ValueError, match="of every unit"):
+        gwet_ac1([["a", "b"], ["a"]])
+    with pytest.raises(TypeError, match="expected numbers"):
+        krippendorff_alpha([["a", "b"]], level="interval")
+    with pytest.raises(ValueError, match="2 raters, got 3"):
+        agreement_interval(ratings_of([["a", "b", "a"]]), np.array([0]), coefficient="kappa")
+
+
+@pytest.mark.parametrize("coefficient", get_args(Coefficient))
+def test_the_error_is_that_of_leaving_out_videos(coefficient: Coefficient) -> None:
+    """Each video is left out in turn, all its questions at once."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 3, 60)
+    second = np.where(rng.random(60) < 0.2, rng.integers(0, 3, 60), first)
+    videos = np.repeat(np.arange(15), 4)
+    plain: dict[str, Callable[[list[list[int]]], float]] = {
+        "kappa": lambda rows: cohen_kappa([row[0] for row in rows], [row[1] for row in rows]),
+        "ac1": lambda rows: gwet_ac1(rows, categories=(0, 1, 2)),
+        "nominal": lambda rows: krippendorff_alpha(rows, level="nominal"),
+        "ordinal": lambda rows: krippendorff_alpha(rows, level="ordinal"),
+        "interval": lambda rows: krippendorff_alpha(rows, level="interval"),
+    }
+    value_of = plain[coefficient]
+    rows = [[int(a), int(b)] for a, b in zip(first, second, strict=True)]
+    left_out = [
+        value_of([row for row, video in zip(rows, videos, strict=True) if video != each])
+        for each in range(15)
+    ]
+    found = agreement_interval(ratings_of(rows), videos, coefficient=coefficient)
+    assert found.value == pytest.approx(value_of(rows))
+    assert found.standard_error == pytest.approx(np.std(left_out) * np.sqrt(14))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.value < found.high < 1
+    assert found.n_videos == 15
+
+
+@pytest.mark.parametrize(
+    ("pairs", "note"),
+    [
+        pytest.param([("a", "a"), ("b", "b"), ("a", "a")], "not one disagreement", id="perfect"),
+        pytest.param([("a", None)] * 3, "no value", id="never two ratings"),
+        pytest.param([("a", "b"), ("a", "a"), ("b", "b")], "without one", id="one disagreement"),
+        pytest.param([("a", "b")] * 3, "all videos agree alike", id="never agreed"),
+    ],
+)
+def test_no_false_interval(pairs: list[tuple[str, str | None]], note: str) -> None:
+    """Where videos cannot tell how sure an agreement is, the result says why."""
+    found = agreement_interval(ratings_of(pairs), np.arange(3), coefficient="kappa")
+    assert (found.low, found.high, found.standard_error) == (None, None, None)
+    assert note in found.note
+
+
+@pytest.mark.parametrize("coefficient", ["kappa", "ac1", "nominal"])
+def test_intervals_cover(coefficient: Coefficient) -> None:
+    """Of 400 benchmarks of 40 videos, about 95 % have an interval that holds the truth."""
+    rng = np.random.default_rng(2)
+    flips = 0.15
+    covered = []
+    for _ in range(400):
+        shares = rng.beta(1, 1, (40, 1))
+        flip = rng.beta(flips * 4, (1 - flips) * 4, (40, 1))
+        first = rng.random((40, 5)) < shares
+        second = first ^ (rng.random((40, 5)) < flip)
+        ratings = ratings_of(np.stack([first.ravel(), second.ravel()], axis=1).tolist())
+        found = agreement_interval(ratings, np.repeat(np.arange(40), 5), coefficient=coefficient)
+        covered.append(found.low <= 1 - 2 * flips <= found.high)  # type: ignore[operator] # has one
+    assert 0.93 <= np.mean(covered) <= 0.98
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_kappa_is_within_its_bounds(a: int, b: int, c: int, d: int) -> None:
+    """From -1 to 1, or no value."""
+    kappa = float(kappa_of(np.array([[a, b], [c, d]], dtype=np.float64)))
+    assert isnan(kappa) or -1 - 1e-9 <= kappa <= 1 + 1e-9
