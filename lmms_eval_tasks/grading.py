@@ -58,19 +58,12 @@ class Grading:
     """A question's own choices, from the document and the question's place in it."""
     references: Callable[[Mapping[str, Any]], Sequence[str]] = lambda _doc: ()
     """Reference captions of a document that the person is shown."""
+    needs_data: bool = False
+    """Whether a question cannot be shown without the benchmark's own files."""
     of_judge: Callable[[Logged], Label | None]
     """What the judge said; ``None`` where it is unscored."""
     judgement: Callable[[Logged, Label], Mapping[str, object]]
     """Fields of the judgement that hold what the person said, in place of the judge's."""
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether the questions cannot be shown without the benchmark's own files."""
-        return self.choices_of is not None
-
-    def names(self) -> tuple[str, ...]:
-        """Names of the choices that are the same for all questions."""
-        return tuple(choice.name for choice in self.choices)
 
 
 def of_verdict(logged: Logged) -> Label | None:

@@ -87,7 +87,7 @@ def ppi_mean(
         Angelopoulos, Duchi and Zrnic, PPI++: Efficient Prediction-Powered Inference (2023), arXiv
         2311.01453, sections 2 and 6 (power tuning); as published, lam is tuned at the estimate for
         lam = 1 and cut to [0, 1]. Their unlabelled pairs are others than the labelled; here the
-        first mean is over all, which is the same estimate where their lam is ours times n_unlabelled
+        first mean is over all, the same estimate where their lam is ours times n_unlabelled
         over n_pairs. Deviation: variances are clustered by video, strata have the weights of their
         pairs, and t with a degree of freedom per labelled video, less one, stands for the normal
         distribution. Cochran, Sampling Techniques (1977), section 12.2, for the two phases.

@@ -97,6 +97,7 @@ _GRADING: Final = Grading(
     asks="Choose the option that the caption alone supports, whatever the video shows.",
     shows_answer=False,
     choices_of=_choices,
+    needs_data=True,
     of_judge=_label,
     judgement=_judgement,
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
+from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add_labels
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
@@ -66,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_doctor)
     add_meta_eval(commands)
     add_estimate(commands)
+    add_label(commands)
+    add_labels(commands)
     for benchmark in modules("commands"):
         benchmark.add_commands(commands)
     return parser

@@ -161,6 +161,7 @@ _GRADING: Final = Grading(
         Rating(name=name, low=0, high=100, text=f"{name.capitalize()}: {_MEANINGS[name]}")
         for name in ACCR
     ),
+    needs_data=True,
     references=lambda doc: () if doc["setting"] == "ref_free" else doc["references"],
     of_judge=_label,
     judgement=_rated,
