@@ -103,24 +103,29 @@ def ppi_mean(
     n_labels = int(pairs.is_labelled.sum())
     labelled_videos = int(np.unique(pairs.videos[pairs.is_labelled]).size)
     has_label = np.bincount(pairs.strata[pairs.is_labelled], minlength=pairs.strata.max() + 1) > 0
-    nothing = {"low": None, "high": None, "standard_error": None}
-    counts = {"n_labels": n_labels, "n_videos": labelled_videos}
     if not has_label[pairs.strata].all():
         note = "not given: a stratum has no label" if n_labels else "not given: there is no label"
-        return Corrected(value=nan, lam=nan, note=note, **nothing, **counts)
+        return _without_ends(nan, nan, n_labels, labelled_videos, note)
     phases = _Phases(pairs)
     if lam is None:
         lam = phases.tuned(phases.ratio(1.0))
     ratio = phases.ratio(lam)
     if np.isnan(ratio):
         note = "not given: no label counts in its denominator"
-        return Corrected(value=nan, lam=nan, note=note, **nothing, **counts)
+        return _without_ends(nan, nan, n_labels, labelled_videos, note)
     value = min(max(scale * ratio, bounds[0]), bounds[1])
     if labelled_videos < 2:
         note = "no interval: fewer than 2 videos have a label"
-        return Corrected(value=value, lam=lam, note=note, **nothing, **counts)
+        return _without_ends(value, lam, n_labels, labelled_videos, note)
     error = scale * phases.standard_error(ratio, lam)
     return _with_ends(value, scale * ratio, error, bounds, lam, phases, level)
+
+
+def _without_ends(value: float, lam: float, n_labels: int, n_videos: int, note: str) -> Corrected:
+    return Corrected(
+        value=value, low=None, high=None, standard_error=None, lam=lam, n_labels=n_labels,
+        n_videos=n_videos, note=note,
+    )  # fmt: skip
 
 
 def _with_ends(
@@ -201,8 +206,10 @@ class _Phases:
         judge = self.pairs.judge[:, 0] - ratio * self.pairs.judge[:, 1]
         of_all = self._share * (judge - self._share @ judge)
         labels, guesses = self._two_phases(people), self._two_phases(judge)
-        sums = [np.bincount(self.pairs.videos, part) for part in (labels, of_all - guesses)]
-        return sums[0], sums[1]
+        videos = self.pairs.videos
+        of_labels: Floats = np.bincount(videos, labels).astype(np.float64)
+        of_judge: Floats = np.bincount(videos, of_all - guesses).astype(np.float64)
+        return of_labels, of_judge
 
     def _two_phases(self, values: Floats) -> Floats:
         """Influence of each pair on the mean of values that are known where there are labels."""

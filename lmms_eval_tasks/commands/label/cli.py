@@ -122,14 +122,11 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _labels(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import (
-        choices_report,
-        verdicts_report,
-    )
-
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.lmms_eval_tasks.commands.label.captioners import captioners_of
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.choices import choices_report
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import verdicts_report
 
     labels = read_labels([path.expanduser() for path in arguments.files])
     folders = [folder.expanduser() for folder in arguments.against]

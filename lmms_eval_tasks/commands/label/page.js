@@ -84,7 +84,14 @@ function showCaptions(one) {
 }
 function showChoices(one) {
   const label = current();
-  byId("choices").replaceChildren(...choicesOf(one).map((choice) => {
+  const box = byId("choices");
+  if (box.dataset.item === one.id) {
+    // In place, so that the one that was pressed keeps the focus.
+    choicesOf(one).forEach((choice, place) => box.children[place].setAttribute("aria-pressed", String(label.choice === choice.name)));
+    return;
+  }
+  box.dataset.item = one.id;
+  box.replaceChildren(...choicesOf(one).map((choice) => {
     const button = element("button", choice.text + " ", { type: "button", "aria-pressed": String(label.choice === choice.name), "data-key": choice.key });
     button.append(element("kbd", choice.key));
     button.addEventListener("click", () => choose(choice.name));

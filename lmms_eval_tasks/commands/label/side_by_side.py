@@ -65,7 +65,7 @@ def side_by_side_page(captioners: Captioners, options: PageOptions, settings: Da
     row = design.to_row("", {"": len(population)}, {"": len(places)})
     rng = np.random.default_rng([options.seed, 1])
     texts: dict[str, int] = {}
-    items = []
+    items: list[dict[str, Any]] = []
     for place in places:
         task, video, *sides = population[place]
         if rng.random() < 0.5:
