@@ -123,7 +123,7 @@ def write_run(
     for group, members in groups.items():
         names = benchmark_of_task(members[0]).metrics
         results[group] = {
-            f"{name},none": float(np.mean([results[task][f"{name},none"] for task in members]))  # type: ignore[arg-type]
+            f"{name},none": float(np.mean([results[task][f"{name},none"] for task in members]))
             for name in names
         }
         signatures = [ours[task]["signature"] for task in members]

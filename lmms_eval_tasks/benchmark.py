@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -154,8 +153,8 @@ class Benchmark(Generic[Q, J]):
     file_name: Callable[[str], str] = str
     """From what the last of these fields holds to a name below the folder of videos."""
     questions: Callable[[Doc], Sequence[Q]]
-    question_text: Callable[[Q], str] = attrgetter("question")
-    """What tells a question from the others about its video."""
+    question_text: Callable[[Q], str] = lambda question: getattr(question, "question", "")
+    """What tells a question from the others about its video; empty where it is the only one."""
     ask: AskQuestion[Q, J]
     unseen: Callable[[Q], Q] = lambda question: question
     """The same question without a look at its video, for estimates."""

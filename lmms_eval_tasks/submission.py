@@ -261,9 +261,11 @@ def _groups(
 
 
 def _asked(benchmark: Benchmark[Q, J], runs: Sequence[Sequence[tuple[Q, J | None]]]) -> list[str]:
+    """The text of each question, nothing where it is the judge that says what there is."""
     if not benchmark.counts_ahead:
         return []
-    return [benchmark.question_text(question) for question, _ in next(iter(runs), ())]
+    texts = [[benchmark.question_text(question) for question, _ in run] for run in runs]
+    return texts[0] if texts and all(run == texts[0] for run in texts) else []
 
 
 def _digest_of(caption: str) -> str:

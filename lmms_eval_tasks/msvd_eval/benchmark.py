@@ -185,7 +185,6 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     read=_documents,
     name_fields=("video_id", "vname"),
     questions=partial(_questions, sampling="first_middle_last"),
-    question_text=lambda _comparison: "",
     ask=asking(judge_question),
     unseen=_unseen,
     judge_check=JudgeCheck(
