@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Places = NDArray[np.intp]
 
+_NOTHING: Final = 1e-18
 _FEW: Final = 5
 """Labels that differ from the judge below which the size of the correction is mere guessing."""
+_FEW_VIDEOS: Final = 20
+"""Videos with labels below which the interval is rough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,9 @@ def _with_ends(
     labelled = pairs.is_labelled
     n_differ = int((pairs.people[labelled] != pairs.judge[labelled]).any(axis=1).sum())
     note = ""
-    if lam > 0 and n_differ < _FEW:
+    if n_videos < _FEW_VIDEOS:
+        note = f"only {n_videos} videos have a label: the interval is a rough guess"
+    elif lam > 0 and n_differ < _FEW:
         note = (
             f"people differ from the judge on {n_differ} of {int(labelled.sum())} labels: too few "
             "to tell how far the judge is off; the interval may be too narrow"
@@ -181,7 +186,9 @@ class _Phases:
             return 0.0
         of_labels, of_judge = self._influences(ratio)
         square = float((of_judge**2).sum())
-        return min(max(-float(of_labels @ of_judge) / square, 0.0), 1.0) if square else 0.0
+        # What is left of rounding where the judge says the same of all.
+        is_nothing = square <= _NOTHING * float((of_labels**2).sum())
+        return 0.0 if is_nothing else min(max(-float(of_labels @ of_judge) / square, 0.0), 1.0)
 
     def standard_error(self, ratio: float, lam: float) -> float:
         """Of the estimate, as a share."""

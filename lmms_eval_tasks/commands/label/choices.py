@@ -9,9 +9,9 @@ from math import isfinite, isnan
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import ChoiceLabel
-from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Captioners
 from lmms_eval_captions.lmms_eval_tasks.commands.label.report import Report
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
 from lmms_eval_captions.metrics.agreement_interval import agreement_interval
 from lmms_eval_captions.metrics.bradley_terry import BradleyTerry, bradley_terry
 from lmms_eval_captions.metrics.correlations import Correlations, correlations
@@ -20,7 +20,9 @@ from lmms_eval_captions.metrics.interval import Interval
 from lmms_eval_captions.metrics.ratings import ratings_of
 
 
-def choices_report(choices: Sequence[ChoiceLabel], captioners: Captioners, *, seed: int) -> Report:
+def choices_report(
+    choices: Sequence[ChoiceLabel], captioners: Sequence[Captioner], *, seed: int
+) -> Report:
     """Elo and Bradley-Terry of the captioners, and how metrics go with them.
 
     Args:
@@ -128,19 +130,18 @@ _OfMetrics = dict[str, dict[str, dict[str, Correlations]]]
 
 
 def _correlations(
-    names: Sequence[str], ratings: Elo, strengths: BradleyTerry, captioners: Captioners
+    names: Sequence[str], ratings: Elo, strengths: BradleyTerry, captioners: Sequence[Captioner]
 ) -> _OfMetrics:
-    places = [place for place, name in enumerate(names) if name in captioners]
-    runs = [captioners[names[place]] for place in places]
+    judged = [captioner for captioner in captioners if captioner.name in names]
+    places = [names.index(captioner.name) for captioner in judged]
     known = {"Elo": ratings.values[places]}
     if strengths.values is not None:
         known["Bradley-Terry"] = strengths.values[places]
     found: _OfMetrics = {}
-    for task in runs[0].tasks if runs else ():
-        if any(task not in run.tasks for run in runs):
-            continue
-        for metric in runs[0].tasks[task].scores:
-            numbers = [run.tasks[task].scores.get(metric, np.nan) for run in runs]
+    for task in common_names(judged) if judged else ():
+        scores = [captioner.runs[task].tasks[task].scores for captioner in judged]
+        for metric in scores[0]:
+            numbers = [of_captioner.get(metric, np.nan) for of_captioner in scores]
             if all(map(isfinite, numbers)) and metric != "unscored":
                 found.setdefault(task, {})[metric] = {
                     name: correlations(numbers, values.tolist()) for name, values in known.items()
@@ -149,9 +150,10 @@ def _correlations(
 
 
 def _correlation_lines(
-    found: _OfMetrics, names: Sequence[str], captioners: Captioners
+    found: _OfMetrics, names: Sequence[str], captioners: Sequence[Captioner]
 ) -> Iterator[str]:
-    missing = [name for name in names if name not in captioners]
+    judged = {captioner.name for captioner in captioners}
+    missing = [name for name in names if name not in judged]
     if captioners and missing:
         yield f"note: not among --against, so in no correlation: {', '.join(missing)}"
     if not found:

@@ -60,11 +60,11 @@ def _label(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.judges.files.atomic_write import write_atomically
     from lmms_eval_captions.judges.settings import read_data_settings
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.captioners import captioners_of
     from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
     from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
     from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import side_by_side_page
     from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 
     options = PageOptions(
         n=arguments.n,
@@ -75,7 +75,7 @@ def _label(arguments: argparse.Namespace) -> int:
         reveal=arguments.reveal,
         max_mb=arguments.max_mb,
     )
-    captioners = captioners_of([folder.expanduser() for folder in arguments.folders])
+    captioners = captioners_of(arguments.folders)
     make = side_by_side_page if arguments.pairs else verdict_page
     page = make(captioners, options, read_data_settings())
     what = "captions side by side" if arguments.pairs else "captions and the judge's questions"
@@ -123,14 +123,13 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _labels(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.captioners import captioners_of
     from lmms_eval_captions.lmms_eval_tasks.commands.label.choices import choices_report
     from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
     from lmms_eval_captions.lmms_eval_tasks.commands.label.report import verdicts_report
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 
     labels = read_labels([path.expanduser() for path in arguments.files])
-    folders = [folder.expanduser() for folder in arguments.against]
-    captioners = captioners_of(folders) if folders else {}
+    captioners = captioners_of(arguments.against) if arguments.against else []
     if labels.verdicts and not captioners:
         raise SettingsError(
             "labels: expected --against with the results folder that the page was made of"

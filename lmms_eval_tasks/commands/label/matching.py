@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import VerdictLabel
-from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Captioners, Pair, judged_pairs
+from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Pair, judged_pairs
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
 Key = tuple[str, int]
 """Video and place of the question."""
@@ -38,7 +39,7 @@ class Domain:
 
 
 def domains_of(
-    labels: Sequence[VerdictLabel], captioners: Captioners
+    labels: Sequence[VerdictLabel], captioners: Sequence[Captioner]
 ) -> tuple[list[Domain], list[str]]:
     """The labels by captioner and task, and what is said of those that could not be found.
 
@@ -48,10 +49,10 @@ def domains_of(
     """
     tasks = list(dict.fromkeys(label.task for label in labels))
     pairs = {
-        (name, task): judged_pairs(name, run, task)
+        (captioner.name, task): judged_pairs(captioner, task)
         for task in tasks
-        for name, run in captioners.items()
-        if task in run.tasks
+        for captioner in captioners
+        if task in captioner.runs
     }
     places = {
         (name, task, pair.record.video_id, pair.place): pair
@@ -63,7 +64,7 @@ def domains_of(
     for label in labels:
         candidates = {
             name: places[name, label.task, label.video_id, label.place]
-            for name in captioners
+            for name in (captioner.name for captioner in captioners)
             if (name, label.task, label.video_id, label.place) in places
         }
         captioner = _captioner(label, candidates)

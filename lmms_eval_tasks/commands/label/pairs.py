@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, read_verdicts
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
 
 CAPTIONER: Final = "captioner"
 TASK: Final = "task"
 VERDICT: Final = "verdict"
-Captioners = Mapping[str, RunResults]
-"""Captioner's name to its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +59,43 @@ class Pair:
         return self.record.asked[self.place] if self.place < len(self.record.asked) else ""
 
 
-def tasks_to_label(captioners: Captioners, chosen: Sequence[str] | None) -> list[str]:
-    """The tasks that all captioners were judged on and people can be asked about.
+def tasks_to_label(
+    captioners: Sequence[Captioner], chosen: Sequence[str] | None, *, graded: bool = True
+) -> list[str]:
+    """The tasks that all captioners have and people can be asked about.
 
     Args:
         captioners: At least one.
         chosen: Those that are wanted, ``None`` for all.
+        graded: Whether people grade what the judge graded.
 
     Raises:
         SettingsError: If one that is wanted, or any at all, is not there.
     """
     benchmarks = our_benchmarks()
-    runs = list(captioners.values())
     known = [
         name
-        for name in runs[0].tasks
-        if name in benchmarks
-        and benchmarks[name].grading is not None
-        and all(name in run.tasks and not run.tasks[name].is_prediction for run in runs)
+        for name in common_names(captioners)
+        if name in benchmarks and (not graded or benchmarks[name].grading is not None)
     ]
     missing = [name for name in chosen or () if name not in known]
     if missing or not known:
         raise SettingsError(
-            f"{', '.join(missing) or 'no task'}: expected tasks that a judge has graded and a "
-            f"person can grade, of {', '.join(captioners)}; there are {', '.join(known) or 'none'}"
+            f"{', '.join(missing) or 'no task'}: expected tasks that people can be asked about "
+            f"and {', '.join(each.name for each in captioners)} all have; there are "
+            f"{', '.join(known) or 'none'}"
         )
     return [name for name in known if not chosen or name in chosen]
 
 
-def judged_pairs(captioner: str, run: RunResults, task: str) -> list[Pair]:
+def judged_pairs(captioner: Captioner, task: str) -> list[Pair]:
     """All pairs of a task that have a verdict.
 
     Raises:
         DataError: If the verdicts cannot be read.
     """
-    (verdicts,) = read_verdicts(run, task).tasks
-    return list(_pairs(captioner, verdicts))
+    (verdicts,) = captioner.verdicts(task).tasks
+    return list(_pairs(captioner.name, verdicts))
 
 
 def _pairs(captioner: str, verdicts: TaskVerdicts) -> Iterator[Pair]:

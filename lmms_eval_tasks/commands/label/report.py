@@ -16,8 +16,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.corrected import (
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import VerdictLabel
 from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, domains_of
-from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Captioners
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.metrics.interval import Interval
 from lmms_eval_captions.metrics.ppi_mean import Corrected
 
@@ -29,6 +29,8 @@ _NAMES: Final = {
     "interval": "alpha (of numbers)",
 }
 _COEFFICIENT_DIGITS: Final = 3
+_GRADES: Final = 10.0
+"""Highest value of a metric that is shown with two digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class _Found:
         return self.domain.task, self.domain.captioner
 
 
-def verdicts_report(labels: Sequence[VerdictLabel], captioners: Captioners) -> Report:
+def verdicts_report(labels: Sequence[VerdictLabel], captioners: Sequence[Captioner]) -> Report:
     """Agreement, both scores beside each other, and the corrected one, of graded questions.
 
     Raises:
@@ -118,17 +120,18 @@ def _agreement_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
 def _score_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
     yield (
         "task", "captioner", "metric", "judge on all", "labels alone", "corrected", "lambda",
-        "narrower than labels",
+        "narrower",
     )  # fmt: skip
     for each in found:
         for metric, compared in each.overall.items():
             corrected = compared.corrected
+            digits = _digits(each, metric)
             yield (
                 *each.name,
                 metric,
-                _interval(compared.judge_all),
-                _interval(compared.labels_alone),
-                _interval(corrected),
+                _interval(compared.judge_all, digits),
+                _interval(compared.labels_alone, digits),
+                _interval(corrected, digits),
                 _NONE if corrected is None else f"{corrected.lam:.2f}",
                 _narrower(compared),
             )
@@ -150,6 +153,11 @@ def _notes(found: Sequence[_Found]) -> list[str]:
     return lines + [f"note ({', '.join(names)}): {note}" for note, names in said.items()]
 
 
+def _digits(found: _Found, metric: str) -> int:
+    """Digits behind the point: one of percentages, two of grades."""
+    return 1 if found.domain.pairs[0].benchmark.metrics[metric].highest > _GRADES else 2
+
+
 def _narrower(compared: Compared) -> str:
     widths = [
         interval.high - interval.low
@@ -166,20 +174,25 @@ def _table_4(found: Sequence[_Found]) -> Iterator[list[list[str]]]:
         rows = [["task", "captioner", *heads]]
         for each in found:
             if tuple(each.overall) == metrics:
-                cells = [cell for metric in metrics for cell in _apart(each.overall[metric])]
+                cells = [
+                    cell
+                    for metric in metrics
+                    for cell in _apart(each.overall[metric], _digits(each, metric))
+                ]
                 rows.append([*each.name, *cells])
         yield rows
 
 
-def _apart(compared: Compared) -> tuple[str, str, str]:
+def _apart(compared: Compared, digits: int) -> tuple[str, str, str]:
     apart = abs(compared.people - compared.judge)
-    return _number(compared.judge), _number(compared.people), _number(apart)
+    numbers = [_number(each, digits) for each in (compared.judge, compared.people, apart)]
+    return numbers[0], numbers[1], numbers[2]
 
 
 def _table_11(found: Sequence[_Found]) -> Iterator[tuple[str, list[list[str]]]]:
     """Two rows for each task and captioner, by the groups of a section."""
     sections = dict.fromkeys(
-        (tuple(each.overall), section) for each in found for section, _ in each.groups
+        (tuple(each.overall), _first_section(each)) for each in found if each.groups
     )
     for metrics, section in sections:
         of_benchmark = [each for each in found if tuple(each.overall) == metrics]
@@ -197,6 +210,11 @@ def _table_11(found: Sequence[_Found]) -> Iterator[tuple[str, list[list[str]]]]:
         yield title, rows
 
 
+def _first_section(found: _Found) -> str:
+    """The section of the breakdown that is printed; the document has all."""
+    return next((section for section, _ in found.groups), "")
+
+
 def _cell(compared: Mapping[str, Compared] | None, metrics: Sequence[str], *, mode: str) -> str:
     if compared is None:
         return _NONE
@@ -207,17 +225,21 @@ def _cell(compared: Mapping[str, Compared] | None, metrics: Sequence[str], *, mo
 def _difference_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
     yield "task", "captioner", "group", "metric", "labels", "people - judge", "p"
     for each in found:
-        groups = {"all": each.overall, **{name: some for (_, name), some in each.groups.items()}}
+        section = _first_section(each)
+        of_section = {name: some for (of, name), some in each.groups.items() if of == section}
+        groups = {"all": each.overall, **of_section}
         for name, of_group in groups.items():
             for metric, compared in of_group.items():
                 difference = compared.difference
                 if difference is not None:
                     low, high = difference.low, difference.high
-                    ends = "" if low is None or high is None else f" [{low:+.1f}, {high:+.1f}]"
+                    digits = _digits(each, metric)
+                    has_ends = low is not None and high is not None
+                    ends = f" [{low:+.{digits}f}, {high:+.{digits}f}]" if has_ends else ""
                     p_value = difference.p_value
                     yield (
                         *each.name, name, metric, str(compared.n_labels),
-                        f"{difference.difference:+.1f}{ends}",
+                        f"{difference.difference:+.{digits}f}{ends}",
                         _NONE if p_value is None else f"{p_value:.3f}",
                     )  # fmt: skip
 
@@ -231,8 +253,8 @@ def _interval(found: Interval | Corrected | None, digits: int = 1) -> str:
     return f"{value} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
 
 
-def _number(value: float) -> str:
-    return _NONE if isnan(value) else f"{value:.1f}"
+def _number(value: float, digits: int = 1) -> str:
+    return _NONE if isnan(value) else f"{value:.{digits}f}"
 
 
 def _document(found: _Found) -> dict[str, object]:

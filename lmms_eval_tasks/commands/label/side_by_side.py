@@ -20,13 +20,16 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import (
     finish_page,
     grading_to_row,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import tasks_to_label
 from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import Design, draw
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lmms_eval_captions.judges.settings import DataSettings
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Captioners
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
@@ -45,7 +48,9 @@ _Captions = dict[tuple[str, str], dict[str, str]]
 """Task and video to each captioner's caption."""
 
 
-def side_by_side_page(captioners: Captioners, options: PageOptions, settings: DataSettings) -> Page:
+def side_by_side_page(
+    captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
+) -> Page:
     """The page on which people choose between captions.
 
     Raises:
@@ -53,10 +58,9 @@ def side_by_side_page(captioners: Captioners, options: PageOptions, settings: Da
         SettingsError: If there is one captioner, or a task that not all have.
     """
     if len(captioners) < 2:
-        raise SettingsError(
-            f"label --pairs: expected at least 2 captioners, got {', '.join(captioners)}"
-        )
-    tasks = _tasks(captioners, options.tasks)
+        names = ", ".join(captioner.name for captioner in captioners)
+        raise SettingsError(f"label --pairs: expected at least 2 captioners, got {names}")
+    tasks = tasks_to_label(captioners, options.tasks, graded=False)
     population, n_equal = _population(_captions(captioners, tasks))
     if not population:
         raise DataError("label --pairs: no video has two captions that differ")
@@ -80,28 +84,16 @@ def side_by_side_page(captioners: Captioners, options: PageOptions, settings: Da
     return Page(page.data, (*page.notes, *equal))
 
 
-def _tasks(captioners: Captioners, chosen: tuple[str, ...] | None) -> list[str]:
-    ours = our_benchmarks()
-    runs = list(captioners.values())
-    shared = [t for t in runs[0].tasks if t in ours and all(t in run.tasks for run in runs)]
-    missing = [task for task in chosen or () if task not in shared]
-    if missing or not shared:
-        raise SettingsError(
-            f"{', '.join(missing) or 'no task'}: expected tasks that {', '.join(captioners)} all "
-            f"have captions of; there are {', '.join(shared) or 'none'}"
-        )
-    return [task for task in shared if not chosen or task in chosen]
-
-
-def _captions(captioners: Captioners, tasks: list[str]) -> _Captions:
+def _captions(captioners: Sequence[Captioner], tasks: list[str]) -> _Captions:
     captions: _Captions = {}
     for task in tasks:
         headline = our_benchmarks()[task].headline
-        for name, run in captioners.items():
-            for sample in run.samples(task):
+        for captioner in captioners:
+            for sample in captioner.runs[task].samples(task):
                 item = sample.get(headline)
                 video = item.get("video_id") if isinstance(item, dict) else sample.get("target")
-                captions.setdefault((task, str(video)), {})[name] = whole(caption_of(sample))
+                of_video = captions.setdefault((task, str(video)), {})
+                of_video[captioner.name] = whole(caption_of(sample))
     return captions
 
 

@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import (
     CAPTIONER,
     TASK,
     VERDICT,
-    Captioners,
     Pair,
     judged_pairs,
     tasks_to_label,
@@ -30,12 +29,15 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import (
 from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import Design, draw
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
 
 
-def verdict_page(captioners: Captioners, options: PageOptions, settings: DataSettings) -> Page:
+def verdict_page(
+    captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
+) -> Page:
     """The page on which people grade what a judge graded.
 
     Raises:
@@ -45,10 +47,7 @@ def verdict_page(captioners: Captioners, options: PageOptions, settings: DataSet
     """
     tasks = tasks_to_label(captioners, options.tasks)
     population = [
-        pair
-        for name, run in captioners.items()
-        for t in tasks
-        for pair in judged_pairs(name, run, t)
+        pair for captioner in captioners for task in tasks for pair in judged_pairs(captioner, task)
     ]
     _check_sections(population, options.by)
     strata = [pair.stratum(options.by) for pair in population]
@@ -95,14 +94,15 @@ def _row(pair: Pair) -> dict[str, object]:
 
 
 def _logged(
-    captioners: Captioners, pairs: Sequence[Pair]
+    captioners: Sequence[Captioner], pairs: Sequence[Pair]
 ) -> dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]]:
     """Captioner, task and video to the caption and its judgements, from the sample logs."""
     wanted = {(pair.captioner, pair.record.task, pair.record.video_id) for pair in pairs}
     found: dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]] = {}
+    runs = {captioner.name: captioner.runs for captioner in captioners}
     for captioner, task in dict.fromkeys((pair.captioner, pair.record.task) for pair in pairs):
         headline = benchmark_of_task(task).headline
-        for sample in captioners[captioner].samples(task):
+        for sample in runs[captioner][task].samples(task):
             item = sample.get(headline)
             if not isinstance(item, dict):
                 continue
