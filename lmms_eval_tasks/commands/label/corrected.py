@@ -146,8 +146,7 @@ def _other_factors(domain: Domain, metric: str) -> float | None:
     ratios = benchmark.metrics[metric].ratios
     if ratios is not None and len(ratios([first.runs(metric)[0]], [first.record])[0]) == 1:
         return 1.0
-    records = list({id(pair.record): pair.record for pair in domain.pairs}.values())
-    found = parts_of_captions(benchmark, metric, [records])
+    found = parts_of_captions(benchmark, metric, [domain.captions])
     if found is None:
         return None
     sums = found.parts[0].sum(axis=0)[0]
@@ -157,8 +156,7 @@ def _other_factors(domain: Domain, metric: str) -> float | None:
 def _judge_all(domain: Domain, metric: str, group: Group | None) -> Interval | None:
     benchmark = domain.pairs[0].benchmark
     known = benchmark.metrics[metric]
-    records = list({id(pair.record): pair.record for pair in domain.pairs}.values())
-    found = parts_of_captions(benchmark, metric, [records], group)
+    found = parts_of_captions(benchmark, metric, [domain.captions], group)
     if found is None:
         return None
     return interval(found.parts, scale=known.scale, bounds=(0.0, known.highest))

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import VerdictLabel
-from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Pair, judged_pairs
+from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Pair, judged_pairs, verdicts_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
 Key = tuple[str, int]
@@ -22,6 +23,8 @@ class Domain:
 
     captioner: str
     task: str
+    captions: Sequence[CaptionRecord]
+    """All captions, also those that nothing is asked about."""
     pairs: Sequence[Pair]
     labels: Mapping[Key, Sequence[VerdictLabel]]
     """By pair, one of each annotator."""
@@ -48,12 +51,13 @@ def domains_of(
             drawn in different ways are mixed.
     """
     tasks = list(dict.fromkeys(label.task for label in labels))
-    pairs = {
-        (captioner.name, task): judged_pairs(captioner, task)
+    verdicts = {
+        (captioner.name, task): verdicts_of(captioner, task)
         for task in tasks
         for captioner in captioners
         if task in captioner.runs
     }
+    pairs = {key: judged_pairs(key[0], of_run) for key, of_run in verdicts.items()}
     places = {
         (name, task, pair.record.video_id, pair.place): pair
         for (name, task), of_run in pairs.items()
@@ -77,8 +81,8 @@ def domains_of(
         why = ", ".join(reasons)
         raise DataError(f"labels: none is of these runs ({why}); give the page's own as --against")
     domains = [
-        Domain(name, task, pairs[name, task], of_pairs, _design(task, of_pairs))
-        for (name, task), of_pairs in sorted(found.items())
+        Domain(*key, verdicts[key].captions, pairs[key], of_pairs, _design(key[1], of_pairs))
+        for key, of_pairs in sorted(found.items())
     ]
     return domains, [f"{n} labels are left out: {reason}" for reason, n in reasons.items()]
 

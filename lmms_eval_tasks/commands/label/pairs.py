@@ -88,14 +88,19 @@ def tasks_to_label(
     return [name for name in known if not chosen or name in chosen]
 
 
-def judged_pairs(captioner: Captioner, task: str) -> list[Pair]:
-    """All pairs of a task that have a verdict.
+def verdicts_of(captioner: Captioner, task: str) -> TaskVerdicts:
+    """What was judged of a captioner in one task.
 
     Raises:
         DataError: If the verdicts cannot be read.
     """
     (verdicts,) = captioner.verdicts(task).tasks
-    return list(_pairs(captioner.name, verdicts))
+    return verdicts
+
+
+def judged_pairs(captioner: str, verdicts: TaskVerdicts) -> list[Pair]:
+    """All pairs of a captioner and a task that have a verdict."""
+    return list(_pairs(captioner, verdicts))
 
 
 def _pairs(captioner: str, verdicts: TaskVerdicts) -> Iterator[Pair]:

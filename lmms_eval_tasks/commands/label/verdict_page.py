@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import (
     Pair,
     judged_pairs,
     tasks_to_label,
+    verdicts_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import Design, draw
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
@@ -47,7 +48,10 @@ def verdict_page(
     """
     tasks = tasks_to_label(captioners, options.tasks)
     population = [
-        pair for captioner in captioners for task in tasks for pair in judged_pairs(captioner, task)
+        pair
+        for captioner in captioners
+        for task in tasks
+        for pair in judged_pairs(captioner.name, verdicts_of(captioner, task))
     ]
     _check_sections(population, options.by)
     strata = [pair.stratum(options.by) for pair in population]
