@@ -202,7 +202,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    rows = [(
+    rows: list[tuple[str, ...]] = [(
         "videos x questions", "metric", "sample", "kappa", "correlation", "labels", "cover",
         "labels alone", "judge alone", "narrower",
     )]  # fmt: skip

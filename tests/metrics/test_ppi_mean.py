@@ -90,10 +90,8 @@ def test_copies_within_a_video_add_no_certainty() -> None:
     """A question asked three times of the same video is one piece of evidence."""
     judge, people, has = drawn(600, 200)
     once = corrected(pairs_of(judge, people, has))
-    thrice = corrected(
-        pairs_of(*(np.tile(side, 3) for side in (judge, people)), np.tile(has, 3),
-                 videos=np.tile(np.arange(600), 3))
-    )  # fmt: skip
+    again, videos = [np.tile(side, 3) for side in (judge, people)], np.tile(np.arange(600), 3)
+    thrice = corrected(pairs_of(again[0], again[1], np.tile(has, 3), videos=videos))
     assert (thrice.value, thrice.low, thrice.high) == pytest.approx(
         (once.value, once.low, once.high)
     )

@@ -46,9 +46,9 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     left = min(n, sum(sizes.values()))
     while left:
         open_strata = [name for name, size in sizes.items() if drawn[name] < size]
-        for place, name in enumerate(open_strata):
-            share = left // (len(open_strata) - place)
-            taken = min(max(share, 1 if left else 0), sizes[name] - drawn[name], left)
+        share = max(left // len(open_strata), 1)
+        for name in open_strata:
+            taken = min(share, sizes[name] - drawn[name], left)
             drawn[name] += taken
             left -= taken
     return drawn

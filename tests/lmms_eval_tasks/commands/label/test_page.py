@@ -17,11 +17,11 @@ from playwright.sync_api import sync_playwright
 from label_runs import judged_run, page_of, write_page
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
 from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
-from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 
@@ -36,19 +36,7 @@ GRADED = {
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built-in sample, rendered once."""
-    return sample_root(tmp_path_factory.mktemp("sample"))
-
-
-@pytest.fixture(autouse=True)
-def offline(bench: pytest.MonkeyPatch, sample: Path) -> None:
-    """The sample's data and the offline judge, in two runs."""
-    bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
-    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+pytestmark = pytest.mark.usefixtures("offline")
 
 
 @pytest.fixture
@@ -196,6 +184,24 @@ def _opened(context: Any, folder: Path, asked: list[str]) -> BrowserPage:
     page.on("console", lambda message: asked.append(f"console: {message.text}"))
     page.goto((folder / "page.html").as_uri())
     return page
+
+
+def test_the_command_writes_the_file_and_says_what_is_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its options reach the page; a wrong one is said in a sentence."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    output = tmp_path / "new" / "page.html"
+    words = ["label", str(tmp_path), "--n", "6", "--by", "dimensions", "--reveal", "never"]
+    assert main([*words, "--frames", "1", "--output", str(output)]) == 0
+    data = _data_in(output.read_text(encoding="utf-8"))
+    assert (len(data["items"]), data["reveal"]) == (6, "never")
+    printed = capsys.readouterr().out.splitlines()
+    n_videos = len(data["frames"])
+    assert printed[0] == f"frames of {n_videos} of {n_videos} videos are in the page"
+    assert f"--against {tmp_path}" in printed[-1]
+    assert main(["label", str(tmp_path), "--by", "colour", "--output", str(output)]) == 2
+    assert "expected any of captioner, task, verdict" in capsys.readouterr().err
 
 
 def test_side_by_side_hides_who_wrote_what(tmp_path: Path) -> None:
