@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Places = NDArray[np.intp]
 
 COVER: Final = (0.935, 0.965)
+_JUDGE_ALONE: Final = 10
+"""Simulations of which one tells how often the interval of the judge alone holds the truth."""
 NARROWER: Final = 0.3
 _ADDS: Final = {
     "accuracy": np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]),
@@ -79,6 +81,11 @@ SETTINGS: Final = (
     Setting(n_videos=643, n_questions=16, n_labels=50),
 )
 
+_HEAD: Final = (
+    "videos x questions", "metric", "sample", "kappa", "correlation", "labels", "cover",
+    "labels alone", "judge alone", "narrower",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -94,24 +101,24 @@ class Measured:
 def measure(setting: Setting, *, n_simulations: int, rng: np.random.Generator) -> Measured:
     """Simulate benchmarks of a setting."""
     truth = _truth(setting)
-    hits = np.zeros(3)
-    widths = np.zeros(2)
-    for _ in range(n_simulations):
+    hits, widths = np.zeros(2), np.zeros(2)
+    judged = []
+    for place in range(n_simulations):
         pairs = _simulate(setting, rng)
-        everything = Pairs(
-            judge=pairs.judge, people=pairs.judge, is_labelled=np.ones_like(pairs.is_labelled),
-            videos=pairs.videos, strata=pairs.strata, weights=pairs.weights,
-        )  # fmt: skip
-        found = [
-            ppi_mean(pairs, scale=100.0, bounds=(0.0, 100.0)),
-            ppi_mean(pairs, scale=100.0, bounds=(0.0, 100.0), lam=0.0),
-            ppi_mean(everything, scale=100.0, bounds=(0.0, 100.0), lam=0.0),
-        ]
+        found = [ppi_mean(pairs, scale=100.0, bounds=(0.0, 100.0), lam=k) for k in (None, 0.0)]
         ends = np.array([(one.low, one.high) for one in found], dtype=np.float64)
         hits += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-        widths += np.diff(ends[:2]).ravel()
+        widths += np.diff(ends).ravel()
+        if place % _JUDGE_ALONE == 0:
+            alone = ppi_mean(_all_by_judge(pairs), scale=100.0, bounds=(0.0, 100.0), lam=0.0)
+            judged.append(alone.low is not None and alone.low <= truth <= (alone.high or 0.0))
     cover = hits / n_simulations
-    return Measured(cover[0], cover[1], cover[2], 1 - widths[0] / widths[1])
+    return Measured(cover[0], cover[1], float(np.mean(judged)), 1 - widths[0] / widths[1])
+
+
+def _all_by_judge(pairs: Pairs) -> Pairs:
+    """The pairs as if the judge were the people, who labelled everything."""
+    return replace(pairs, people=pairs.judge, is_labelled=np.ones_like(pairs.is_labelled))
 
 
 def _truth(setting: Setting) -> float:
@@ -127,10 +134,10 @@ def _simulate(setting: Setting, rng: np.random.Generator) -> Pairs:
     videos = np.repeat(np.arange(setting.n_videos), sizes)
     people = _people(setting, videos, rng)
     judge = _judge(setting, videos, people, rng)
-    names = ["common", "usual", "other", "rare"]
-    groups = rng.choice(4, size=len(videos), p=[0.5, 0.27, 0.2, 0.03])
-    strata = groups if setting.stratified else np.zeros(len(videos), dtype=np.intp)
-    drawn = draw([names[place] for place in strata], setting.n_labels, int(rng.integers(2**31)))
+    strata = np.zeros(len(videos), dtype=np.intp)
+    if setting.stratified:
+        strata = rng.choice(4, size=len(videos), p=[0.5, 0.27, 0.2, 0.03])
+    drawn = draw([*map(str, strata)], setting.n_labels, int(rng.integers(2**31)))
     is_labelled = np.zeros(len(videos), dtype=bool)
     is_labelled[drawn] = True
     adds = _ADDS[setting.metric]
@@ -151,22 +158,19 @@ def _people(setting: Setting, videos: Places, rng: np.random.Generator) -> Place
         of_videos[:, given] = rng.dirichlet(shares[given] * spread, size=setting.n_videos)
     else:
         of_videos = np.tile(shares, (setting.n_videos, 1))
-    return _drawn(of_videos[videos], rng)
+    bounds = of_videos.cumsum(axis=1)[videos, :-1]
+    places: Places = (rng.random(len(videos))[:, None] > bounds).sum(axis=1)
+    return places
 
 
 def _judge(setting: Setting, videos: Places, people: Places, rng: np.random.Generator) -> Places:
     """The judge errs on a share of pairs that differs from video to video."""
     share = 1 - setting.kappa
     errs = rng.random(len(videos)) < rng.beta(2 * share, 2 * (1 - share), setting.n_videos)[videos]
-    says = np.array([1.0, 0.0, 0.0, 0.0] if setting.lenient else setting.shares)
-    return np.where(errs, _drawn(np.tile(says, (len(videos), 1)), rng), people)
-
-
-def _drawn(shares: Floats, rng: np.random.Generator) -> Places:
-    """A category for each row of shares."""
-    bounds = shares.cumsum(axis=1)[:, :-1]
-    places: Places = (rng.random(len(shares))[:, None] > bounds).sum(axis=1)
-    return places
+    says = (1.0, 0.0, 0.0, 0.0) if setting.lenient else setting.shares
+    judge = people.copy()
+    judge[errs] = rng.choice(len(says), size=int(errs.sum()), p=says)
+    return judge
 
 
 def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
@@ -202,19 +206,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    rows: list[tuple[str, ...]] = [(
-        "videos x questions", "metric", "sample", "kappa", "correlation", "labels", "cover",
-        "labels alone", "judge alone", "narrower",
-    )]  # fmt: skip
     problems: list[str] = []
+    _print(_HEAD)
     for setting in SETTINGS:
         measured = measure(setting, n_simulations=arguments.simulations, rng=rng)
-        rows.append(_row(setting, measured))
+        _print(_row(setting, measured))
         problems += problems_of(setting, measured)
-    print("\n".join(text_table(rows, n_left=4)))
     for problem in problems:
         print(f"problem: {problem}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _print(row: tuple[str, ...]) -> None:
+    """A row as soon as it is there."""
+    print(*text_table([row], n_left=4, widths=[max(len(name), 10) for name in _HEAD]), flush=True)
 
 
 if __name__ == "__main__":

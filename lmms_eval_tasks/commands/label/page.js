@@ -133,6 +133,8 @@ function show() {
   const one = item();
   const row = rowOf(one);
   const open = grading(one).shows_answer || Boolean(row);
+  // Whoever has seen the answer is no longer asked blindly.
+  if (row && !grading(one).shows_answer) row.judge_seen = true;
   byId("where").textContent = (state.place + 1) + " of " + data.items.length + " · " + one.task + " · " + one.video_id;
   showFrames(one, open);
   showCaptions(one);

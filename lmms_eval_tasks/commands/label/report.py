@@ -69,8 +69,7 @@ def verdicts_report(labels: Sequence[VerdictLabel], captioners: Sequence[Caption
     lines += ["", "Scores with 95 % intervals over videos, and what labels make of the judge's:"]
     lines += text_table(list(_score_rows(found)), n_left=3)
     lines += _notes(found)
-    lines += ["", "Judge and people on the same labelled pairs, and how far they are apart (the"]
-    lines += ["form of VidCapBench's Table 4):"]
+    lines += ["", "Judge and people on the same labelled pairs, and how far they are apart:"]
     for rows in _table_4(found):
         lines += [*text_table(rows, n_left=2), ""]
     for title, rows in _table_11(found):
@@ -168,7 +167,7 @@ def _narrower(compared: Compared) -> str:
 
 
 def _table_4(found: Sequence[_Found]) -> Iterator[list[list[str]]]:
-    """Rows by task and captioner, a table for each benchmark."""
+    """Rows by task and captioner, a table for each benchmark: VidCapBench's Table 4."""
     for metrics in dict.fromkeys(tuple(each.overall) for each in found):
         heads = [name for metric in metrics for name in (f"{metric} judge", "people", "diff.")]
         rows = [["task", "captioner", *heads]]
@@ -190,7 +189,7 @@ def _apart(compared: Compared, digits: int) -> tuple[str, str, str]:
 
 
 def _table_11(found: Sequence[_Found]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Two rows for each task and captioner, by the groups of a section."""
+    """Two rows for each task and captioner, by a section's groups: VidCapBench's Table 11."""
     sections = dict.fromkeys(
         (tuple(each.overall), _first_section(each)) for each in found if each.groups
     )
@@ -206,7 +205,7 @@ def _table_11(found: Sequence[_Found]) -> Iterator[tuple[str, list[list[str]]]]:
                     _cell(each.groups.get((section, name)), metrics, mode=mode) for name in names
                 ]
                 rows.append([*each.name, mode, *cells])
-        title = f"By {section}, {' / '.join(metrics)} (the form of VidCapBench's Table 11):"
+        title = f"By {section}, {' / '.join(metrics)}, judge above people:"
         yield title, rows
 
 
