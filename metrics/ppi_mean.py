@@ -201,8 +201,10 @@ class _Phases:
 
     def _estimate(self, lam: float) -> Floats:
         judge = self.pairs.judge
-        estimate: Floats = lam * (self._share @ judge - self._label_share @ judge)
-        return estimate + self._label_share @ self._people
+        # Sums of products and not ``@``, for which BLAS would start threads.
+        of_judge = ((self._share - self._label_share)[:, None] * judge).sum(axis=0)
+        estimate: Floats = lam * of_judge
+        return estimate + (self._label_share[:, None] * self._people).sum(axis=0)
 
     def _influences(self, ratio: float) -> tuple[Floats, Floats]:
         """Of each video on the estimate: what labels have of it, and what ``lam`` multiplies.
@@ -211,7 +213,7 @@ class _Phases:
         """
         people = self._people[:, 0] - ratio * self._people[:, 1]
         judge = self.pairs.judge[:, 0] - ratio * self.pairs.judge[:, 1]
-        of_all = self._share * (judge - self._share @ judge)
+        of_all = self._share * (judge - (self._share * judge).sum())
         labels, guesses = self._two_phases(people), self._two_phases(judge)
         videos = self.pairs.videos
         of_labels: Floats = np.bincount(videos, labels).astype(np.float64)
@@ -224,5 +226,5 @@ class _Phases:
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.bincount(strata, self._label_share * values) / self._of_strata
         of_strata = np.nan_to_num(means)[strata]
-        first: Floats = self._share * (of_strata - self._share @ of_strata)
+        first: Floats = self._share * (of_strata - (self._share * of_strata).sum())
         return first + self._label_share * (values - of_strata)
