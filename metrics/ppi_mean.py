@@ -203,8 +203,9 @@ class _Phases:
         judge = self.pairs.judge
         # Sums of products and not ``@``, for which BLAS would start threads.
         of_judge = ((self._share - self._label_share)[:, None] * judge).sum(axis=0)
-        estimate: Floats = lam * of_judge
-        return estimate + (self._label_share[:, None] * self._people).sum(axis=0)
+        of_people = (self._label_share[:, None] * self._people).sum(axis=0)
+        estimate: Floats = lam * of_judge + of_people
+        return estimate
 
     def _influences(self, ratio: float) -> tuple[Floats, Floats]:
         """Of each video on the estimate: what labels have of it, and what ``lam`` multiplies.
