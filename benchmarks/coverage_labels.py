@@ -177,7 +177,7 @@ def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
     what = "vdc_acc" if setting.by_video else setting.metric
     return (
         f"{setting.n_videos:,} x {setting.n_questions}",
-        what,
+        f"{what}, {setting.shares[0]:.0%} right",
         "stratified" if setting.stratified else "random",
         f"{setting.kappa:g}{' lenient' if setting.lenient else ''}",
         f"{setting.correlation:g}",
@@ -219,7 +219,15 @@ def main() -> int:
 
 def _print(row: tuple[str, ...]) -> None:
     """A row as soon as it is there."""
-    print(*text_table([row], n_left=4, widths=[max(len(name), 10) for name in _HEAD]), flush=True)
+    print(
+        *text_table(
+            [row],
+            n_left=4,
+            widths=[max(len(name), 20) for name in _HEAD[:2]]
+            + [max(len(name), 11) for name in _HEAD[2:]],
+        ),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
