@@ -18,6 +18,7 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.paper_table import PaperTable
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
@@ -172,6 +173,8 @@ class Benchmark(Generic[Q, J]):
     definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
     judge_check: JudgeCheck[Q, J] | None = None
     """How it is told that the judge judges; ``None`` where that is not told."""
+    grading: Grading | None = None
+    """What a person is asked in the judge's place; ``None`` where people cannot take it."""
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
     pooled_group: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from lmms_eval_captions.judges.protocols.capquiz import (
     N_OPTIONS,
@@ -36,6 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.paper import PAPER_TABLE
+from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label, Logged
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -72,6 +73,36 @@ def _letter(question: Question, judgement: QuizJudgement) -> str | None:
     if judgement.choice is None:
         return None
     return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]
+
+
+def _choices(doc: Mapping[str, Any], place: int) -> tuple[Choice, ...]:
+    """The options of a question, each with its letter."""
+    options = (*doc["questions"][place]["options"], UNKNOWN)
+    return tuple(
+        Choice(key=letter.lower(), name=option, text=f"{letter}: {option}")
+        for letter, option in zip(LETTERS, options, strict=False)
+    )
+
+
+def _label(logged: Logged) -> Label | None:
+    return None if logged["verdict"] is None else Label(choice=str(logged["choice"]))
+
+
+def _judgement(logged: Logged, label: Label) -> Mapping[str, object]:
+    verdict = "true_positive" if label.choice == logged["answer"] else "false_positive"
+    if label.choice == UNKNOWN:
+        verdict = "false_negative"
+    return {"choice": label.choice, "verdict": verdict}
+
+
+_GRADING: Final = Grading(
+    asks="Choose the option that the caption alone supports, whatever the video shows.",
+    shows_answer=False,
+    choices_of=_choices,
+    needs_data=True,
+    of_judge=_label,
+    judgement=_judgement,
+)
 
 
 def _groups(doc: Doc, question: Question, _judgement: QuizJudgement | None) -> dict[str, str]:
@@ -122,6 +153,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         said=_letter,
         silent=frozenset({LETTERS[N_OPTIONS]}),
     ),
+    grading=_GRADING,
     metrics={
         "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
         "capp": Metric(score=over_questions(capp), ratios=_P),

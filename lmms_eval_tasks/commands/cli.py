@@ -13,6 +13,7 @@ from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.cli import add_agree
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import add_compare
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
+from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add_labels
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
@@ -73,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     add_estimate(commands)
     add_agree(commands)
     add_stability(commands)
+    add_label(commands)
+    add_labels(commands)
     for benchmark in modules("commands"):
         benchmark.add_commands(commands)
     return parser

@@ -87,7 +87,7 @@ def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
     """
     from filelock import FileLock, Timeout
 
-    folder = cache / "data" / source.benchmark / "videos"
+    folder = _video_folder(source, cache)
     if _is_complete(source, folder):
         return folder
     try:
@@ -108,6 +108,20 @@ def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
     finally:
         lock.release()
     return folder
+
+
+def has_videos(source: Source, cache: Path) -> bool:
+    """Whether all videos of the benchmark were fetched before.
+
+    Args:
+        source: The benchmark.
+        cache: The package's cache folder.
+    """
+    return _is_complete(source, _video_folder(source, cache))
+
+
+def _video_folder(source: Source, cache: Path) -> Path:
+    return cache / "data" / source.benchmark / "videos"
 
 
 def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:

@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
+from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label, Logged, Rating
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     FILE,
@@ -140,6 +141,39 @@ def _metric(*dimensions: str) -> Metric:
     )
 
 
+def _label(logged: Logged) -> Label | None:
+    """The numbers that the judge wrote."""
+    numbers = logged["numbers"]
+    return Label(ratings={name: float(numbers[name]) for name in ACCR}) if numbers else None
+
+
+def _rated(_logged: Logged, label: Label) -> Mapping[str, object]:
+    numbers = dict(label.ratings)
+    return {
+        "numbers": numbers,
+        "distributions": {name: ((number, 1.0),) for name, number in numbers.items()},
+    }
+
+
+_MEANINGS: Final = {
+    "accuracy": "what the caption says is right",
+    "completeness": "nothing that matters is missing",
+    "conciseness": "nothing is said that need not be",
+    "relevance": "it speaks of what matters in the video",
+}
+_GRADING: Final = Grading(
+    asks="Rate the caption along each dimension, 0 to 100.",
+    ratings=tuple(
+        Rating(name=name, low=0, high=100, text=f"{name.capitalize()}: {_MEANINGS[name]}")
+        for name in ACCR
+    ),
+    needs_data=True,
+    references=lambda doc: () if doc["setting"] == "ref_free" else doc["references"],
+    of_judge=_label,
+    judgement=_rated,
+)
+
+
 def _scoring(
     judgements: Sequence[ScoresJudgement], _fields: Mapping[str, object]
 ) -> dict[str, str]:
@@ -172,6 +206,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
         silent=frozenset({"/".join("0" for _ in ACCR)}),
         n_anchors=6,
     ),
+    grading=_GRADING,
     metrics={**{name: _metric(name) for name in ACCR}, "avg": _metric(*ACCR)},
     headline="avg",
     headline_means="mean of the judge's four ratings of the caption, 0 to 100",

@@ -23,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label, Logged
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -42,6 +43,31 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.paper import PAPER_TABLE
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
 from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+
+
+def _label(logged: Logged) -> Label | None:
+    """What the judge answered, by consensus of its asks."""
+    return None if logged["verdict"] is None else Label(choice=str(logged["predicted_answer"]))
+
+
+def _judgement(logged: Logged, label: Label) -> Mapping[str, object]:
+    verdict = "positive" if label.choice == logged["answer"] else "negative"
+    if label.choice == "unanswerable":
+        verdict = "unanswerable"
+    return {"predicted_answer": label.choice, "verdict": verdict}
+
+
+_GRADING: Final = Grading(
+    asks="Answer the question from the caption alone, whatever the video shows.",
+    choices=(
+        Choice(key="y", name="yes", text="Yes"),
+        Choice(key="n", name="no", text="No"),
+        Choice(key="u", name="unanswerable", text="Unanswerable: the caption does not say"),
+    ),
+    shows_answer=False,
+    of_judge=_label,
+    judgement=_judgement,
+)
 
 
 def groups_of(category: str) -> dict[str, str]:
@@ -105,6 +131,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.predicted_answer,
         silent=frozenset({"unanswerable"}),
     ),
+    grading=_GRADING,
     metrics={
         "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR, labels=get_args(Agreement)),
         "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),

@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label, Logged, Rating
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
@@ -80,6 +81,40 @@ def _score_of(judgement: MatchJudgement) -> tuple[float | None]:
     return (judgement.score,)
 
 
+def _label(logged: Logged) -> Label | None:
+    """What the judge said, in a person's terms."""
+    if logged["verdict"] is None:
+        return None
+    score = logged["score"]
+    return Label(
+        choice=str(logged["verdict"]), ratings={} if score is None else {"score": float(score)}
+    )
+
+
+_GRADING: Final = Grading(
+    asks="Answer the question from the caption alone. Does that answer match the correct one?",
+    choices=(
+        Choice(key="y", name="yes", text="Yes, it matches"),
+        Choice(key="n", name="no", text="No, or the caption does not say"),
+    ),
+    ratings=(
+        Rating(
+            name="score",
+            low=0,
+            high=5,
+            text="How well it matches, 0 to 5 (5 = the same meaning)",
+            is_optional=True,
+        ),
+    ),
+    of_judge=_label,
+    judgement=lambda _logged, label: {
+        "verdict": label.choice,
+        "score": label.ratings.get("score"),
+    },
+)
+"""The judge's second step (appendix R); the first (appendix Q) is done by the same person."""
+
+
 def _rouge(videos: Iterable[Sequence[float | None]]) -> float:
     return 100.0 * mean_over_videos(videos)
 
@@ -103,6 +138,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"no"}),
     ),
+    grading=_GRADING,
     metrics={
         "vdc_acc": Metric(
             score=over_videos(vdc_acc),
@@ -143,6 +179,7 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
         # An answer in free words: there is no verdict to be the same.
         said=lambda _question, _judgement: None,
     ),
+    grading=None,
     metrics={
         "vdc_rouge": Metric(
             score=over_videos(_rouge), ratios=of_means(), values=_score_of, field="scores"

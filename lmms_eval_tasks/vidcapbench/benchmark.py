@@ -27,6 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     silence,
 )
+from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, as_verdict, of_verdict
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -52,6 +53,21 @@ from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
 from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
 
 _CREDIT: Final = {"correct": 1.0, "partial": 0.5, "neutral": 0.0, "wrong": 0.0}
+
+
+_GRADING: Final = Grading(
+    asks="Answer the question from the caption alone, then grade that answer beside the correct "
+    "one.",
+    choices=(
+        Choice(key="2", name="correct", text="2: correct, it fully agrees with the answer"),
+        Choice(key="1", name="partial", text="1: partially correct, right but incomplete"),
+        Choice(key="0", name="neutral", text="0: neutral, the caption does not mention it"),
+        Choice(key="-", name="wrong", text="-1: wrong, the caption speaks of it with an error"),
+    ),
+    of_judge=of_verdict,
+    judgement=as_verdict,
+)
+"""The four classes of section 3.2."""
 
 
 def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Task:
@@ -219,6 +235,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"neutral", "wrong"}),
     ),
+    grading=_GRADING,
     metrics={
         "acc": Metric(
             score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)

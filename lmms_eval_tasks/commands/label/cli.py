@@ -1,0 +1,161 @@
+"""The subcommands ``label`` and ``labels`` of ``lmms-eval-captions``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``label`` to the parser of ``lmms-eval-captions``."""
+    command = commands.add_parser(
+        "label",
+        help="a page on which people grade what the judge graded, or choose between captions",
+        description="Writes one HTML file that works without a network: a person grades questions "
+        "by keyboard or mouse and exports them as JSONL, which lmms-eval-captions labels reads. "
+        "Needs results with --log_samples.",
+    )
+    command.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER",
+        help="folders given to lmms-eval as --output_path, or results files",
+    )  # fmt: skip
+    command.add_argument(
+        "--pairs",
+        action="store_true",
+        help="ask which of two captioners' captions of a video is better, not saying whose it is",
+    )
+    command.add_argument("--n", type=_positive, default=200, help="how many are asked (200)")
+    command.add_argument("--tasks", metavar="NAMES", help="tasks, separated by commas; all without")
+    command.add_argument(
+        "--by",
+        metavar="NAMES",
+        help="stratify: as many of each captioner, task, verdict of the judge or group of a "
+        "section of the breakdown, such as dimensions; without, drawn at random from all",
+    )
+    command.add_argument("--seed", type=int, default=0, help="what the sample is drawn by (0)")
+    command.add_argument(
+        "--frames", type=int, default=4, metavar="N", help="frames of each video, 0 for none (4)"
+    )
+    command.add_argument(
+        "--reveal",
+        choices=("after", "demand", "never"),
+        default="after",
+        help="when the judge's verdict is shown: after the answer, then on demand, never (after)",
+    )
+    command.add_argument(
+        "--max-mb", type=float, default=50.0, metavar="MB", help="frames beyond are left out (50)"
+    )
+    command.add_argument(
+        "--output", type=Path, default=Path("label.html"), metavar="FILE", help="(label.html)"
+    )
+    command.set_defaults(run=_label)
+
+
+def _label(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.judges.errors import SettingsError
+    from lmms_eval_captions.judges.files.atomic_write import write_atomically
+    from lmms_eval_captions.judges.settings import read_data_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import side_by_side_page
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+    options = PageOptions(
+        n=arguments.n,
+        tasks=_names(arguments.tasks) or None,
+        by=_names(arguments.by),
+        seed=arguments.seed,
+        n_frames=max(arguments.frames, 0),
+        reveal=arguments.reveal,
+        max_mb=arguments.max_mb,
+    )
+    captioners = captioners_of(arguments.folders)
+    make = side_by_side_page if arguments.pairs else verdict_page
+    page = make(captioners, options, read_data_settings())
+    what = "captions side by side" if arguments.pairs else "captions and the judge's questions"
+    text = render(f"lmms-eval-captions: {what}", page.data)
+    try:
+        write_atomically(arguments.output, text.encode("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"--output {arguments.output}: {error}") from error
+    for note in page.notes:
+        print(note)
+    n_items = len(page.data["items"])  # type: ignore[arg-type] # a list
+    print(
+        f"{arguments.output}: {n_items} to label ({len(text) / 1e6:.1f} MB). Open it in a browser; "
+        f"then lmms-eval-captions labels EXPORTED.jsonl --against "
+        f"{' '.join(map(str, arguments.folders))}"
+    )
+    return 0
+
+
+def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``labels`` to the parser of ``lmms-eval-captions``."""
+    command = commands.add_parser(
+        "labels",
+        help="what people's labels say: agreement, the corrected score, Elo of captioners",
+        description="Reads what pages of lmms-eval-captions label have exported. Of graded "
+        "questions: agreement among annotators and with the judge, both scores beside each other, "
+        "and the score corrected by the labels, with intervals over videos. Of captions side by "
+        "side: Elo, Bradley-Terry and their correlation with metrics.",
+    )
+    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="exported JSONL files")
+    command.add_argument(
+        "--against",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FOLDER",
+        help="results that the page was made of; pairs need them for correlations alone",
+    )
+    command.add_argument("--seed", type=int, default=0, help="of Elo's order of matches (0)")
+    command.add_argument(
+        "--format", choices=("text", "json"), default="text", help="(text); json holds all digits"
+    )
+    command.set_defaults(run=_labels)
+
+
+def _labels(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.judges.errors import SettingsError
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.choices import choices_report
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import verdicts_report
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+    labels = read_labels([path.expanduser() for path in arguments.files])
+    captioners = captioners_of(arguments.against) if arguments.against else []
+    if labels.verdicts and not captioners:
+        raise SettingsError(
+            "labels: expected --against with the results folder that the page was made of"
+        )
+    reports = []
+    if labels.verdicts:
+        reports.append(verdicts_report(labels.verdicts, captioners))
+    if labels.choices:
+        reports.append(choices_report(labels.choices, captioners, seed=arguments.seed))
+    for note in labels.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if arguments.format == "json":
+        import json
+
+        merged = {key: value for report in reports for key, value in report.document.items()}
+        print(json.dumps(merged, ensure_ascii=False, indent=1))
+    else:
+        print("\n\n".join("\n".join(report.lines) for report in reports))
+    return 0
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r:.80}")
+    return int(text)

@@ -1,0 +1,90 @@
+"""Frames of the videos that a page asks about, as pictures within it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.judges.settings import DataSettings
+
+_LONGEST: Final = 448
+"""Longer side of a frame, in pixels."""
+_QUALITY: Final = 72
+
+Documents = Mapping[str, Mapping[str, Any]]
+"""Video's id to its document."""
+
+
+def frames_of(
+    settings: DataSettings,
+    videos: Iterable[tuple[str, Benchmark[Any, Any], Mapping[str, Any]]],
+    *,
+    n_frames: int,
+    most_bytes: int,
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Frames of videos that are at hand; nothing is downloaded.
+
+    Args:
+        settings: Says where videos are.
+        videos: Key of each video, its benchmark and its document, in the order in which they are
+            asked about.
+        n_frames: Of each video, evenly spaced.
+        most_bytes: Of all frames together; videos beyond it have none.
+
+    Returns:
+        Key to the frames as addresses of JPEG data, and key to why there are none.
+    """
+    frames: dict[str, list[str]] = {}
+    reasons: dict[str, str] = {}
+    left = most_bytes
+    for key, benchmark, doc in videos:
+        if key in frames or key in reasons:
+            continue
+        try:
+            pictures = _pictures(settings, benchmark, doc, n_frames)
+        except DataError as error:
+            reasons[key] = f"No frames: {error}"
+            continue
+        size = sum(map(len, pictures))
+        if size > left:
+            reasons[key] = "No frames: the page would be larger than --max-mb."
+            continue
+        left -= size
+        frames[key] = pictures
+    return frames, reasons
+
+
+def _pictures(
+    settings: DataSettings, benchmark: Benchmark[Any, Any], doc: Mapping[str, Any], n_frames: int
+) -> list[str]:
+    from lmms_eval_captions.model_wrappers.video.frames import read_frames
+
+    if not n_frames:
+        raise DataError("--frames is 0")
+    if settings.data is None and not has_videos(benchmark.source, settings.cache):
+        raise DataError(
+            "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
+        )
+    clip = read_frames(benchmark.video_path(settings, doc), n_frames, max_pixels=_LONGEST**2)
+    return [_address(frame) for frame in clip.frames]
+
+
+def _address(frame: NDArray[np.uint8]) -> str:
+    """A frame, shape (height, width, 3), as an address that holds it."""
+    from PIL import Image
+
+    picture = Image.fromarray(frame)
+    picture.thumbnail((_LONGEST, _LONGEST))
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

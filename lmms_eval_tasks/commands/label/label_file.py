@@ -1,0 +1,191 @@
+"""What pages export, read back: a line of JSON for each label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
+from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import LEFT, RIGHT, TIE
+from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+
+_SCORE: Final = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictLabel:
+    """What a person said of one question and caption."""
+
+    annotator: str
+    captioner: str
+    task: str
+    video_id: str
+    place: int
+    """The question's, from 0."""
+    question: str
+    answer: str
+    """The gold answer."""
+    caption_digest: str
+    label: Label
+    by: tuple[str, ...]
+    """What the sample was stratified by; empty where it was not."""
+    is_changed: bool
+    """Whether it was changed after the judge's verdict was seen."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceLabel:
+    """Which of two captioners' captions of a video a person chose."""
+
+    annotator: str
+    task: str
+    video_id: str
+    captioners: tuple[str, str]
+    score: float
+    """1 where the first was chosen, 0.5 for a tie, 0 where the second was."""
+
+
+@dataclass(slots=True)
+class Labels:
+    """All labels of some files, each person's last word on each question."""
+
+    verdicts: list[VerdictLabel] = field(default_factory=list)
+    choices: list[ChoiceLabel] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_labels(paths: Sequence[Path]) -> Labels:
+    """The labels of files, each line of which a page has exported.
+
+    Raises:
+        DataError: If a file or a line of it cannot be read; the text names the line.
+    """
+    rows: dict[tuple[object, ...], tuple[str, dict[str, Any]]] = {}
+    n_rows = 0
+    for path in paths:
+        for where, row in _rows(path):
+            n_rows += 1
+            key = _key(row)
+            kept = rows.get(key)
+            if kept is None or str(kept[1].get("answered_at")) <= str(row.get("answered_at")):
+                rows[key] = where, row
+    labels = Labels()
+    skipped = 0
+    for where, row in rows.values():
+        if row.get("label") is None:
+            skipped += 1
+        elif row.get("kind") == "pair":
+            labels.choices.append(_read(_choice, row, where))
+        else:
+            labels.verdicts.append(_read(_verdict, row, where))
+    _note(labels, n_rows - len(rows), skipped)
+    if not labels.verdicts and not labels.choices:
+        raise DataError(f"{', '.join(map(str, paths))}: there is no label in it")
+    return labels
+
+
+def _note(labels: Labels, repeated: int, skipped: int) -> None:
+    changed = sum(label.is_changed for label in labels.verdicts)
+    if repeated:
+        labels.notes.append(
+            f"{repeated} lines say again what the same person said before: the last word counts"
+        )
+    if skipped:
+        labels.notes.append(
+            f"{skipped} questions could not be told: they are left out, which skews the numbers if "
+            "they are harder than others"
+        )
+    if changed:
+        labels.notes.append(
+            f"{changed} labels were changed after the judge's verdict was seen: they may lean "
+            "towards it"
+        )
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        for number, row in json_lines(path):
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, line {number}: expected a label, got {row!r:.80}")
+            yield f"{path}, line {number}", row
+    except BadLineError as error:
+        raise DataError(
+            f"{path}, line {error.number}: expected one JSON object per line ({error}), as the "
+            "page of lmms-eval-captions label exports them"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _key(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """What tells who labelled what."""
+    names = (
+        "kind", "annotator", "task", "video_id", "captioner", "question_index", "caption_digest",
+    )  # fmt: skip
+    sides = sorted(str(row.get(side)) for side in (LEFT, RIGHT))
+    return (*(str(row.get(name)) for name in names), *sides)
+
+
+def _read(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
+    try:
+        return read(row)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{where}: the label {reason}; export it again") from error
+
+
+def _choice(row: Mapping[str, Any]) -> ChoiceLabel:
+    choice = row["label"]["choice"]
+    if choice not in _SCORE:
+        raise ValueError(f"has the choice {choice!r:.80}, expected any of {', '.join(_SCORE)}")
+    return ChoiceLabel(
+        annotator=str(row["annotator"]),
+        task=str(row["task"]),
+        video_id=str(row["video_id"]),
+        captioners=(str(row[LEFT]), str(row[RIGHT])),
+        score=_SCORE[choice],
+    )
+
+
+def _verdict(row: Mapping[str, Any]) -> VerdictLabel:
+    task = str(row["task"])
+    benchmark = our_benchmarks().get(task)
+    if benchmark is None or benchmark.grading is None:
+        raise ValueError(f"is of {task!r:.80}, which people are not asked about")
+    return VerdictLabel(
+        annotator=str(row["annotator"]),
+        captioner=str(row.get("captioner", "")),
+        task=task,
+        video_id=str(row["video_id"]),
+        place=int(row["question_index"]),
+        question=str(row.get("question", "")),
+        answer=str(row.get("answer", "")),
+        caption_digest=str(row.get("caption_digest", "")),
+        label=_label(row["label"], benchmark.grading),
+        by=tuple(map(str, dict(row.get("design") or {}).get("by") or ())),
+        is_changed=bool(row.get("changed_after_reveal")),
+        seconds=float(row.get("seconds") or 0.0),
+    )
+
+
+def _label(label: Mapping[str, Any], grading: Grading) -> Label:
+    choice = label.get("choice")
+    names = [known.name for known in grading.choices]
+    if names and choice not in names:
+        raise ValueError(f"has the choice {choice!r:.80}, expected any of {', '.join(names)}")
+    ratings = {str(name): float(value) for name, value in dict(label.get("ratings") or {}).items()}
+    for rating in grading.ratings:
+        value = ratings.get(rating.name)
+        if value is None and rating.is_optional:
+            continue
+        if value is None or not isfinite(value) or not rating.low <= value <= rating.high:
+            raise ValueError(
+                f"has {value!r} for {rating.name!r}, expected {rating.low:g} to {rating.high:g}"
+            )
+    return Label(choice=None if choice is None else str(choice), ratings=ratings)

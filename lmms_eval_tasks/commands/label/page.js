@@ -1,0 +1,308 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const isPairs = data.kind === "pair";
+const PREFIX = "lmms-eval-captions:" + data.page;
+const state = { rows: {}, place: 0, draft: null, seconds: 0, shownAt: 0, demanded: null, exported: 0, keeps: true };
+
+function read(key) {
+  try { return localStorage.getItem(key); } catch { state.keeps = false; return null; }
+}
+function write(key, text) {
+  try { localStorage.setItem(key, text); } catch { state.keeps = false; }
+}
+const annotator = () => byId("annotator").value.trim();
+const storeKey = () => PREFIX + ":" + annotator();
+const item = () => data.items[state.place];
+const rowOf = (one) => state.rows[one.id];
+const grading = (one) => data.gradings[one.grading];
+const choicesOf = (one) => one.choices || grading(one).choices;
+
+function keep() {
+  write(storeKey(), JSON.stringify({ rows: state.rows, place: state.place, exported: state.exported }));
+  write(PREFIX, annotator());
+}
+function load() {
+  state.rows = {}; state.place = 0; state.exported = 0;
+  const kept = annotator() ? read(storeKey()) : null;
+  if (kept) {
+    const known = new Set(data.items.map((one) => one.id));
+    const found = JSON.parse(kept);
+    for (const [id, row] of Object.entries(found.rows || {})) if (known.has(id)) state.rows[id] = row;
+    state.place = Math.min(Math.max(0, found.place | 0), data.items.length - 1);
+    state.exported = found.exported | 0;
+  }
+}
+function say(text) { byId("message").textContent = text; }
+function element(name, text, attributes) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  return made;
+}
+const isAnswered = (row) => Boolean(row && !row.skipped);
+function nAnswered() { return data.items.filter((one) => isAnswered(rowOf(one))).length; }
+
+function labelText(label, one) {
+  if (!label) return "nothing that could be read";
+  const named = choicesOf(one).find((choice) => choice.name === label.choice);
+  const words = label.choice === null ? [] : [named ? named.text : label.choice];
+  for (const [name, value] of Object.entries(label.ratings)) words.push(name + " " + value);
+  return words.join(", ");
+}
+function showProgress() {
+  const rows = Object.values(state.rows);
+  const skipped = rows.filter((row) => row.skipped).length;
+  byId("progress").max = data.items.length;
+  byId("progress").value = rows.length;
+  const open = rows.length - state.exported;
+  byId("count").textContent = nAnswered() + " of " + data.items.length + " answered" +
+    (skipped ? ", " + skipped + " not to be told" : "") + (open > 0 ? ", " + open + " not exported" : "");
+}
+function showFrames(one, open) {
+  const frames = data.frames[one.frames] || [];
+  const box = byId("frames");
+  box.replaceChildren();
+  box.hidden = !frames.length || !open;
+  if (!box.hidden) frames.forEach((source, place) => {
+    const picture = element("img", undefined, { alt: "frame " + (place + 1) + " of " + frames.length });
+    picture.src = source;
+    box.append(picture);
+  });
+  byId("no-frames").textContent = !frames.length ? one.no_frames || "No frames of this video are in the page."
+    : open ? "" : "Frames are shown once it is answered: the answer is to come from the caption alone.";
+}
+function showCaptions(one) {
+  byId("captions").replaceChildren(...one.captions.map((place, index) => {
+    const section = element("section");
+    const title = isPairs ? (index ? "Right caption" : "Left caption") : "Caption";
+    section.append(element("h2", title));
+    const text = data.captions[place];
+    section.append(element("div", text || "(the caption is empty)", { class: "text caption", dir: "auto", tabindex: "0", role: "region", "aria-label": title }));
+    return section;
+  }));
+}
+function showChoices(one) {
+  const label = current();
+  const box = byId("choices");
+  if (box.dataset.item === one.id) {
+    // In place, so that the one that was pressed keeps the focus.
+    choicesOf(one).forEach((choice, place) => box.children[place].setAttribute("aria-pressed", String(label.choice === choice.name)));
+    return;
+  }
+  box.dataset.item = one.id;
+  box.replaceChildren(...choicesOf(one).map((choice) => {
+    const button = element("button", choice.text + " ", { type: "button", "aria-pressed": String(label.choice === choice.name), "data-key": choice.key });
+    button.append(element("kbd", choice.key));
+    button.addEventListener("click", () => choose(choice.name));
+    return button;
+  }));
+}
+function showRatings(one) {
+  const form = byId("ratings");
+  const label = current();
+  form.replaceChildren(...grading(one).ratings.map((rating) => {
+    const box = element("label", rating.text + (rating.is_optional ? " (if you like)" : "") + " ");
+    const input = element("input", undefined, { type: "number", min: rating.low, max: rating.high, step: "any", name: rating.name, inputmode: "decimal" });
+    if (label.ratings[rating.name] !== undefined) input.value = label.ratings[rating.name];
+    input.addEventListener("input", () => rate(rating, input));
+    box.append(input);
+    return box;
+  }));
+}
+function current() {
+  if (state.draft) return state.draft;
+  const row = rowOf(item());
+  return row && row.label ? row.label : { choice: null, ratings: {} };
+}
+function draft() {
+  const label = current();
+  state.draft = { choice: label.choice, ratings: { ...label.ratings } };
+  return state.draft;
+}
+function showJudge(one) {
+  const row = rowOf(one);
+  const shows = !isPairs && data.reveal !== "never" && Boolean(row) && (data.reveal === "after" || row.judge_seen || state.demanded === one.id);
+  if (shows && !row.judge_seen) { row.judge_seen = true; keep(); }
+  byId("judge").hidden = !shows;
+  byId("verdict").textContent = shows ? one.judge.map((label) => labelText(label, one)).join("\n") : "";
+  byId("reveal").hidden = isPairs || data.reveal !== "demand" || shows;
+  byId("reveal").disabled = !row;
+}
+function show() {
+  const one = item();
+  const row = rowOf(one);
+  const open = grading(one).shows_answer || Boolean(row);
+  // Whoever has seen the answer is no longer asked blindly.
+  if (row && !grading(one).shows_answer) row.judge_seen = true;
+  byId("where").textContent = (state.place + 1) + " of " + data.items.length + " · " + one.task + " · " + one.video_id;
+  showFrames(one, open);
+  showCaptions(one);
+  byId("references").hidden = !one.references.length;
+  byId("references").querySelector("ul").replaceChildren(...one.references.map((text) => element("li", text, { dir: "auto" })));
+  byId("asked").hidden = !one.question;
+  byId("question").textContent = one.question;
+  byId("answer-title").hidden = byId("answer").hidden = !one.answer || !open;
+  byId("answer").textContent = open ? one.answer : "";
+  byId("asks").textContent = grading(one).asks;
+  showChoices(one);
+  showRatings(one);
+  showJudge(one);
+  showProgress();
+  byId("previous").disabled = state.place === 0;
+}
+function visible() { return document.visibilityState === "visible"; }
+function tick() {
+  if (state.shownAt) state.seconds += (performance.now() - state.shownAt) / 1000;
+  state.shownAt = visible() ? performance.now() : 0;
+}
+function go(place) {
+  state.place = Math.min(Math.max(0, place), data.items.length - 1);
+  state.draft = null; state.seconds = 0; state.shownAt = 0;
+  tick(); say(""); show();
+  if (annotator()) keep();
+  byId("main").focus();
+  window.scrollTo(0, 0);
+}
+function missing(one, label) {
+  if (choicesOf(one).length && label.choice === null) return "Choose an answer first, or say that you cannot tell.";
+  for (const rating of grading(one).ratings) {
+    const value = label.ratings[rating.name];
+    if (value === undefined && !rating.is_optional) return "Give a number for “" + rating.name + "” first.";
+    if (value !== undefined && !(value >= rating.low && value <= rating.high)) {
+      return "“" + rating.name + "” goes from " + rating.low + " to " + rating.high + ".";
+    }
+  }
+  return "";
+}
+function hasName() {
+  if (annotator()) return true;
+  say("Type your name first: every label carries it.");
+  byId("annotator").focus();
+  return false;
+}
+function save(label, skipped) {
+  if (!hasName()) return false;
+  const one = item();
+  const before = rowOf(one);
+  tick();
+  state.rows[one.id] = {
+    ...data.about, ...one.row, item: one.id, page: data.page, kind: data.kind, label: skipped ? null : label, skipped,
+    judge: one.judge, annotator: annotator(), seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
+    judge_seen: Boolean(before && before.judge_seen),
+    changed_after_reveal: Boolean(before && before.judge_seen), answered_at: new Date().toISOString(),
+  };
+  state.seconds = 0; state.draft = null;
+  state.exported = Math.min(state.exported, Object.keys(state.rows).length - 1);
+  keep(); say(state.keeps ? "" : "This browser keeps nothing of this page: export before you close it.");
+  show();
+  return true;
+}
+function choose(name) {
+  const label = draft();
+  label.choice = name;
+  if (!grading(item()).ratings.length) save(label, false);
+  else showChoices(item());
+}
+function rate(rating, input) {
+  const label = draft();
+  if (input.value === "") delete label.ratings[rating.name];
+  else label.ratings[rating.name] = Number(input.value);
+}
+function next() {
+  const one = item();
+  const isNew = state.draft !== null || !rowOf(one);
+  if (isNew) {
+    const problem = missing(one, current());
+    if (problem) { say(problem); return; }
+    if (!save(current(), false)) return;
+    if (!byId("judge").hidden) return;
+  }
+  advance();
+}
+function advance() {
+  const places = data.items.map((_, step) => (state.place + 1 + step) % data.items.length);
+  const open = places.find((place) => !rowOf(data.items[place]));
+  if (open === undefined) { go(state.place); say("All " + data.items.length + " are done. Export them now."); }
+  else go(open);
+}
+function skip() { if (save(null, true)) advance(); }
+function exportRows() {
+  const rows = data.items.map(rowOf).filter(Boolean);
+  if (!rows.length) { say("There is nothing to export yet."); return; }
+  const text = rows.map((row) => JSON.stringify(row) + "\n").join("");
+  const link = element("a", undefined, { download: "labels-" + data.page + "-" + annotator().replace(/[^\p{L}\p{N}]+/gu, "-") + ".jsonl" });
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  state.exported = rows.length;
+  keep(); showProgress();
+  say(rows.length + " lines are exported.");
+}
+async function importRows(file) {
+  const known = new Set(data.items.map((one) => one.id));
+  const rows = [];
+  let left = 0;
+  for (const line of (await file.text()).split("\n")) {
+    if (!line.trim()) continue;
+    let row = null;
+    try { row = JSON.parse(line); } catch { row = null; }
+    if (row && row.page === data.page && known.has(row.item) && row.annotator) rows.push(row); else left += 1;
+  }
+  if (!annotator() && rows.length) { byId("annotator").value = rows[0].annotator; load(); }
+  let taken = 0;
+  for (const row of rows) {
+    const before = state.rows[row.item];
+    if (row.annotator !== annotator()) left += 1;
+    else { if (!before || before.answered_at < row.answered_at) state.rows[row.item] = row; taken += 1; }
+  }
+  state.exported = taken === Object.keys(state.rows).length ? taken : state.exported;
+  go(state.place);
+  say(taken + " labels are taken in" + (left ? ", " + left + " lines left out: they are of another page or person, or broken" : "") + ".");
+}
+function isTyping(target) { return target.tagName === "INPUT" && target.type !== "file"; }
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const field = event.target;
+  if (event.key === "Enter" && field.id === "annotator") { field.blur(); byId("main").focus(); event.preventDefault(); return; }
+  if (event.key === "Enter" && field.form === byId("ratings") && isTyping(field)) {
+    const fields = [...byId("ratings").elements];
+    const following = fields[fields.indexOf(field) + 1];
+    if (following) following.focus(); else { byId("main").focus(); next(); }
+    event.preventDefault();
+    return;
+  }
+  if (isTyping(field)) return;
+  if (event.key === "Enter") { if (field.tagName !== "BUTTON" || field.id === "next") { event.preventDefault(); next(); } return; }
+  const choice = choicesOf(item()).find((one) => one.key === event.key.toLowerCase());
+  const rating = grading(item()).ratings.find((one) => one.is_optional && one.high <= 9);
+  if (choice) choose(choice.name);
+  else if (rating && /^\d$/.test(event.key) && Number(event.key) <= rating.high) { draft().ratings[rating.name] = Number(event.key); showRatings(item()); }
+  else if (event.key === "ArrowLeft") go(state.place - 1);
+  else if (event.key === "ArrowRight") go(state.place + 1);
+  else if (event.key === "s") skip();
+  else if (event.key === "x") exportRows();
+  else if (event.key === "r" && !byId("reveal").hidden) reveal();
+  else return;
+  event.preventDefault();
+});
+function reveal() {
+  if (rowOf(item())) { state.demanded = item().id; showJudge(item()); }
+}
+byId("next").addEventListener("click", next);
+byId("previous").addEventListener("click", () => go(state.place - 1));
+byId("skip").addEventListener("click", skip);
+byId("reveal").addEventListener("click", reveal);
+byId("export").addEventListener("click", exportRows);
+byId("import").addEventListener("click", () => byId("file").click());
+byId("file").addEventListener("change", (event) => { if (event.target.files[0]) importRows(event.target.files[0]); event.target.value = ""; });
+byId("annotator").addEventListener("change", () => { load(); go(state.place); });
+byId("ratings").addEventListener("submit", (event) => event.preventDefault());
+document.addEventListener("visibilitychange", tick);
+window.addEventListener("beforeunload", (event) => {
+  if (!state.keeps && Object.keys(state.rows).length > state.exported) event.preventDefault();
+});
+byId("annotator").value = read(PREFIX) || "";
+load();
+go(state.place);
+if (!state.keeps) say("This browser keeps nothing of this page: export before you close it.");

@@ -1,0 +1,90 @@
+"""Runs with sample logs that pages of ``label`` are made of, and labels as a page exports them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
+from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
+from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import Page, PageOptions
+from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import side_by_side_page
+from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
+from lmms_eval_captions.lmms_eval_tasks.submission import submit
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+from planted_runs import STAMP, write_run
+
+Row = dict[str, Any]
+
+
+def judged_run(folder: Path, tasks: Mapping[str, Sequence[str]]) -> Path:
+    """Have captions of the data's first videos judged, and write what a run leaves.
+
+    Args:
+        folder: As lmms-eval's ``--output_path``.
+        tasks: Task to captions of its first videos.
+    """
+    records, logs = {}, {}
+    for task, captions in tasks.items():
+        benchmark = benchmark_of_task(task)
+        docs = benchmark.read(data_settings(), benchmark.tasks[task])
+        waiting = [submit(benchmark, d, c) for d, c in zip(docs, captions, strict=False)]
+        judged = [wait() for wait in waiting]
+        records[task] = [caption.record for caption in judged]
+        logs[task] = [
+            {
+                "target": caption.record.video_id,
+                "filtered_resps": [text],
+                benchmark.headline: caption.item(benchmark, benchmark.headline),
+                "breakdown": breakdown_item(benchmark, caption.record),
+            }
+            for caption, text in zip(judged, captions, strict=False)
+        ]
+    path = write_run(folder, records)
+    for task, samples in logs.items():
+        write_rows(path.parent / f"{STAMP}_samples_{task}.jsonl", samples)
+    return path
+
+
+def page_of(*folders: Path, pairs: bool = False, n: int = 200, **options: Any) -> Page:
+    """The page that ``label`` makes of results folders."""
+    known = {"tasks": None, "n_frames": 0, **options}
+    make = side_by_side_page if pairs else verdict_page
+    return make(captioners_of(folders), PageOptions(n=n, **known), data_settings())
+
+
+def write_page(path: Path, page: Page) -> None:
+    """The page as the file that a browser opens."""
+    path.write_text(render("A page", page.data), encoding="utf-8")
+
+
+def rows_of(
+    page: Page, say: Callable[[Row], Mapping[str, object] | None], *, annotator: str = "ann"
+) -> list[Row]:
+    """What the page exports where a person says this.
+
+    Args:
+        page: The page.
+        say: From what is asked to the label; ``None`` where the person cannot tell.
+        annotator: The person.
+    """
+    data: Any = page.data
+    return [
+        {
+            **data["about"], **item["row"], "item": item["id"], "page": data["page"],
+            "kind": data["kind"], "label": say(item), "judge": item["judge"],
+            "annotator": annotator, "seconds": 2.5, "changed_after_reveal": False,
+            "answered_at": "2026-01-02T03:04:05Z",
+        }
+        for item in data["items"]
+    ]  # fmt: skip
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path

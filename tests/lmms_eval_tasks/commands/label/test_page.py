@@ -1,0 +1,225 @@
+"""The page of ``label``: what it asks of each benchmark, and a person at it in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import sync_playwright
+
+from label_runs import judged_run, page_of, write_page
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
+from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
+from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
+from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+HOSTILE = "</script><script>document.title='taken'</script><!-- \"' \u202e\u05d0 & \u2028 \ud83d"
+CAPTIONS = ("A red circle moves to the right.", HOSTILE, "", "A blue square. " * 7000)
+GRADED = {
+    task: benchmark
+    for benchmark in all_benchmarks().values()
+    for task in benchmark.tasks
+    if benchmark.grading is not None
+}
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+
+
+pytestmark = pytest.mark.usefixtures("offline")
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """A headless browser that is installed."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium or chrome on this machine")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+def _data_in(html: str) -> dict[str, Any]:
+    (text,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', html, re.S)
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+@pytest.mark.parametrize("task", GRADED)
+def test_every_benchmark_asks_a_person_what_it_asks_its_judge(task: str, tmp_path: Path) -> None:
+    """Each judged question with its caption, in the judge's terms; hostile text ends nothing."""
+    judged_run(tmp_path, {task: CAPTIONS})
+    page = page_of(tmp_path, n=10_000)
+    data = _data_in(render("A page", page.data))
+    grading = GRADED[task].grading
+    assert grading is not None
+    of_verdicts = captioners_of([tmp_path])[0].verdicts(task).tasks[0].captions
+    n_asked = sum(
+        any(None not in (run[place],) for run in caption.values[GRADED[task].headline])
+        for caption in of_verdicts
+        for place in range(len(caption.asked))
+    )
+    assert len(data["items"]) == n_asked > 0
+    for item in data["items"]:
+        names = [choice["name"] for choice in item["choices"] or data["gradings"][task]["choices"]]
+        keys = [choice["key"] for choice in item["choices"] or data["gradings"][task]["choices"]]
+        assert len(set(keys)) == len(keys)
+        assert names or data["gradings"][task]["ratings"]
+        for label in item["judge"]:
+            assert label is None or label["choice"] in (names or [None])
+        assert bool(item["references"]) == (task in ("msvd_eval_ref_only", "msvd_eval_combined"))
+    shown = {data["captions"][place] for item in data["items"] for place in item["captions"]}
+    assert any(caption.startswith("</script>") for caption in shown)
+
+
+def test_what_the_page_says_of_the_sample_is_enough_to_weigh_labels(tmp_path: Path) -> None:
+    """Strata with their sizes, and the same sample again by the same seed."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    pages = [page_of(tmp_path, n=8, by=("dimensions",), seed=seed) for seed in (1, 1, 2)]
+    data: list[Any] = [page.data for page in pages]
+    assert data[0]["items"] == data[1]["items"]
+    assert data[0]["page"] == data[1]["page"] != data[2]["page"]
+    designs = [item["row"]["design"] for item in data[0]["items"]]
+    drawn = {design["stratum"]: design["stratum_drawn"] for design in designs}
+    assert sum(drawn.values()) == len(designs) == 8
+    assert max(drawn.values()) - min(drawn.values()) <= 1
+    assert (
+        sum({d["stratum"]: d["stratum_size"] for d in designs}.values())
+        == designs[0]["n_population"]
+    )
+
+
+def test_frames_are_in_the_page_within_its_bound(tmp_path: Path) -> None:
+    """Those of videos that are at hand; what does not fit is left out, and it is said."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS[:2]})
+    whole: Any = page_of(tmp_path, n_frames=2).data
+    assert {len(frames) for frames in whole["frames"].values()} == {2}
+    assert all(f.startswith("data:image/jpeg") for some in whole["frames"].values() for f in some)
+    small = page_of(tmp_path, n_frames=2, max_mb=0.001)
+    assert small.data["frames"] == {}
+    assert any("--max-mb" in note for note in small.notes)
+
+
+def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
+    """Nothing is downloaded for a page."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS[:2]})
+    nowhere = replace(data_settings(), data=None, cache=tmp_path / "empty")
+    page = verdict_page(captioners_of([tmp_path]), PageOptions(n=5, tasks=None), nowhere)
+    assert page.data["frames"] == {}
+    assert page.notes[0].startswith("frames of 0 of")
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    """A task, a section, or the sample logs."""
+    path = judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    with pytest.raises(SettingsError, match="there are vidcapbench_ae"):
+        page_of(tmp_path, tasks=("vdc_camera",))
+    with pytest.raises(SettingsError, match="expected any of captioner, task, verdict, dimensions"):
+        page_of(tmp_path, by=("aspects",))
+    next(path.parent.glob("*_samples_*")).unlink()
+    with pytest.raises(DataError, match="--log_samples"):
+        page_of(tmp_path)
+
+
+def test_twenty_verdicts_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    """Half, a reload, the other half, an export, an import elsewhere: the same counts."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    write_page(tmp_path / "page.html", page_of(tmp_path, n=20, n_frames=1))
+    asked: list[str] = []
+    context = browser.new_context(viewport={"width": 390, "height": 844}, accept_downloads=True)
+    page = _opened(context, tmp_path, asked)
+    assert not page.locator("#judge").is_visible()
+    page.keyboard.press("2")
+    assert "name first" in page.inner_text("#message")
+    page.keyboard.type("Ann")
+    page.keyboard.press("Enter")
+    for place in range(10):
+        page.keyboard.press("210-"[place % 4])
+        assert page.locator("#judge").is_visible()
+        page.keyboard.press("Enter")
+    page.reload()
+    assert page.inner_text("#count").startswith("10 of 20 answered")
+    for place in range(10, 20):
+        page.keyboard.press("210-"[place % 4])
+        page.keyboard.press("Enter")
+    assert page.title() == "A page"
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    with page.expect_download() as download:
+        page.keyboard.press("x")
+    exported = tmp_path / "labels.jsonl"
+    download.value.save_as(exported)
+    assert page.inner_text("#count") == "20 of 20 answered"
+    elsewhere = _opened(browser.new_context(), tmp_path, asked)
+    elsewhere.set_input_files("#file", exported)
+    elsewhere.wait_for_function(
+        "document.getElementById('count').textContent.startsWith('20 of 20')"
+    )
+    labels = read_labels([exported])
+    assert len(labels.verdicts) == 20
+    assert {label.annotator for label in labels.verdicts} == {"Ann"}
+    assert labels.notes == []
+    rows = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
+    said = [row["label"]["choice"] for row in rows]
+    assert said == ["correct", "partial", "neutral", "wrong"] * 5
+    assert all(row["seconds"] >= 0 and len(row["judge"]) == 2 for row in rows)
+    assert {url for url in asked if not url.startswith(("file:", "data:", "blob:"))} == set()
+
+
+def _opened(context: Any, folder: Path, asked: list[str]) -> BrowserPage:
+    """The page in a browser; what it asks the network for, and an error of its own, are told."""
+    page: BrowserPage = context.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: asked.append(f"error: {error}"))
+    page.on("console", lambda message: asked.append(f"console: {message.text}"))
+    page.goto((folder / "page.html").as_uri())
+    return page
+
+
+def test_the_command_writes_the_file_and_says_what_is_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its options reach the page; a wrong one is said in a sentence."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    output = tmp_path / "new" / "page.html"
+    words = ["label", str(tmp_path), "--n", "6", "--by", "dimensions", "--reveal", "never"]
+    assert main([*words, "--frames", "1", "--output", str(output)]) == 0
+    data = _data_in(output.read_text(encoding="utf-8"))
+    assert (len(data["items"]), data["reveal"]) == (6, "never")
+    printed = capsys.readouterr().out.splitlines()
+    n_videos = len(data["frames"])
+    assert printed[0] == f"frames of {n_videos} of {n_videos} videos are in the page"
+    assert f"--against {tmp_path}" in printed[-1]
+    assert main(["label", str(tmp_path), "--by", "colour", "--output", str(output)]) == 2
+    assert "expected any of captioner, task, verdict" in capsys.readouterr().err
+
+
+def test_side_by_side_hides_who_wrote_what(tmp_path: Path) -> None:
+    """Both sides of both captioners, by the seed; equal captions are not asked about."""
+    for name, first in (("a", "A red circle."), ("b", "A disc."), ("c", "A ball.")):
+        judged_run(tmp_path / name, {"vdc_camera": (first, f"Words of {name}.", "The same.")})
+    data: Any = page_of(*(tmp_path / name for name in "abc"), pairs=True).data
+    assert len(data["items"]) == 6
+    sides = [(item["row"]["left"], item["row"]["right"]) for item in data["items"]]
+    assert {tuple(sorted(side)) for side in sides} == {("a", "b"), ("a", "c"), ("b", "c")}
+    assert any(left > right for left, right in sides)
+    assert any(left < right for left, right in sides)
+    texts = [[data["captions"][place] for place in item["captions"]] for item in data["items"]]
+    assert all(
+        f"Words of {left}." == shown[0]
+        for (left, _), shown in zip(sides, texts, strict=True)
+        if shown[0].startswith("Words")
+    )
+    with pytest.raises(SettingsError, match="at least 2 captioners"):
+        page_of(tmp_path / "a", pairs=True)
+    assert benchmark_of_task("vdc_camera").grading is not None
