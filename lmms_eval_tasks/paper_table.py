@@ -40,6 +40,8 @@ class PaperTable:
     blocks: Sequence[tuple[str, str]] = ()
     """Metrics that each have rows of their own, with what stands before these; empty where every
     captioner has one row."""
+    note: str = ""
+    """What a reader must know before setting other rows of the paper beside these."""
     pieces: Sequence[int] = ()
     """Columns of each piece where the paper breaks the table; empty where it is in one piece."""
     decimals: int = 2

@@ -121,8 +121,11 @@ def _interval(
 ) -> Interval:
     n_videos = n_videos_of(parts)
     value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
-    if n_videos < 2 or np.isnan(value):
+    if n_videos < 2:
         note = "no interval: fewer than 2 videos count"
+        return _without_ends(value, None, n_videos, note)
+    if np.isnan(value):
+        note = "no interval: the metric has no value in some judge run"
         return _without_ends(value, None, n_videos, note)
     highest = bounds[1]
     merged, merged_scale = merged_terms(parts, scale=scale / highest)

@@ -19,4 +19,6 @@ PAPER_TABLE: Final = PaperTable(
         )
         for aspect in ASPECTS
     ],
+    note="By its authors' public word Llama-3.1-8B-Instruct judged the paper's Table 7, and not "
+    "GPT-4o: only rows of that judge belong beside it, see the page of VDC",
 )

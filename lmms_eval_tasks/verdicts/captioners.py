@@ -87,7 +87,7 @@ def _models(folder: Path) -> Iterator[tuple[tuple[str, ...], dict[str, RunResult
         if not newest:
             raise DataError(
                 f"{runs[-1].path}: expected a run with verdicts of a task of lmms-eval-captions, "
-                "such as vdc_score, found none: was it --predict_only, or another package's task?"
+                "found none: was it --predict_only, or another package's task?"
             )
         if given.is_file():
             parts = (*given.parent.parts, given.name.removesuffix(RESULTS))

@@ -14,6 +14,7 @@ from scipy import stats
 
 from lmms_eval_captions.metrics.interval import interval, intervals
 from lmms_eval_captions.metrics.interval_ends import interval_ends
+from lmms_eval_captions.metrics.paired_interval import paired_interval
 from lmms_eval_captions.metrics.ratio_parts import merged_terms, values_of_runs
 from ratio_cells import ends, of, ratio
 
@@ -144,6 +145,14 @@ def test_no_false_interval(tops: list[int], bottoms: list[int], note: str) -> No
     """Where videos do not differ, or there are none, the note says so and there are no ends."""
     found = of(ratio(tops, bottoms))
     assert (found.low, found.high, found.note) == (None, None, note)
+
+
+def test_a_run_without_a_value_says_so() -> None:
+    """Where one of two judge runs answers nothing, there is no mean over runs and no interval."""
+    runs = np.concatenate([ratio([1, 2, 0], [2, 2, 2]), ratio([0, 0, 0], [0, 0, 0])])
+    assert of(runs).note == "no interval: the metric has no value in some judge run"
+    found = paired_interval(runs, runs, scale=100.0)
+    assert found.note == "no interval: the metric has no value in some judge run"
 
 
 def test_few_videos_say_so() -> None:

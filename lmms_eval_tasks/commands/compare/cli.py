@@ -98,9 +98,9 @@ def _comparison(
     from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import (
         Comparer,
         compare_all,
-        names_to_show,
     )
     from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import decide, exit_code
+    from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import names_to_show
     from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS
 
     shown = names_to_show(captioners, names)

@@ -107,7 +107,10 @@ def part_of(filled: Filled, captioners: Sequence[Captioner]) -> Part:
         f"{filled.table.source}: {filled.name}",
         [warning] if other else [],
         list(_tables(filled)),
-        [f"{name}: {signature}" for name, signature in signatures.items() if signature is not None],
+        [
+            *([f"{filled.table.note}."] if filled.table.note else []),
+            *(f"{name}: {signature}" for name, signature in signatures.items() if signature),
+        ],
     )
 
 

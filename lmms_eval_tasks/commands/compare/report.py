@@ -274,7 +274,7 @@ def _remarks(compared: Compared, names: Sequence[str]) -> Iterator[str]:
         over = f" x {n_others} captioners" if n_others > 1 else ""
         yield (
             f"p (Holm): corrected over the {n_groups} {_plain(section)}{over} of a metric; better, "
-            "worse and tied are by it."
+            "worse and tied are by it. Of so many intervals, one may leave out 0 by chance."
         )
     yield "tied: the difference may be 0; it does not say that captioners are equally good."
     if any(pair.videos or pair.groups for pair in compared.pairs):

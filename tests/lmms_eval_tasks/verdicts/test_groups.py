@@ -58,7 +58,7 @@ def test_a_pooled_group_counts_all_questions(tmp_path: Path) -> None:
 def test_a_group_of_several_benchmarks_has_no_verdicts_of_its_own(
     other: str, verdict: object, tmp_path: Path
 ) -> None:
-    """It is left out of the names; who asks for it is told which there are. A variant counts."""
+    """It is left out of the names; who asks for it is told which there are. So is a variant."""
     tasks = {
         "vdc_camera": [record_of("vdc_camera", _caption("v", "y"))],
         other: [record_of(other, PlantedCaption("v", [Question("0?", {})], [[verdict]]))],

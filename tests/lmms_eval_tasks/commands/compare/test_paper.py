@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.results_folder import read_results
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from planted_pairs import TASKS, drawn, plant, records
 from planted_runs import write_run
@@ -147,3 +147,10 @@ def test_a_task_without_a_table_is_an_error(
     plant(tmp_path / "a", "capquiz", drawn("capquiz", 1))
     assert main(["compare", str(tmp_path / "a"), "--tasks", "vdc_score"]) == 2
     assert "any of capquiz, got 'vdc_score'" in capsys.readouterr().err
+
+
+def test_every_table_is_of_its_benchmarks_own_tasks() -> None:
+    """A variant that is made of a benchmark by ``replace`` does not keep its table."""
+    for name, benchmark in all_benchmarks().items():
+        table = benchmark.paper_table
+        assert table is None or set(table.names) & set(benchmark.tasks), name
