@@ -28,22 +28,6 @@ _MOST_ROWS: Final = 40
 """Groups of a section that are shown; the file holds all."""
 
 
-Cell = list[list[tuple["Grouped", list[int]]]]
-"""The questions of one group: for each judge run, captions with the places of these questions."""
-
-
-class Grouped(Protocol):
-    """What a breakdown needs of a caption; a :class:`CaptionRecord` has it."""
-
-    @property
-    def values(self) -> Mapping[str, Values]:
-        """Metric to what it reads."""
-
-    @property
-    def groups(self) -> Mapping[str, Names]:
-        """Section to the group of each question."""
-
-
 def breakdown_item(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
     """A caption's item of ``breakdown``: all that metrics read, once."""
     return record.kept(dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics)))
@@ -106,18 +90,17 @@ def break_down(
         of them are unscored.
     """
     judged = list(captions)
-    n_runs = max(map(_n_runs, judged), default=0)
-    cells: dict[tuple[str, str], Cell] = {}
-    for caption in judged:
-        for run in range(_n_runs(caption)):
-            for pair, places in _places(benchmark, caption, run).items():
-                runs = cells.setdefault(pair, [[] for _ in range(n_runs)])
-                runs[run].append((caption, places))
+    cells = cells_of(benchmark, judged)
+    sure = [
+        intervals_of_groups(benchmark, name, list(cells.values()), judged, records)
+        for name in benchmark.metrics
+    ]
     section, name = ALL
     order = {section: (name,), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
-    for (section, name), runs in cells.items():
-        breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
+    for ((section, name), cell), of_group in zip(cells.items(), zip(*sure, strict=True), strict=True):
+        figures = _figures(benchmark, cell, judged, records, of_group)
+        breakdown.setdefault(section, {})[name] = figures
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
     }
@@ -173,62 +156,44 @@ def _in_order(
     return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
-def _n_runs(caption: Grouped) -> int:
-    return max(map(len, caption.values.values()), default=0)
-
-
-def _places(
-    benchmark: Benchmark[Any, Any], caption: Grouped, run: int
-) -> dict[tuple[str, str], list[int]]:
-    """Section and group to the places of the caption's questions that count there in a run."""
-    headline = benchmark.metrics[benchmark.headline]
-    n_questions = len(caption.values[benchmark.headline][run]) // headline.n_values
-    places = {ALL: list(range(n_questions))} if n_questions else {}
-    for section, names in caption.groups.items():
-        for place, name in zip(range(n_questions), names[run], strict=True):
-            if name is not None:
-                places.setdefault((section, name), []).append(place)
-    return places
-
-
 def _figures(
-    benchmark: Benchmark[Any, Any], runs: Cell, records: Sequence[CaptionRecord]
+    benchmark: Benchmark[Any, Any],
+    cell: Cell,
+    captions: Sequence[Grouped],
+    records: Sequence[CaptionRecord],
+    sure: Sequence[Interval],
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    for name, metric in benchmark.metrics.items():
-        scores = [
-            metric.score(_videos(benchmark, name, run, captions), records)
-            for run, captions in enumerate(runs)
-        ]
+    runs = range(n_runs_of(cell))
+    for (name, metric), found in zip(benchmark.metrics.items(), sure, strict=True):
+        scores = [metric.score(_videos(metric, name, cell, captions, run), records) for run in runs]
         values = [score for score in scores if not isnan(score)]
         figures[name] = fmean(values) if values else None
         if len(runs) > 1:
             figures[f"{name}{_DEVIATION}"] = pstdev(values) if values else None
-    figures[N_QUESTIONS] = max(sum(len(places) for _, places in captions) for captions in runs)
+        if values:
+            figures |= how_sure(found, prefix=f"{name}_")
+        else:
+            figures |= dict.fromkeys((f"{name}_{CI_LOW}", f"{name}_{CI_HIGH}"))
+    headline, name = benchmark.metrics[benchmark.headline], benchmark.headline
+    figures[N_QUESTIONS] = max(sum(len(places[run]) for places in cell.values()) for run in runs)
     figures[N_UNSCORED] = sum(
         value is None
-        for run, captions in enumerate(runs)
-        for values in _videos(benchmark, benchmark.headline, run, captions)
-        for value in values[:: benchmark.metrics[benchmark.headline].n_values]
+        for run in runs
+        for values in _videos(headline, name, cell, captions, run)
+        for value in values[:: headline.n_values]
     )
     return figures
 
 
 def _videos(
-    benchmark: Benchmark[Any, Any],
-    metric: str,
-    run: int,
-    captions: Iterable[tuple[Grouped, Sequence[int]]],
+    metric: Metric, name: str, cell: Cell, captions: Sequence[Grouped], run: int
 ) -> list[list[object]]:
-    """What a metric reads of some questions of each caption."""
-    n_values = benchmark.metrics[metric].n_values
+    """What a metric reads of the questions of a group, of each caption that has one."""
     return [
-        [
-            value
-            for place in places
-            for value in caption.values[metric][run][place * n_values : (place + 1) * n_values]
-        ]
-        for caption, places in captions
+        values_in(captions[caption], name, metric.n_values, run, places[run])
+        for caption, places in cell.items()
+        if places[run]
     ]
 
 
