@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 from statistics import fmean, pstdev
-from typing import Any, Final, Protocol
+from typing import Any
 
 from loguru import logger
 
-from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
+from lmms_eval_captions.lmms_eval_tasks.breakdown_table import (
+    N_QUESTIONS,
+    N_UNSCORED,
+    count,
+    table_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.intervals import intervals_of_groups
+from lmms_eval_captions.lmms_eval_tasks.measured import Figure, Measured
+from lmms_eval_captions.lmms_eval_tasks.question_groups import (
+    Cell,
+    Grouped,
+    cells_of,
+    n_runs_of,
+    values_in,
+)
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
-Figure = float | int | None
-"""A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
 Breakdown = dict[str, dict[str, dict[str, Figure]]]
-"""Section (such as ``categories``), to a group's name, to its figures."""
-
-N_QUESTIONS: Final = "n_questions"
-N_UNSCORED: Final = "n_unscored"
-_DEVIATION: Final = "_std"
-_MOST_ROWS: Final = 40
-"""Groups of a section that are shown; the file holds all."""
+"""Section (such as ``categories``), to a group's name, to its figures: a metric's mean over judge
+runs, ``None`` where it has no value, what stands beside it, or a count."""
 
 
 def breakdown_item(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
@@ -85,9 +92,11 @@ def break_down(
 
     Returns:
         For each group that has questions, those that the benchmark names and then the others, the
-        largest first: each metric's mean over judge runs, where there are
-        several also its deviation as ``<metric>_std``, the questions and, over all runs, how many
-        of them are unscored.
+        largest first: each metric's mean over judge runs, the ends of its 95% interval over videos
+        as ``<metric>_ci_low`` and ``<metric>_ci_high``, why there is none or what must be known of
+        it as ``<metric>_ci_note``, where there are several runs also its deviation as
+        ``<metric>_std`` and the judge's part of the interval's variance as
+        ``<metric>_judge_share``, the questions and, over all runs, how many of them are unscored.
     """
     judged = list(captions)
     cells = cells_of(benchmark, judged)
@@ -98,7 +107,8 @@ def break_down(
     section, name = ALL
     order = {section: (name,), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
-    for ((section, name), cell), of_group in zip(cells.items(), zip(*sure, strict=True), strict=True):
+    of_groups = zip(*sure, strict=True)
+    for ((section, name), cell), of_group in zip(cells.items(), of_groups, strict=True):
         figures = _figures(benchmark, cell, judged, records, of_group)
         breakdown.setdefault(section, {})[name] = figures
     return {
@@ -106,53 +116,12 @@ def break_down(
     }
 
 
-def table_of(breakdown: Breakdown) -> str:
-    """A breakdown as text, a line for each group.
-
-    >>> figures = {"ar": 50.0, "ir": None, "n_questions": 2, "n_unscored": 0}
-    >>> print(table_of({"overall": {"all": figures}}))
-    overall                                ar      ir  questions  unscored
-      all                               50.00       -          2         0
-    """
-    return "\n".join(_lines(breakdown))
-
-
-def _lines(breakdown: Breakdown) -> Iterator[str]:
-    for section, groups in breakdown.items():
-        shown = list(groups.items())[:_MOST_ROWS]
-        if not shown:
-            continue
-        metrics = [name for name in shown[0][1] if not _is_beside(name)]
-        rows = [
-            (
-                f"  {name}",
-                *(_shown(figures[metric]) for metric in metrics),
-                *(f"{figures[count]:,}" for count in (N_QUESTIONS, N_UNSCORED)),
-            )
-            for name, figures in shown
-        ]
-        widths = (33, *(max(8, len(metric) + 1) for metric in metrics), 11, 10)
-        header = (section, *metrics, "questions", "unscored")
-        yield from text_table([header, *rows], n_left=1, gap="", widths=widths)
-        if len(groups) > len(shown):
-            yield f"  and {len(groups) - len(shown):,} more"
-
-
-def _is_beside(name: str) -> bool:
-    """Whether a figure is a count or a deviation."""
-    return name in (N_QUESTIONS, N_UNSCORED) or name.endswith(_DEVIATION)
-
-
-def _shown(value: Figure) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
 def _in_order(
     groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
 ) -> dict[str, dict[str, Figure]]:
     """Groups in the order of the benchmark, those that it does not name behind, largest first."""
     others = [name for name in groups if name not in first]
-    others.sort(key=lambda name: -(groups[name][N_QUESTIONS] or 0))
+    others.sort(key=lambda name: -count(groups[name], N_QUESTIONS))
     return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
@@ -161,20 +130,17 @@ def _figures(
     cell: Cell,
     captions: Sequence[Grouped],
     records: Sequence[CaptionRecord],
-    sure: Sequence[Interval],
+    measured: Sequence[Measured],
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     runs = range(n_runs_of(cell))
-    for (name, metric), found in zip(benchmark.metrics.items(), sure, strict=True):
+    for (name, metric), found in zip(benchmark.metrics.items(), measured, strict=True):
         scores = [metric.score(_videos(metric, name, cell, captions, run), records) for run in runs]
         values = [score for score in scores if not isnan(score)]
         figures[name] = fmean(values) if values else None
-        if len(runs) > 1:
-            figures[f"{name}{_DEVIATION}"] = pstdev(values) if values else None
-        if values:
-            figures |= how_sure(found, prefix=f"{name}_")
-        else:
-            figures |= dict.fromkeys((f"{name}_{CI_LOW}", f"{name}_{CI_HIGH}"))
+        deviation = pstdev(values) if len(runs) > 1 and values else None
+        sure = replace(found, deviation=deviation) if values else Measured()
+        figures |= sure.beside(name, has_runs=len(runs) > 1)
     headline, name = benchmark.metrics[benchmark.headline], benchmark.headline
     figures[N_QUESTIONS] = max(sum(len(places[run]) for places in cell.values()) for run in runs)
     figures[N_UNSCORED] = sum(

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import nan
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.question_groups import Cell, Grouped, n_runs_of, values_in
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
 from lmms_eval_captions.metrics.interval import Interval, interval, intervals
+from lmms_eval_captions.metrics.ratio_parts import values_of_runs
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
@@ -26,10 +29,10 @@ _MOST_READS: Final = 1_000_000
 hundreds of groups."""
 
 
-def interval_of(
+def measured_over(
     benchmark: Benchmark[Any, Any], metric: str, sets: Sequence[Sequence[CaptionRecord]]
-) -> Interval:
-    """The interval of the plain mean of a metric over tasks, such as ``vdc_score``.
+) -> Measured:
+    """The plain mean of a metric over tasks, such as that of ``vdc_score``, with its interval.
 
     Captions of one video count as one, whatever task they are of: they are right or wrong together.
 
@@ -40,7 +43,7 @@ def interval_of(
     """
     known = benchmark.metrics[metric]
     if not all(map(has_score, sets)):
-        return without("there is no score")
+        return Measured.none("there is no score")
     parts: RatioParts | None
     if known.ratios is None:
         parts = _of_contributions(benchmark, metric, sets)
@@ -48,8 +51,9 @@ def interval_of(
         of_videos = parts_of_captions(benchmark, metric, sets)
         parts = None if of_videos is None else of_videos.parts
     if parts is None:
-        return without("the metric has no value here")
-    return interval(parts, scale=known.scale, bounds=(0.0, known.highest))
+        return Measured.none(_why_none(known))
+    found = interval(parts, scale=known.scale, bounds=(0.0, known.highest))
+    return _measured(parts, found, known.scale)
 
 
 def intervals_of_groups(
@@ -58,7 +62,7 @@ def intervals_of_groups(
     cells: Sequence[Cell],
     captions: Sequence[Grouped],
     records: Sequence[CaptionRecord],
-) -> list[Interval]:
+) -> list[Measured]:
     """The interval of a metric in every group of a breakdown.
 
     Args:
@@ -74,27 +78,28 @@ def intervals_of_groups(
         None if is_unavailable else _of_cell(benchmark, metric, cell, captions, records)
         for cell in cells
     ]
-    found = iter(
-        intervals(
-            [parts for parts in of_cells if parts is not None],
-            scale=known.scale,
-            bounds=(0.0, known.highest),
-        )
-    )
-    why = "the metric has no value here" if known.ratios else "it would take too long"
-    return [without(why) if parts is None else next(found) for parts in of_cells]
+    known_parts = [parts for parts in of_cells if parts is not None]
+    found = iter(intervals(known_parts, scale=known.scale, bounds=(0.0, known.highest)))
+    why = _why_none(known)
+    return [
+        Measured.none(why) if parts is None else _measured(parts, next(found), known.scale)
+        for parts in of_cells
+    ]
 
 
-def without(why: str) -> Interval:
-    """No interval, and why."""
-    return Interval(
-        value=nan,
-        low=None,
-        high=None,
-        standard_error=None,
-        n_videos=0,
-        method="none",
-        note=f"no interval: {why}",
+def _measured(parts: RatioParts, found: Interval, scale: float) -> Measured:
+    """With the deviation over judge runs; a run without a value leaves it."""
+    runs = values_of_runs(parts, scale=scale)
+    valued = runs[np.isfinite(runs)]
+    has_runs = len(runs) > 1 and len(valued) > 0
+    return Measured.of(found, float(valued.std()) if has_runs else None)
+
+
+def _why_none(metric: Metric) -> str:
+    return (
+        "what its captions add to the metric is not known (Metric.ratios)"
+        if metric.ratios is None
+        else "the metric has no value here"
     )
 
 
@@ -143,8 +148,6 @@ def _of_contributions(
     benchmark: Benchmark[Any, Any], metric: str, sets: Sequence[Sequence[CaptionRecord]]
 ) -> RatioParts | None:
     """What videos add to a metric of no known form: a mean of what their captions contribute."""
-    import numpy as np
-
     ids = dict.fromkeys(caption.video_id for captions in sets for caption in captions)
     places = {video: place for place, video in enumerate(ids)}
     parts = np.zeros((1, len(places), len(sets), 1, 2))

@@ -53,15 +53,15 @@ def n_runs_of(cell: Cell) -> int:
     return len(next(iter(cell.values())))
 
 
-def values_in(caption: Grouped, metric: str, n_values: int, run: int, places: Sequence[int]) -> Any:
-    """What a metric reads of some questions of a caption in a judge run, a list."""
+def values_in(
+    caption: Grouped, metric: str, n_values: int, run: int, places: Sequence[int]
+) -> list[Any]:
+    """What a metric reads of some questions of a caption in a judge run."""
     if not places:
         return []
     values = caption.values[metric][run]
     return [
-        value
-        for place in places
-        for value in values[place * n_values : (place + 1) * n_values]
+        value for place in places for value in values[place * n_values : (place + 1) * n_values]
     ]
 
 
