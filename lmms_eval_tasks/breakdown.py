@@ -10,20 +10,18 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown_table import (
     N_QUESTIONS,
     N_UNSCORED,
     count,
     table_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.intervals import intervals_of_groups
+from lmms_eval_captions.lmms_eval_tasks.intervals import GroupValues, intervals_of_groups
 from lmms_eval_captions.lmms_eval_tasks.measured import Figure, Measured
 from lmms_eval_captions.lmms_eval_tasks.question_groups import (
-    Cell,
     Grouped,
     cells_of,
-    n_runs_of,
     values_in,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
@@ -100,16 +98,23 @@ def break_down(
     """
     judged = list(captions)
     cells = cells_of(benchmark, judged)
-    sure = [
-        intervals_of_groups(benchmark, name, list(cells.values()), judged, records)
-        for name in benchmark.metrics
+    groups = [
+        GroupValues(
+            list(cell),
+            {
+                name: values_in(cell, judged, name, metric.n_values)
+                for name, metric in benchmark.metrics.items()
+            },
+        )
+        for cell in cells.values()
     ]
+    videos = [caption.video_id for caption in judged]
+    measured = intervals_of_groups(benchmark, groups, videos, records)
     section, name = ALL
     order = {section: (name,), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
-    of_groups = zip(*sure, strict=True)
-    for ((section, name), cell), of_group in zip(cells.items(), of_groups, strict=True):
-        figures = _figures(benchmark, cell, judged, records, of_group)
+    for (section, name), group, of_group in zip(cells, groups, measured, strict=True):
+        figures = _figures(benchmark, group, of_group, records)
         breakdown.setdefault(section, {})[name] = figures
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
@@ -127,40 +132,26 @@ def _in_order(
 
 def _figures(
     benchmark: Benchmark[Any, Any],
-    cell: Cell,
-    captions: Sequence[Grouped],
+    group: GroupValues,
+    measured: Mapping[str, Measured],
     records: Sequence[CaptionRecord],
-    measured: Sequence[Measured],
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    runs = range(n_runs_of(cell))
-    for (name, metric), found in zip(benchmark.metrics.items(), measured, strict=True):
-        scores = [metric.score(_videos(metric, name, cell, captions, run), records) for run in runs]
+    for name, metric in benchmark.metrics.items():
+        runs = [list(filter(None, run)) for run in group.of_metrics[name]]
+        scores = [metric.score(run, records) for run in runs]
         values = [score for score in scores if not isnan(score)]
         figures[name] = fmean(values) if values else None
         deviation = pstdev(values) if len(runs) > 1 and values else None
-        sure = replace(found, deviation=deviation) if values else Measured()
+        sure = replace(measured[name], deviation=deviation) if values else Measured()
         figures |= sure.beside(name, has_runs=len(runs) > 1)
-    headline, name = benchmark.metrics[benchmark.headline], benchmark.headline
-    figures[N_QUESTIONS] = max(sum(len(places[run]) for places in cell.values()) for run in runs)
+    n_values = benchmark.metrics[benchmark.headline].n_values
+    of_runs = group.of_metrics[benchmark.headline]
+    figures[N_QUESTIONS] = max(sum(map(len, run)) for run in of_runs) // n_values
     figures[N_UNSCORED] = sum(
-        value is None
-        for run in runs
-        for values in _videos(headline, name, cell, captions, run)
-        for value in values[:: headline.n_values]
+        value is None for run in of_runs for values in run for value in values[::n_values]
     )
     return figures
-
-
-def _videos(
-    metric: Metric, name: str, cell: Cell, captions: Sequence[Grouped], run: int
-) -> list[list[object]]:
-    """What a metric reads of the questions of a group, of each caption that has one."""
-    return [
-        values_in(captions[caption], name, metric.n_values, run, places[run])
-        for caption, places in cell.items()
-        if places[run]
-    ]
 
 
 def _runs(

@@ -5,8 +5,8 @@ All that shows an interval or a standard error has it from here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,11 +14,10 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
-from lmms_eval_captions.lmms_eval_tasks.question_groups import Cell, Grouped, n_runs_of, values_in
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
-from lmms_eval_captions.metrics.interval import Interval, interval, intervals
+from lmms_eval_captions.metrics.interval import Interval, intervals
 from lmms_eval_captions.metrics.ratio_parts import values_of_runs
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 _MOST_READS: Final = 1_000_000
 """Values that leaving out every caption of a group of a breakdown in turn may read: there may be
 hundreds of groups."""
+
+_NOTHING: Final = np.zeros((1, 0, 1, 1, 2))
+"""What one video adds, as far as intervals go: it has none."""
 
 
 def measured_over(
@@ -50,49 +52,70 @@ def measured_over(
     else:
         of_videos = parts_of_captions(benchmark, metric, sets)
         parts = None if of_videos is None else of_videos.parts
-    if parts is None:
-        return Measured.none(_why_none(known))
-    found = interval(parts, scale=known.scale, bounds=(0.0, known.highest))
-    return _measured(parts, found, known.scale)
+    return _measured([(known, parts)])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupValues:
+    """What each metric reads of the questions of one group of a breakdown."""
+
+    captions: Sequence[int]
+    """Places of the captions that it has questions of, shape (n_captions,)."""
+    of_metrics: Mapping[str, Sequence[Sequence[Sequence[Any]]]]
+    """Metric to values of shape (n_runs, n_captions, n_values)."""
 
 
 def intervals_of_groups(
     benchmark: Benchmark[Any, Any],
-    metric: str,
-    cells: Sequence[Cell],
-    captions: Sequence[Grouped],
+    groups: Sequence[GroupValues],
+    videos: Sequence[str],
     records: Sequence[CaptionRecord],
-) -> list[Measured]:
-    """The interval of a metric in every group of a breakdown.
+) -> list[dict[str, Measured]]:
+    """Every metric, with its interval, in every group of a breakdown.
 
     Args:
         benchmark: Whose.
-        metric: One of its metrics.
-        cells: The questions of each group.
-        captions: What was judged, by whose places cells name captions.
-        records: Those of the same captions, if the metric reads them, else none.
+        groups: What is read of each.
+        videos: Ids of the videos of all captions, by whose places groups name captions.
+        records: Those of the same captions, if a metric reads them, else none.
     """
-    known = benchmark.metrics[metric]
-    is_unavailable = known.unavailable(records) is not None
-    of_cells = [
-        None if is_unavailable else _of_cell(benchmark, metric, cell, captions, records)
-        for cell in cells
-    ]
-    known_parts = [parts for parts in of_cells if parts is not None]
-    found = iter(intervals(known_parts, scale=known.scale, bounds=(0.0, known.highest)))
-    why = _why_none(known)
+    parts: list[tuple[Metric, RatioParts | None]] = []
+    for name, metric in benchmark.metrics.items():
+        is_unavailable = metric.unavailable(records) is not None
+        parts += [
+            (metric, None if is_unavailable else _of_group(benchmark, name, group, videos, records))
+            for group in groups
+        ]
+    found = _measured(parts)
+    n = len(groups)
+    return [dict(zip(benchmark.metrics, found[place::n], strict=True)) for place in range(n)]
+
+
+def _measured(of_metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
+    """Metrics with their intervals; in one call, as those of as many videos have work in common."""
+    shares = [_as_share(parts, metric) for metric, parts in of_metrics if parts is not None]
+    found = iter(zip(shares, intervals(shares, scale=1.0, bounds=(0.0, 1.0)), strict=True))
     return [
-        Measured.none(why) if parts is None else _measured(parts, next(found), known.scale)
-        for parts in of_cells
+        Measured.none(_why_none(metric))
+        if parts is None
+        else _of_share(*next(found), metric.highest)
+        for metric, parts in of_metrics
     ]
 
 
-def _measured(parts: RatioParts, found: Interval, scale: float) -> Measured:
+def _as_share(parts: RatioParts, metric: Metric) -> RatioParts:
+    """What videos add to a metric as a share of its highest value."""
+    share = parts.copy()
+    share[..., 0, 0] *= metric.scale / metric.highest
+    return share
+
+
+def _of_share(parts: RatioParts, found: Interval, highest: float) -> Measured:
     """With the deviation over judge runs; a run without a value leaves it."""
-    runs = values_of_runs(parts, scale=scale)
+    runs = values_of_runs(parts, scale=highest)
     valued = runs[np.isfinite(runs)]
     has_runs = len(runs) > 1 and len(valued) > 0
-    return Measured.of(found, float(valued.std()) if has_runs else None)
+    return Measured.of(found, highest, float(valued.std()) if has_runs else None)
 
 
 def _why_none(metric: Metric) -> str:
@@ -103,45 +126,39 @@ def _why_none(metric: Metric) -> str:
     )
 
 
-def _of_cell(
+def _of_group(
     benchmark: Benchmark[Any, Any],
-    metric: str,
-    cell: Cell,
-    captions: Sequence[Grouped],
+    name: str,
+    group: GroupValues,
+    videos: Sequence[str],
     records: Sequence[CaptionRecord],
 ) -> RatioParts | None:
     """What each video adds to a metric in a group."""
-    known = benchmark.metrics[metric]
-    # A metric that reads the records reads those of all captions, asked about or not.
-    chosen = range(len(records)) if known.reads_fields else list(cell)
-    runs = [
-        [_values(known, metric, cell, captions, run, place) for place in chosen]
-        for run in range(n_runs_of(cell))
-    ]
-    own = [records[place] for place in chosen] if records else []
-    if known.ratios is not None:
-        return parts_of_questions(
-            known.ratios, runs, [captions[place].video_id for place in chosen], own
-        )
-    n_values = sum(len(values) for values in runs[0])
-    if not own or len(own) * n_values > _MOST_READS:
+    metric, runs = benchmark.metrics[name], group.of_metrics[name]
+    if metric.ratios is None:
+        return _of_few(benchmark, name, group, records)
+    if metric.reads_fields:
+        # It reads the records of all captions, asked about or not.
+        asked = [dict(zip(group.captions, of_captions, strict=True)) for of_captions in runs]
+        everywhere = [[of.get(place, ()) for place in range(len(records))] for of in asked]
+        return parts_of_questions(metric.ratios, everywhere, videos, records)
+    if len(group.captions) == 1:
+        return _NOTHING
+    return parts_of_questions(metric.ratios, runs, [videos[place] for place in group.captions], ())
+
+
+def _of_few(
+    benchmark: Benchmark[Any, Any], name: str, group: GroupValues, records: Sequence[CaptionRecord]
+) -> RatioParts | None:
+    """What each video adds to a metric of no known form, if that can be told in no time."""
+    runs = group.of_metrics[name]
+    if not records or len(group.captions) * sum(map(len, runs[0])) > _MOST_READS:
         return None
     restricted = [
-        replace(record, values={**record.values, metric: of_runs})
-        for record, of_runs in zip(own, map(list, zip(*runs, strict=True)), strict=True)
+        replace(records[place], values={**records[place].values, name: of_runs})
+        for place, of_runs in zip(group.captions, map(list, zip(*runs, strict=True)), strict=True)
     ]
-    return _of_contributions(benchmark, metric, [restricted])
-
-
-def _values(
-    known: Metric, metric: str, cell: Cell, captions: Sequence[Grouped], run: int, place: int
-) -> list[object]:
-    """What a metric reads of a caption's questions in a group."""
-    runs = cell.get(place)
-    values: list[object] = (
-        [] if runs is None else values_in(captions[place], metric, known.n_values, run, runs[run])
-    )
-    return values
+    return _of_contributions(benchmark, name, [restricted])
 
 
 def _of_contributions(

@@ -44,18 +44,23 @@ class Measured:
     """Part of the interval's variance that is the judge's, in [0, 1]; ``None`` with one run."""
 
     @classmethod
-    def of(cls, found: Interval, deviation: float | None = None) -> Measured:
-        """A metric by its interval.
+    def of(cls, found: Interval, highest: float, deviation: float | None) -> Measured:
+        """A metric by the interval of its share of its highest value.
 
         Args:
             found: The interval.
+            highest: The metric's highest value.
             deviation: See :attr:`deviation`.
         """
+
+        def scaled(share: float | None) -> float | None:
+            return highest * share if share is not None and isfinite(share) else None
+
         return cls(
-            value=found.value if isfinite(found.value) else None,
-            standard_error=found.standard_error,
-            low=found.low,
-            high=found.high,
+            value=scaled(found.value),
+            standard_error=scaled(found.standard_error),
+            low=scaled(found.low),
+            high=scaled(found.high),
             note=found.note,
             deviation=deviation,
             judge_share=found.judge_share,

@@ -54,15 +54,36 @@ def n_runs_of(cell: Cell) -> int:
 
 
 def values_in(
-    caption: Grouped, metric: str, n_values: int, run: int, places: Sequence[int]
-) -> list[Any]:
-    """What a metric reads of some questions of a caption in a judge run."""
-    if not places:
-        return []
-    values = caption.values[metric][run]
-    return [
-        value for place in places for value in values[place * n_values : (place + 1) * n_values]
-    ]
+    cell: Cell, captions: Sequence[Grouped], metric: str, n_values: int
+) -> list[list[list[Any]]]:
+    """What a metric reads of the questions of a group.
+
+    Args:
+        cell: The questions.
+        captions: All of them.
+        metric: Which.
+        n_values: Values that it reads of each question.
+
+    Returns:
+        Shape (n_runs, n_captions, n_values), of the captions of the cell in its order; empty for a
+        caption that has no question there in a run.
+    """
+    runs: list[list[list[Any]]] = [[] for _ in range(n_runs_of(cell))]
+    for caption, places_of_runs in cell.items():
+        of_runs = captions[caption].values[metric]
+        for run, places in enumerate(places_of_runs):
+            # A caption may be there in fewer runs than others.
+            values = of_runs[run] if places else ()
+            runs[run].append(
+                [values[place] for place in places]
+                if n_values == 1
+                else [
+                    value
+                    for place in places
+                    for value in values[place * n_values : (place + 1) * n_values]
+                ]
+            )
+    return runs
 
 
 def _n_runs(caption: Grouped) -> int:
