@@ -175,7 +175,7 @@ def _measured(
 def _found(members: Sequence[FinishedTask], metric: str) -> Measured:
     """The plain mean of a metric over tasks, with its interval."""
     benchmark = members[0].benchmark
-    if any(member.benchmark.name != benchmark.name for member in members):
+    if any(member.benchmark is not benchmark for member in members):
         return Measured.none("the tasks are of several benchmarks")
     return measured_over(benchmark, metric, [member.records for member in members])
 
