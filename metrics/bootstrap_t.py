@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+
+_SAME: Final = 1e-12
+"""Variance in a draw, as a share of the sample's, that is rounding: all videos drawn are alike."""
 
 
 class Sums(NamedTuple):
@@ -90,7 +94,9 @@ def bootstrap_t(parts: Floats, *, scale: float, level: float) -> tuple[Floats, F
             [of.reshape(*totals.shape[:2], -1) for of in (slopes, -slopes * shifts)], axis=-1
         )
         variances = np.einsum("sbi,sbij,sbj->sb", gradient, squares, gradient, optimize=True)
-        errors = np.sqrt(np.maximum(variances, 0.0) * n_videos / (n_videos - 1))
+        least = _SAME * (influences_of(parts, sums, scale=scale) ** 2).sum(axis=-1)[:, None]
+        variances = np.where(variances > least, variances, 0.0)
+        errors = np.sqrt(variances * n_videos / (n_videos - 1))
         values = drawn.values(scale)
         away = arcsine(values) - centre
         distances = away / (errors * arcsine_slope(values))

@@ -15,6 +15,8 @@ from lmms_eval_captions.metrics.ratio_parts import merged_terms, n_videos_of, va
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
 
+_BOOTSTRAP: Final = "bootstrap-t over videos"
+_LOG_ODDS: Final = "t of the log-odds over videos"
 _SAME: Final = 1e-9
 """Standard error, as a share of the metric's range, below which all videos are the same."""
 
@@ -55,7 +57,9 @@ def interval(
     From 10 videos on, the ends are those of a studentised bootstrap over videos on the arcsine
     scale, see :func:`bootstrap_t`. It covers where the plain t interval does not: shares near 0 or
     1, few videos, questions of a video that go together (``benchmarks/coverage.py`` measures it).
-    With fewer, the t interval of the log-odds, whose note says so.
+    With fewer, the t interval of the log-odds, whose note says so; so, too, where so few videos
+    differ from the others (1 of 30 is not 0 %) that draws without them tell no end, then with one
+    video added that is all right and one that is all wrong, as Agresti and Coull do.
 
     Args:
         parts: What each video adds, see :data:`RatioParts`; a video that has no part is all 0.
@@ -69,9 +73,10 @@ def interval(
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 and 12.6; of
-        clusters, Field and Welsh (2007). Log-odds: Korn and Graubard, Analysis of Health Surveys
-        (1999), section 5.7. Evaluations whose questions come in clusters: arXiv 2411.00640,
-        section 2.2.
+        clusters, Field and Welsh, Bootstrapping clustered data (2007). Log-odds of clusters: Korn
+        and Graubard, Analysis of Health Surveys (1999). Two more of each: Agresti and Coull,
+        Approximate Is Better than "Exact" (1998). Evaluations whose questions come in clusters:
+        arXiv 2411.00640, section 2.2.
 
     Twelve videos of four questions each, 24 of 48 right. By question, the interval would be 50 %
     plus or minus 14.1; but a video's questions are right or wrong together:
@@ -80,7 +85,7 @@ def interval(
     >>> parts = np.array([[[[[n, 4.0]]] for n in right]])
     >>> found = interval(parts, scale=100.0, bounds=(0.0, 100.0))
     >>> found.value, round(found.low, 1), round(found.high, 1), round(found.standard_error, 1)
-    (50.0, 26.9, 75.0, 12.3)
+    (50.0, 27.3, 77.1, 12.3)
     """
     return intervals([parts], scale=scale, bounds=bounds, level=level)[0]
 
@@ -116,23 +121,27 @@ def _interval(
 ) -> Interval:
     n_videos = n_videos_of(parts)
     value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
-    if n_videos < 2 or np.isnan(value):
+    if n_videos < 2:
         note = "no interval: fewer than 2 videos count"
+        return _without_ends(value, None, n_videos, note)
+    if np.isnan(value):
+        note = "no interval: the metric has no value in some judge run"
         return _without_ends(value, None, n_videos, note)
     highest = bounds[1]
     merged, merged_scale = merged_terms(parts, scale=scale / highest)
     ends = interval_ends(merged[None], scale=merged_scale, n_videos=n_videos, level=level)
     if not ends.errors[0] > _SAME:
         return _without_ends(value, 0.0, n_videos, f"no interval: all {n_videos} videos are alike")
-    is_few = n_videos < FEW_VIDEOS
+    is_few, is_rough = n_videos < FEW_VIDEOS, bool(ends.is_rough[0])
+    note = f"few of the {n_videos} videos differ: a rough guess" if is_rough else ""
     return Interval(
         value=value,
         low=min(value, highest * float(ends.lows[0])),
         high=max(value, highest * float(ends.highs[0])),
         standard_error=highest * float(ends.errors[0]),
         n_videos=n_videos,
-        method="t of the log-odds over videos" if is_few else "bootstrap-t over videos",
-        note=f"only {n_videos} videos: a rough guess" if is_few else "",
+        method=(_LOG_ODDS if is_few or is_rough else _BOOTSTRAP),
+        note=f"only {n_videos} videos: a rough guess" if is_few else note,
         judge_share=judge_runs(parts, scale=scale).share,
     )
 

@@ -26,6 +26,8 @@ class Ends(NamedTuple):
     """Standard errors over videos, as shares of the range."""
     lows: Floats
     highs: Floats
+    is_rough: NDArray[np.bool_]
+    """Whether so few videos differ from the others that draws without them tell no end."""
 
 
 def interval_ends(parts: Floats, *, scale: float, n_videos: int, level: float) -> Ends:
@@ -42,34 +44,60 @@ def interval_ends(parts: Floats, *, scale: float, n_videos: int, level: float) -
 
     >>> parts = np.array([[1.0, 2.0], [2.0, 2.0], [0.0, 2.0], [1.0, 2.0]]).reshape(1, 4, 1, 1, 2)
     >>> ends = interval_ends(parts, scale=1.0, n_videos=4, level=0.95)
-    >>> [round(float(one[0]), 3) for one in ends]
+    >>> [round(float(one[0]), 3) for one in ends[:4]]
     [0.5, 0.204, 0.069, 0.931]
     """
+    parts = _ordered(parts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        sums = sums_of(parts)
-        shares = sums.values(scale)
-        influences = influences_of(parts, sums, scale=scale)
-        errors = np.sqrt((influences**2).sum(axis=-1) * n_videos / (n_videos - 1))
-        find = _by_log_odds if n_videos < FEW_VIDEOS else _by_arcsine
-        lows, highs = find(parts, shares, errors, scale=scale, n_videos=n_videos, level=level)
-    return Ends(shares, errors, lows, highs)
+        shares, errors = _shares_and_errors(parts, scale, n_videos)
+        is_rough = np.zeros(len(parts), dtype=bool)
+        if n_videos < FEW_VIDEOS:
+            lows, highs = _log_odds_ends(shares, errors, n_videos, level)
+        else:
+            below, above = bootstrap_t(parts, scale=scale, level=level)
+            # What lies above the truth in the draws lies above the metric in the ends.
+            angles, steps = arcsine(shares), errors * arcsine_slope(shares)
+            lows = share_of_arcsine(angles - above * steps)
+            highs = share_of_arcsine(angles - below * steps)
+            is_rough = (np.isinf(below) | np.isinf(above)) & (errors > 0)
+        if is_rough.any():
+            wider = _shares_and_errors(_with_two(parts[is_rough]), scale, n_videos + 2)
+            lows[is_rough], highs[is_rough] = _log_odds_ends(*wider, n_videos + 2, level)
+    return Ends(shares, errors, lows, highs, is_rough)
 
 
-def _by_arcsine(
-    parts: Floats, shares: Floats, errors: Floats, *, scale: float, n_videos: int, level: float
+def _ordered(parts: Floats) -> Floats:
+    """Videos by what they add, so that their order in a file does not move what is drawn."""
+    keys = np.moveaxis(parts.reshape(*parts.shape[:2], -1), -1, 0)
+    order = np.lexsort(keys, axis=-1)
+    return np.take_along_axis(parts, order[:, :, None, None, None], axis=1)
+
+
+def _shares_and_errors(parts: Floats, scale: float, n_videos: int) -> tuple[Floats, Floats]:
+    sums = sums_of(parts)
+    influences = influences_of(parts, sums, scale=scale)
+    errors = np.sqrt((influences**2).sum(axis=-1) * n_videos / (n_videos - 1))
+    return sums.values(scale), errors
+
+
+def _log_odds_ends(
+    shares: Floats, errors: Floats, n_videos: int, level: float
 ) -> tuple[Floats, Floats]:
-    """The bootstrap-t; what lies above the truth in the draws lies above the metric in the ends."""
-    del n_videos
-    low, high = bootstrap_t(parts, scale=scale, level=level)
-    angles, steps = arcsine(shares), errors * arcsine_slope(shares)
-    return share_of_arcsine(angles - high * steps), share_of_arcsine(angles - low * steps)
-
-
-def _by_log_odds(
-    parts: Floats, shares: Floats, errors: Floats, *, scale: float, n_videos: int, level: float
-) -> tuple[Floats, Floats]:
-    del parts, scale
     from scipy.special import expit, logit, stdtrit
 
     steps = stdtrit(n_videos - 1, (1 + level) / 2) * errors / (shares * (1 - shares))
     return expit(logit(shares) - steps), expit(logit(shares) + steps)
+
+
+def _with_two(parts: Floats) -> Floats:
+    """The samples with two more videos of mean size, one all right and one all wrong.
+
+    As Agresti and Coull (1998) add two successes and two failures to a share of few.
+    """
+    size = parts[..., 1].mean(axis=1, keepdims=True)
+    first = np.zeros(size.shape[-2:], dtype=bool)
+    first[..., 0] = True
+    tops = parts[..., 0].mean(axis=1, keepdims=True)
+    wrong = np.stack([np.where(first, 0.0, tops), size], axis=-1)
+    right = np.stack([np.where(first, size, tops), size], axis=-1)
+    return np.concatenate([parts, wrong, right], axis=1)

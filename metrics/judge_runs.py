@@ -51,8 +51,8 @@ def judge_runs(parts: RatioParts, *, scale: float) -> JudgeRuns:
 
     Source:
         Variance components of videos with replicates nested in them: Searle, Casella and McCulloch,
-        Variance Components (1992), section 3.6; for judges, arXiv 2411.00640, section 3 (resampling
-        answers).
+        Variance Components (1992), one-way classification; arXiv 2411.00640, section 3, which
+        resamples answers for the same reason.
 
     >>> runs = np.array([[[[[1.0, 1.0]]], [[[0.0, 1.0]]]], [[[[1.0, 1.0]]], [[[1.0, 1.0]]]]])
     >>> found = judge_runs(runs, scale=100.0)

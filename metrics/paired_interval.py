@@ -89,8 +89,11 @@ def paired_interval(
     n_videos = min(map(n_videos_of, kept)) if has_part.any() else 0
     means = [values_of_runs(parts, scale=scale).mean() if n_videos else np.nan for parts in kept]
     difference = float(means[0] - means[1])
-    if n_videos < 2 or np.isnan(difference):
+    if n_videos < 2:
         note = "no interval: fewer than 2 videos count"
+        return _without_ends(difference, None, None, n_videos, note)
+    if np.isnan(difference):
+        note = "no interval: the metric has no value in some judge run"
         return _without_ends(difference, None, None, n_videos, note)
     first, second = (influences_of_videos(parts, scale=scale).mean(axis=0) for parts in kept)
     error = float(np.sqrt(((first - second) ** 2).sum() * n_videos / (n_videos - 1)))

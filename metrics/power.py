@@ -19,7 +19,7 @@ def power(
         errors.
 
     Source:
-        The noncentral t distribution: Cohen, Statistical Power Analysis (1988), section 2.2.
+        The noncentral t distribution: Cohen, Statistical Power Analysis (1988), chapter 2.
 
     >>> round(power(1.0, standard_error=0.357, n_videos=1027), 2)
     0.8

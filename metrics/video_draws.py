@@ -30,7 +30,7 @@ def video_draws(n_videos: int, *, n_draws: int = N_DRAWS, seed: int = 0) -> NDAr
         to.
 
     Source:
-        Efron (1979); of clusters: Field and Welsh, Bootstrapping clustered data (2007), section 2.
+        Efron (1979); of clusters: Field and Welsh, Bootstrapping clustered data (2007).
 
     >>> video_draws(3, n_draws=2).sum(axis=1).tolist()
     [3.0, 3.0]

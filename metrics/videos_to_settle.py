@@ -26,7 +26,7 @@ def videos_to_settle(
 
     Source:
         The standard error falls with the root of the number of videos: Cohen, Statistical Power
-        Analysis (1988), section 2.4, by normal quantiles.
+        Analysis (1988), chapter 2, by normal quantiles.
 
     A difference of 1.0 with a standard error of 1.0 over 100 videos:
 

@@ -1,0 +1,30 @@
+"""What videos add to a percentage, made of counts, and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from lmms_eval_captions.metrics.interval import Interval, interval
+
+Floats = npt.NDArray[np.float64]
+
+
+def ratio(tops: Iterable[float], bottoms: Iterable[float]) -> Floats:
+    """Parts of a metric of one run, one term and one factor."""
+    pairs = np.array([list(tops), list(bottoms)], np.float64).T.reshape(-1, 2)
+    return pairs[None, :, None, None]
+
+
+def of(parts: Floats, level: float = 0.95) -> Interval:
+    """The interval of a percentage."""
+    return interval(parts, scale=100.0, bounds=(0.0, 100.0), level=level)
+
+
+def ends(found: Interval) -> tuple[float, float]:
+    """Those of an interval that has them."""
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
