@@ -152,7 +152,9 @@ def _of_few(
 ) -> RatioParts | None:
     """What each video adds to a metric of no known form, if that can be told in no time."""
     runs = group.of_metrics[name]
-    if not records or len(group.captions) * sum(map(len, runs[0])) > _MOST_READS:
+    is_part = len(group.captions) < len(records)
+    n_reads = len(group.captions) * sum(map(len, runs[0]))
+    if not records or (is_part and n_reads > _MOST_READS):
         return None
     restricted = [
         replace(records[place], values={**records[place].values, name: of_runs})

@@ -14,10 +14,12 @@ from lmms_eval.utils import make_table
 from scipy import stats
 
 from ended_runs import Tracker, results_of, shown
+from lmms_eval_captions.lmms_eval_tasks import intervals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.breakdown import report
+from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down, report
 from lmms_eval_captions.lmms_eval_tasks.breakdown_table import table_of
 from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, check_folder
+from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
@@ -293,6 +295,25 @@ def test_a_mean_that_weighs_its_tasks_has_no_interval_of_another_mean(tmp_path: 
     figures = tracker.read("judging")["tasks"]["vdc_score"]["metrics"]["vdc_acc"]
     assert (figures["value"], figures["ci_low"]) == (12.0, None)
     assert figures["ci_note"] == "no interval: the number is no plain mean of the tasks' numbers"
+
+
+def test_a_metric_of_no_known_form_has_nearly_the_same_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is found by leaving captions out, overall and in groups, unless that takes too long."""
+    known, records = our_benchmarks()["capquiz"], _records("capquiz", n_runs=1)
+    metrics = {name: replace(metric, ratios=None) for name, metric in known.metrics.items()}
+    unknown = replace(known, metrics=metrics)
+    plain, other = (break_down(benchmark, records, records) for benchmark in (known, unknown))
+    for section in ("overall", "types"):
+        for name, figures in other[section].items():
+            ends = _ends(plain[section][name], "capf1")
+            assert _ends(figures, "capf1") == pytest.approx(ends, abs=3)
+    found = measured_over(unknown, "capf1", [records])
+    assert _ends(other["overall"]["all"], "capf1") == (found.low, found.high)
+    monkeypatch.setattr(intervals, "_MOST_READS", 0)
+    overall = break_down(unknown, records, records)["overall"]["all"]
+    assert _ends(overall, "capf1") == (found.low, found.high)
 
 
 def test_an_earlier_version_s_standard_error_is_shown_as_an_interval() -> None:

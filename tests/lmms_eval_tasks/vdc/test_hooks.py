@@ -246,10 +246,10 @@ def test_the_breakdown_is_by_aspect_and_category(
             "n_unscored": sum(unread in names for names in videos.values()),
         }
         if kind is None:
-            assert plain(breakdown["overall"]["all"]) == pytest.approx(expected)
+            assert plain_groups(breakdown["overall"])["all"] == pytest.approx(expected)
             assert plain_groups(breakdown["aspects"]) == {"camera": pytest.approx(expected)}
         else:
-            assert plain(breakdown["categories"][kind]) == pytest.approx(expected)
+            assert plain_groups(breakdown["categories"])[kind] == pytest.approx(expected)
     assert hooks.aggregate_acc(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
 
 
