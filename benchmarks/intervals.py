@@ -70,7 +70,7 @@ def seconds_of(n_videos: int, n_runs: int) -> dict[str, tuple[float, float]]:
     run.tasks = {task: FinishedTask(VDC, records, None) for task, records in tasks.items()}
     names = ("vdc_score", *tasks)
     results = {
-        "results": dict.fromkeys(names, {f"{metric},none": 50.0 for metric in VDC.metrics}),
+        "results": {name: {f"{metric},none": 50.0 for metric in VDC.metrics} for name in names},
         "group_subtasks": {"vdc_score": list(tasks)},
     }
     ours: dict[str, dict[str, str]] = {name: {} for name in names}

@@ -103,6 +103,15 @@ def test_a_run_without_results_is_read_from_what_was_judged() -> None:
     assert task.measured == {"vdc_acc": Measured(value=40.0)}
 
 
+def test_a_results_file_by_itself_has_the_intervals() -> None:
+    """They are no scores, and other people's metrics of like names are theirs."""
+    ends = {"vdc_acc_ci_low,none": 38.0, "vdc_acc_ci_high,none": 43.5}
+    task = TaskResults({"vdc_acc,none": 40.0, **ends, "loss_std,none": 1.0})
+    assert task.scores == {"vdc_acc": 40.0, "loss_std": 1.0}
+    assert str(task.measured["vdc_acc"]) == "40.00 [38.00, 43.50]"
+    assert str(task.measured["loss_std"]) == "1.00"
+
+
 def test_all_results_come_in_the_order_of_the_runs(tmp_path: Path) -> None:
     """By their end where each says it, as names may be in different time zones; else by name."""
     paths = [_write(tmp_path, date) for date in ("20260101_200000", "20260101_100000")]
