@@ -42,7 +42,7 @@ def main() -> int:
     """Run the campaign; 1 where a cell stays outside."""
     # Each process keeps to one core, which must be said before numpy is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from coverage_cells import HIGHEST, LOWEST, campaign, table
+    from coverage_cells import HIGHEST, LOWEST, campaign, line, table
     from simulated_benchmarks import CASES, Design, with_best
     from vdc_power import power_table
 
@@ -55,11 +55,12 @@ def main() -> int:
         for n_videos, correlation, flips in product(options.videos, CORRELATIONS, FLIPS)
     ]
     jobs = list(product(cases, designs))
-    cells = list(
-        campaign(
-            jobs, simulations=options.simulations, seed=options.seed, processes=options.processes
-        )
-    )
+    cells = []
+    for cell in campaign(
+        jobs, simulations=options.simulations, seed=options.seed, processes=options.processes
+    ):
+        cells.append(cell)
+        print(line(cell), file=sys.stderr, flush=True)
     print(table(cells))
     n_outside = sum(bool(cell.outside()) for cell in cells)
     print(f"\n{n_outside} of {len(cells)} cells are outside {LOWEST} to {HIGHEST} %")
