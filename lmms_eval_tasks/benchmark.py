@@ -93,7 +93,7 @@ class Metric:
     """The highest value that it can have; the lowest is 0."""
     ratios: Ratios | None = None
     """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
-    :mod:`ratios`. Its standard error follows from it; without, from leaving out each caption in
+    :mod:`ratios`. Its interval follows from it; without, from leaving out each caption in
     turn, which is slow for thousands."""
     values: Callable[[Any], Sequence[object]] = verdict_of
     """What it reads of a judgement, ``n_values`` values; ``None`` is unscored."""

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 from statistics import fmean, pstdev
-from typing import Any, Final, Protocol
+from typing import Any
 
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.breakdown_table import (
+    N_QUESTIONS,
+    N_UNSCORED,
+    count,
+    table_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.intervals import GroupValues, intervals_of_groups
+from lmms_eval_captions.lmms_eval_tasks.measured import Figure, Measured
+from lmms_eval_captions.lmms_eval_tasks.question_groups import (
+    Grouped,
+    cells_of,
+    values_in,
+)
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
-Figure = float | int | None
-"""A metric's mean over judge runs or a count; ``None`` where the metric has no value."""
 Breakdown = dict[str, dict[str, dict[str, Figure]]]
-"""Section (such as ``categories``), to a group's name, to its figures."""
-
-N_QUESTIONS: Final = "n_questions"
-N_UNSCORED: Final = "n_unscored"
-_DEVIATION: Final = "_std"
-_MOST_ROWS: Final = 40
-"""Groups of a section that are shown; the file holds all."""
-
-
-Cell = list[list[tuple["Grouped", list[int]]]]
-"""The questions of one group: for each judge run, captions with the places of these questions."""
-
-
-class Grouped(Protocol):
-    """What a breakdown needs of a caption; a :class:`CaptionRecord` has it."""
-
-    @property
-    def values(self) -> Mapping[str, Values]:
-        """Metric to what it reads."""
-
-    @property
-    def groups(self) -> Mapping[str, Names]:
-        """Section to the group of each question."""
+"""Section (such as ``categories``), to a group's name, to its figures: a metric's mean over judge
+runs, ``None`` where it has no value, what stands beside it, or a count."""
 
 
 def breakdown_item(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
@@ -101,67 +90,35 @@ def break_down(
 
     Returns:
         For each group that has questions, those that the benchmark names and then the others, the
-        largest first: each metric's mean over judge runs, where there are
-        several also its deviation as ``<metric>_std``, the questions and, over all runs, how many
-        of them are unscored.
+        largest first: each metric's mean over judge runs, the ends of its 95% interval over videos
+        as ``<metric>_ci_low`` and ``<metric>_ci_high``, why there is none or what must be known of
+        it as ``<metric>_ci_note``, where there are several runs also its deviation as
+        ``<metric>_std`` and the judge's part of the interval's variance as
+        ``<metric>_judge_share``, the questions and, over all runs, how many of them are unscored.
     """
     judged = list(captions)
-    n_runs = max(map(_n_runs, judged), default=0)
-    cells: dict[tuple[str, str], Cell] = {}
-    for caption in judged:
-        for run in range(_n_runs(caption)):
-            for pair, places in _places(benchmark, caption, run).items():
-                runs = cells.setdefault(pair, [[] for _ in range(n_runs)])
-                runs[run].append((caption, places))
+    cells = cells_of(benchmark, judged)
+    groups = [
+        GroupValues(
+            list(cell),
+            {
+                name: values_in(cell, judged, name, metric.n_values)
+                for name, metric in benchmark.metrics.items()
+            },
+        )
+        for cell in cells.values()
+    ]
+    videos = [caption.video_id for caption in judged]
+    measured = intervals_of_groups(benchmark, groups, videos, records)
     section, name = ALL
     order = {section: (name,), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
-    for (section, name), runs in cells.items():
-        breakdown.setdefault(section, {})[name] = _figures(benchmark, runs, records)
+    for (section, name), group, of_group in zip(cells, groups, measured, strict=True):
+        figures = _figures(benchmark, group, of_group, records)
+        breakdown.setdefault(section, {})[name] = figures
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
     }
-
-
-def table_of(breakdown: Breakdown) -> str:
-    """A breakdown as text, a line for each group.
-
-    >>> figures = {"ar": 50.0, "ir": None, "n_questions": 2, "n_unscored": 0}
-    >>> print(table_of({"overall": {"all": figures}}))
-    overall                                ar      ir  questions  unscored
-      all                               50.00       -          2         0
-    """
-    return "\n".join(_lines(breakdown))
-
-
-def _lines(breakdown: Breakdown) -> Iterator[str]:
-    for section, groups in breakdown.items():
-        shown = list(groups.items())[:_MOST_ROWS]
-        if not shown:
-            continue
-        metrics = [name for name in shown[0][1] if not _is_beside(name)]
-        rows = [
-            (
-                f"  {name}",
-                *(_shown(figures[metric]) for metric in metrics),
-                *(f"{figures[count]:,}" for count in (N_QUESTIONS, N_UNSCORED)),
-            )
-            for name, figures in shown
-        ]
-        widths = (33, *(max(8, len(metric) + 1) for metric in metrics), 11, 10)
-        header = (section, *metrics, "questions", "unscored")
-        yield from text_table([header, *rows], n_left=1, gap="", widths=widths)
-        if len(groups) > len(shown):
-            yield f"  and {len(groups) - len(shown):,} more"
-
-
-def _is_beside(name: str) -> bool:
-    """Whether a figure is a count or a deviation."""
-    return name in (N_QUESTIONS, N_UNSCORED) or name.endswith(_DEVIATION)
-
-
-def _shown(value: Figure) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _in_order(
@@ -169,67 +126,32 @@ def _in_order(
 ) -> dict[str, dict[str, Figure]]:
     """Groups in the order of the benchmark, those that it does not name behind, largest first."""
     others = [name for name in groups if name not in first]
-    others.sort(key=lambda name: -(groups[name][N_QUESTIONS] or 0))
+    others.sort(key=lambda name: -count(groups[name], N_QUESTIONS))
     return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
-def _n_runs(caption: Grouped) -> int:
-    return max(map(len, caption.values.values()), default=0)
-
-
-def _places(
-    benchmark: Benchmark[Any, Any], caption: Grouped, run: int
-) -> dict[tuple[str, str], list[int]]:
-    """Section and group to the places of the caption's questions that count there in a run."""
-    headline = benchmark.metrics[benchmark.headline]
-    n_questions = len(caption.values[benchmark.headline][run]) // headline.n_values
-    places = {ALL: list(range(n_questions))} if n_questions else {}
-    for section, names in caption.groups.items():
-        for place, name in zip(range(n_questions), names[run], strict=True):
-            if name is not None:
-                places.setdefault((section, name), []).append(place)
-    return places
-
-
 def _figures(
-    benchmark: Benchmark[Any, Any], runs: Cell, records: Sequence[CaptionRecord]
+    benchmark: Benchmark[Any, Any],
+    group: GroupValues,
+    measured: Mapping[str, Measured],
+    records: Sequence[CaptionRecord],
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for name, metric in benchmark.metrics.items():
-        scores = [
-            metric.score(_videos(benchmark, name, run, captions), records)
-            for run, captions in enumerate(runs)
-        ]
+        runs = [list(filter(None, run)) for run in group.of_metrics[name]]
+        scores = [metric.score(run, records) for run in runs]
         values = [score for score in scores if not isnan(score)]
         figures[name] = fmean(values) if values else None
-        if len(runs) > 1:
-            figures[f"{name}{_DEVIATION}"] = pstdev(values) if values else None
-    figures[N_QUESTIONS] = max(sum(len(places) for _, places in captions) for captions in runs)
+        deviation = pstdev(values) if len(runs) > 1 and values else None
+        sure = replace(measured[name], deviation=deviation) if values else Measured()
+        figures |= sure.beside(name, has_runs=len(runs) > 1)
+    n_values = benchmark.metrics[benchmark.headline].n_values
+    of_runs = group.of_metrics[benchmark.headline]
+    figures[N_QUESTIONS] = max(sum(map(len, run)) for run in of_runs) // n_values
     figures[N_UNSCORED] = sum(
-        value is None
-        for run, captions in enumerate(runs)
-        for values in _videos(benchmark, benchmark.headline, run, captions)
-        for value in values[:: benchmark.metrics[benchmark.headline].n_values]
+        value is None for run in of_runs for values in run for value in values[::n_values]
     )
     return figures
-
-
-def _videos(
-    benchmark: Benchmark[Any, Any],
-    metric: str,
-    run: int,
-    captions: Iterable[tuple[Grouped, Sequence[int]]],
-) -> list[list[object]]:
-    """What a metric reads of some questions of each caption."""
-    n_values = benchmark.metrics[metric].n_values
-    return [
-        [
-            value
-            for place in places
-            for value in caption.values[metric][run][place * n_values : (place + 1) * n_values]
-        ]
-        for caption, places in captions
-    ]
 
 
 def _runs(

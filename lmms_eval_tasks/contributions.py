@@ -1,4 +1,4 @@
-"""How sure a metric is: what each caption contributes to it, and the standard error of that.
+"""What each caption contributes to a metric, for who wants a number per caption.
 
 Contributions are numbers, one per caption, whose mean is the metric and whose standard deviation
 over the root of their number is its standard error. Of a mean over videos they are the videos' own
@@ -17,7 +17,6 @@ from typing import Any, Final
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
-from lmms_eval_captions.metrics.clustered_error import clustered_error
 from lmms_eval_captions.metrics.jackknife_influences import jackknife_influences
 from lmms_eval_captions.metrics.ratio_influences import ratio_influences
 
@@ -49,40 +48,6 @@ def contributions_by_caption(
         return None
     n = sum(influence is not None for influence in of_captions)
     return [None if influence is None else score + n * influence for influence in of_captions]
-
-
-def standard_error(
-    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
-) -> float | None:
-    """Standard error of a metric over captions, in its unit; captions of one video count as one.
-
-    Returns:
-        ``None`` where the metric has no value or fewer than 2 videos count.
-    """
-    return standard_error_of_mean([(benchmark, metric, records)])
-
-
-def standard_error_of_mean(
-    tasks: Sequence[tuple[Benchmark[Any, Any], str, Sequence[CaptionRecord]]],
-) -> float | None:
-    """Standard error of the plain mean of several tasks' metrics, such as that of ``vdc_score``.
-
-    Captions of one video count as one, whatever task they are of: they are right or wrong together.
-
-    Returns:
-        ``None`` where a metric has no value or fewer than 2 videos count.
-    """
-    of_videos: dict[str, float] = {}
-    for benchmark, metric, records in tasks:
-        _, of_captions = _influences(benchmark, metric, records)
-        if of_captions is None:
-            return None
-        for record, influence in zip(records, of_captions, strict=True):
-            if influence is not None:
-                share = influence / len(tasks)
-                of_videos[record.video_id] = of_videos.get(record.video_id, 0.0) + share
-    error = clustered_error(list(of_videos.values()))
-    return None if isnan(error) else error
 
 
 def _influences(

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from math import isfinite
+from math import isclose, isfinite, nan
 from typing import Any, Final
 
-from lmms_eval_captions.lmms_eval_tasks.contributions import standard_error, standard_error_of_mean
+from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubts_of
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
 
 Document = dict[str, Any]
 """A document, or a part of one."""
 
+_SAME: Final = 1e-6
+"""Relative difference up to which two numbers are one."""
 _MOST_REASONS: Final = 1000
 """Different reasons of unscored questions that are kept of a task, the most frequent ones."""
 
@@ -60,6 +63,14 @@ def judging_document(
     }
 
 
+def metrics_of(document: Mapping[str, Any]) -> dict[str, dict[str, Measured]]:
+    """Each task and group of a judging document to its metrics; of ``--predict_only``, none."""
+    return {
+        task: {name: Measured.read(figures) for name, figures in entry.get("metrics", {}).items()}
+        for task, entry in document["tasks"].items()
+    }
+
+
 def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
     """The tasks of a group and of the groups in it, each once, or the task itself.
 
@@ -92,13 +103,12 @@ def _of_task(
     finished: FinishedTask, scores: Mapping[str, float | None], leaves: Sequence[str]
 ) -> Document:
     """Of a task, or of a group whose questions are pooled."""
-    benchmark, records = finished.benchmark, finished.records
-    errors = {name: standard_error(benchmark, name, records) for name in benchmark.metrics}
+    benchmark = finished.benchmark
     return {
         "benchmark": benchmark.name,
         "headline": benchmark.headline,
         "headline_means": benchmark.headline_means,
-        "metrics": {name: _measured(scores.get(name), error) for name, error in errors.items()},
+        "metrics": {name: _measured([finished], name, scores) for name in benchmark.metrics},
         **_counts([finished]),
         "doubts": doubts_of(finished),
         "note": finished.note,
@@ -115,23 +125,12 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
         "benchmark": None,
         "headline": headline,
         "headline_means": means,
-        "metrics": {
-            name: _measured(scores[name], _error_of_mean(members, name))
-            for name in names
-            if name in scores
-        },
+        "metrics": {name: _measured(members, name, scores) for name in names if name in scores},
         **_counts(members),
         "doubts": [],
         "note": "",
         "tasks": [member.records[0].task for member in members],
     }
-
-
-def _error_of_mean(members: Sequence[FinishedTask], metric: str) -> float | None:
-    """Standard error of the mean of a metric over tasks, if all of them have it."""
-    if any(metric not in member.benchmark.metrics for member in members):
-        return None
-    return standard_error_of_mean([(m.benchmark, metric, m.records) for m in members])
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:
@@ -155,9 +154,30 @@ def _counts(finished: Sequence[FinishedTask]) -> Document:
     }
 
 
-def _measured(value: float | None, error: float | None) -> Document:
-    has_error = value is not None and error is not None and isfinite(error)
-    return {"value": value, "standard_error": error if has_error else None}
+def _measured(
+    members: Sequence[FinishedTask], metric: str, scores: Mapping[str, float | None]
+) -> Document:
+    """A metric of a task, or the mean of it over tasks, and how sure it is."""
+    value, found = scores.get(metric), _found(members, metric)
+    if value is None:
+        found = Measured()
+    elif found.low is not None and not isclose(value, found.value or nan, rel_tol=_SAME):
+        # Such as a mean that weighs tasks by their captions, in a group of the user's own.
+        found = Measured.none("the number is no plain mean of the tasks' numbers")
+    has_runs = any(record.runs > 1 for member in members for record in member.records)
+    return {
+        "value": value,
+        "standard_error": found.standard_error,
+        **found.beside(has_runs=has_runs),
+    }
+
+
+def _found(members: Sequence[FinishedTask], metric: str) -> Measured:
+    """The plain mean of a metric over tasks, with its interval."""
+    benchmark = members[0].benchmark
+    if any(member.benchmark is not benchmark for member in members):
+        return Measured.none("the tasks are of several benchmarks")
+    return measured_over(benchmark, metric, [member.records for member in members])
 
 
 def _scores(shown: Mapping[str, object]) -> dict[str, float | None]:

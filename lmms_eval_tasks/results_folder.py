@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite, nan
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Final, TypeGuard
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
+from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
@@ -21,6 +22,8 @@ RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
 _PAIRED: Final = "paired_"
 """How the names begin of what lmms-eval's ``--baseline`` found, which is no metric."""
+_ENDS: Final = (f"_{CI_LOW}", f"_{CI_HIGH}")
+"""How the names end of the ends of intervals, which are no metrics."""
 _PREDICTED: Final = "bypass"
 """The one metric that lmms-eval gives a task whose captions were written and not judged."""
 
@@ -58,13 +61,27 @@ class TaskResults:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Value of each metric that is a number, standard errors left out."""
+        """Value of each metric that is a number, without standard errors and intervals."""
         return {
-            name.partition(",")[0]: float(value)
+            metric: float(value)
             for name, value in self.metrics.items()
             if isinstance(value, int | float)
             and "_stderr" not in name
             and not name.startswith(_PAIRED)
+            and not (metric := name.partition(",")[0]).endswith(_ENDS)
+        }
+
+    @property
+    def measured(self) -> dict[str, Measured]:
+        """Each score with how sure it is, ``nan`` scores left out.
+
+        By the judging document; a results file that was copied by itself has the intervals alone.
+        """
+        of_judging = dict(_tables(self.judging, "metrics"))
+        return {
+            name: replace(Measured.read(of_judging.get(name) or self._ends(name)), value=value)
+            for name, value in self.scores.items()
+            if isfinite(value)
         }
 
     @property
@@ -75,15 +92,6 @@ class TaskResults:
             for name, value in self.metrics.items()
             if name.startswith(_PAIRED)
         }
-
-    @property
-    def standard_errors(self) -> dict[str, float]:
-        """Standard error of each metric that has one, in the metric's unit."""
-        errors = {
-            name: figures.get("standard_error")
-            for name, figures in _tables(self.judging, "metrics")
-        }
-        return {name: float(value) for name, value in errors.items() if _is_finite(value)}
 
     @property
     def unscored_reasons(self) -> dict[str, int]:
@@ -111,6 +119,10 @@ class TaskResults:
     def is_prediction(self) -> bool:
         """Whether captions were written and nothing was scored (``--predict_only``)."""
         return any(name.partition(",")[0] == _PREDICTED for name in self.metrics)
+
+    def _ends(self, metric: str) -> dict[str, object]:
+        """The interval of a metric, as the results file has it."""
+        return {end: self.metrics.get(f"{metric}_{end},none") for end in (CI_LOW, CI_HIGH)}
 
     def _own(self, name: str) -> str | None:
         """One of our words: under our key, or, of an older version, among the metrics."""

@@ -18,13 +18,19 @@ from loguru import logger
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
+from lmms_eval_captions.lmms_eval_tasks.judging_document import (
+    Document,
+    judging_document,
+    metrics_of,
+    moment,
+)
 from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS
 from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
 from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     blank_what_is_unavailable,
     name_judge,
     take_out_words,
+    with_intervals,
 )
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
@@ -60,7 +66,8 @@ def completed(
             "its scores stand, please report this",
             error,
         )
-    yield
+    with with_intervals(results, {} if run is None else metrics_of(run.document)):
+        yield
     if run is not None:
         THIS_RUN.finished.append(run)
         append_to_record(run)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from math import isnan
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
@@ -60,6 +62,36 @@ def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) ->
         settings = {name: getattr(judge, name) for name in (*defaults, "runs", "temperature")}
         named = {"model": judge.model, **settings}
     config["metadata"] = {**config["metadata"], "judge": named}
+
+
+@contextmanager
+def with_intervals(
+    results: Mapping[str, Any], measured: Mapping[str, Mapping[str, Measured]]
+) -> Iterator[None]:
+    """Have each metric's interval saved beside it, as ``<metric>_ci_low`` and ``<metric>_ci_high``.
+
+    They are taken out again once the results are saved: lmms-eval's table, and its tables for
+    W&B and SwanLab, would show each as a metric of its own.
+
+    Args:
+        results: lmms-eval's results of a run; changed in place.
+        measured: The metrics of each task and group of ours.
+    """
+    added = [
+        (metrics, f"{name}_{end},{suffix}", value)
+        for table in ("results", "groups")
+        for task, metrics in results.get(table, {}).items()
+        for key in list(metrics)
+        for name, comma, suffix in [key.partition(",")]
+        if comma and (metric := measured.get(task, {}).get(name)) is not None
+        for end, value in ((CI_LOW, metric.low), (CI_HIGH, metric.high))
+        if value is not None
+    ]
+    for metrics, key, value in added:
+        metrics[key] = value
+    yield
+    for metrics, key, _ in added:
+        metrics.pop(key, None)
 
 
 def blank_what_is_unavailable(

@@ -72,7 +72,7 @@ def bootstrap_t(parts: Floats, *, scale: float, level: float) -> tuple[Floats, F
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 (bootstrap-t)
         and 12.6 (after a transformation that stabilises the variance); the standard error is that
-        of :func:`clustered_error`. Deviation: the transformation is the arcsine of a share, not one
+        of Liang and Zeger (1986). Deviation: the transformation is the arcsine of a share, not one
         estimated by a second bootstrap.
 
     >>> of_video = np.array([[[1.0, 2.0]], [[2.0, 2.0]], [[0.0, 2.0]], [[1.0, 2.0]]])

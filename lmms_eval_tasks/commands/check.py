@@ -17,7 +17,6 @@ from lmms_eval_captions.lmms_eval_tasks.results_folder import (
     read_all_results,
 )
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
-from lmms_eval_captions.lmms_eval_tasks.summary.text import with_interval
 
 _WIDTH: Final = 9
 """Columns of the word that a line begins with."""
@@ -157,6 +156,8 @@ def check_task(report: Report, name: str, task: TaskResults, limits: Limits) -> 
     if limits.accept_doubts:
         for doubt in task.doubts:
             report.warning(f"{name}: {doubt}")
+    for note in _notes(task):
+        report.detail(note)
     difference = _shown_difference(task)
     if difference:
         report.detail(difference)
@@ -206,13 +207,22 @@ def _check_predictions(report: Report, run: RunResults, name: str) -> None:
 
 def _shown_scores(task: TaskResults) -> str:
     """Each score, the headline first, with its 95% interval, in its unit, where that is known."""
-    headline, errors = task.judging.get("headline"), task.standard_errors
-    scores = sorted(task.scores.items(), key=lambda score: score[0] != headline)
-    return ", ".join(
-        f"{metric} {with_interval(value, errors.get(metric))}"
-        for metric, value in scores
-        if metric != "unscored" and not isnan(value)
-    )
+    headline = task.judging.get("headline")
+    scores = sorted(task.measured.items(), key=lambda score: score[0] != headline)
+    return ", ".join(f"{metric} {measured}" for metric, measured in scores if metric != "unscored")
+
+
+def _notes(task: TaskResults) -> Iterator[str]:
+    """What must be known of the intervals, and what several judge runs tell of the judge."""
+    headline = task.measured.get(str(task.judging.get("headline")))
+    if headline is not None and headline.deviation is not None:
+        yield f"judge runs: {headline.judge_words}"
+    by_note: dict[str, list[str]] = {}
+    for metric, measured in task.measured.items():
+        if measured.note:
+            by_note.setdefault(measured.note, []).append(metric)
+    for note, metrics in by_note.items():
+        yield f"{note}: {', '.join(metrics)}"
 
 
 def _shown_difference(task: TaskResults) -> str:

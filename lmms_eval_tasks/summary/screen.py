@@ -11,7 +11,7 @@ from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 from lmms_eval_captions.lmms_eval_tasks.summary.files import near, next_steps, where_it_is
 from lmms_eval_captions.lmms_eval_tasks.summary.signatures import signature_lines
-from lmms_eval_captions.lmms_eval_tasks.summary.table import table_lines
+from lmms_eval_captions.lmms_eval_tasks.summary.table import JUDGE_RUNS, headline_of, table_lines
 from lmms_eval_captions.lmms_eval_tasks.summary.text import counted, wrapped
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
 
@@ -33,7 +33,7 @@ def screen_of(run: FinishedRun) -> str:
     tasks = document["tasks"]
     table = ["", *_title(document), *table_lines(tasks)]
     meanings = list(_meanings(tasks))
-    counts = [*_judging(document), *_unscored(tasks)]
+    counts = [*_interval_notes(tasks), *_judging(document), *_unscored(tasks)]
     warnings = list(_warnings(document))
     paths = [*where_it_is(run), *next_steps(run)]
     signatures = signature_lines(tasks)
@@ -68,7 +68,24 @@ def _meanings(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, words in means.items():
         if words:
             yield from wrapped(f"  {name}", words)
-    yield "  +-: 95% interval over captions; unscored: questions without a verdict, of all"
+    yield "  [95%]: interval over videos; unscored: questions without a verdict; empty: captions"
+    if any(headline_of(task).judge_part for task in tasks.values() if task["metrics"]):
+        yield (
+            f"  {JUDGE_RUNS}: standard deviation over them, and the judge's part of the "
+            "interval's variance"
+        )
+
+
+def _interval_notes(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Why headlines have no interval, or what must be known of theirs: each reason once."""
+    by_note: dict[str, list[str]] = {}
+    for name, task in tasks.items():
+        note = headline_of(task).note if task["metrics"] else ""
+        if note:
+            by_note.setdefault(note, []).append(name)
+    for note, names in by_note.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from wrapped(note, f"{names[0]}{others}")
 
 
 def _judging(document: Mapping[str, Any]) -> Iterator[str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, with_interval
+from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 _GAP: Final = 2
-_SHARES: Final = ("empty", "missing", "dropped")
-"""Captions that say nothing, are not there, or were left out."""
+_JUDGE_WIDTH: Final = 21
+_SHARES: Final = ("missing", "dropped")
+"""Captions that are not there, or were left out."""
+JUDGE_RUNS: Final = "judge runs"
+"""Header of what several judge runs tell of the judge."""
 
 
 def table_lines(tasks: Mapping[str, Mapping[str, Any]], width: int = WIDTH) -> list[str]:
@@ -24,30 +28,51 @@ def table_lines(tasks: Mapping[str, Mapping[str, Any]], width: int = WIDTH) -> l
         width: Columns at most.
     """
     shown = {name: task for name, task in tasks.items() if task["metrics"]}
-    shares = [share for share in _SHARES if _is_shown(share, shown)]
+    shares = [share for share in _SHARES if any(task[share]["n"] for task in shown.values())]
+    has_runs = any(headline_of(task).judge_part for task in shown.values())
     names = _indented(shown)
     rows = [
         [
             names[name],
-            _value(task, _headline(task), has_interval=True),
-            f"{task['captions']:,}",
-            f"{task['unscored']['n']:,}/{task['unscored']['of']:,}",
+            _value(task, _headline(task)),
+            *([headline_of(task).judge_part] if has_runs else []),
+            _share(task["unscored"]),
+            _share(task["empty"]),
             *(f"{task[share]['n']:,}" for share in shares),
+            _judge(task["judge"]),
         ]
         for name, task in shown.items()
     ]
-    rows.insert(0, ["task", "score +- 95%", "captions", "unscored", *shares])
+    runs = [JUDGE_RUNS] if has_runs else []
+    rows.insert(0, ["task", "score [95%]", *runs, "unscored", "empty", *shares, "judge"])
     columns = list(zip(*rows, strict=True))
     used = sum(max(map(len, column)) + _GAP for column in columns)
     others = [_others(task, width - used) for task in shown.values()]
     others.insert(0, "others" if any(others) else "")
     for row, cell in zip(rows, others, strict=True):
         row.insert(2, cell)
-    return text_table(rows, n_left=3, gap=" " * _GAP)
+    if not any(others):
+        rows = [[*row[:2], *row[3:]] for row in rows]
+    return text_table(rows, n_left=3 if any(others) else 2, gap=" " * _GAP)
 
 
-def _is_shown(share: str, tasks: Mapping[str, Mapping[str, Any]]) -> bool:
-    return share == "empty" or any(task[share]["n"] for task in tasks.values())
+def headline_of(task: Mapping[str, Any]) -> Measured:
+    """The metric of a task that is shown first."""
+    return Measured.read(task["metrics"][_headline(task)])
+
+
+def _share(share: Mapping[str, int]) -> str:
+    return f"{share['n']:,}/{share['of']:,}"
+
+
+def _judge(label: str) -> str:
+    """A judge in a few characters: the title has all of it.
+
+    >>> _judge("meta-llama/Llama-3.1-8B-Instruct"), _judge("lexical (smoke test, not a score)")
+    ('Llama-3.1-8B-Instruct', 'lexical')
+    """
+    name = label.partition(" ")[0].rpartition("/")[2]
+    return name if len(name) <= _JUDGE_WIDTH else f"{name[: _JUDGE_WIDTH - 2]}.."
 
 
 def _indented(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -77,11 +102,10 @@ def _others(task: Mapping[str, Any], width: int) -> str:
     return text
 
 
-def _value(task: Mapping[str, Any], name: str, *, has_interval: bool = False) -> str:
+def _value(task: Mapping[str, Any], name: str) -> str:
     """A metric as shown: ``N/A`` where it cannot be computed here, ``nan`` without a score."""
-    metric = task["metrics"][name]
-    value, error = metric["value"], metric["standard_error"]
-    if value is None:
+    measured = Measured.read(task["metrics"][name])
+    if measured.value is None:
         is_unavailable = name in Signature.parse(task["signature"] or "").unavailable
         return f"{name} {'N/A' if is_unavailable else 'nan'}"
-    return f"{name} {with_interval(value, error if has_interval else None)}"
+    return f"{name} {measured}" if name == _headline(task) else f"{name} {measured.value:.2f}"

@@ -11,23 +11,6 @@ WIDTH: Final = 100
 
 _HANG: Final = 10
 """Columns by which later lines are indented at most."""
-_Z_95: Final = 1.96
-"""Standard errors on each side of a value that make its 95% interval."""
-_ROUNDING: Final = 1e-9
-"""A smaller standard error is one of 0."""
-
-
-def with_interval(value: float, standard_error: float | None) -> str:
-    """A metric's value, with half of its 95% interval where that is known, in the same unit.
-
-    It is not known where all captions score the same: nothing tells how others would.
-
-    >>> with_interval(54.166, 2.0), with_interval(54.166, None), with_interval(100.0, 0.0)
-    ('54.17 +- 3.92', '54.17', '100.00')
-    """
-    if standard_error is None or standard_error < _ROUNDING:
-        return f"{value:.2f}"
-    return f"{value:.2f} +- {_Z_95 * standard_error:.2f}"
 
 
 def wrapped(label: str, words: str, width: int = WIDTH) -> list[str]:

@@ -27,7 +27,7 @@ def add_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _vcapsbench_verdicts(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.lmms_eval_tasks.breakdown import table_of
+    from lmms_eval_captions.lmms_eval_tasks.breakdown_table import table_of
     from lmms_eval_captions.lmms_eval_tasks.vcapsbench.published_verdicts import (
         read_published_verdicts,
     )

@@ -40,6 +40,9 @@ class PublishedVerdicts:
     """Category of each row that names one."""
     verdicts: list[Agreement | None]
     """Verdict of each of these rows, ``None`` where it cannot be read."""
+    videos: list[str]
+    """Video of each of these rows; empty where the file does not say it, and all are taken for one,
+    so that there is no interval."""
     n_malformed: int
     """Rows whose question names no category, or that have more cells than the header; they count in
     nothing."""
@@ -50,6 +53,25 @@ class PublishedVerdicts:
     def n_unreadable(self) -> int:
         """Rows without a verdict or a category."""
         return self.n_malformed + self.verdicts.count(None)
+
+    def breakdown(self) -> Breakdown:
+        """``ar``, ``ir`` and ``cr`` in percent: overall, for the 4 groups and the 21 categories."""
+        of_videos: dict[str, _OfVideo] = {}
+        for row in zip(self.videos, self.categories, self.verdicts, strict=True):
+            video, category, verdict = row
+            of_video = of_videos.setdefault(video, _OfVideo(video, [], []))
+            of_video.categories.append(category)
+            of_video.verdicts.append(verdict)
+        return break_down(VCAPSBENCH, of_videos.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _OfVideo:
+    """The verdicts on the caption of one video, as a breakdown takes them."""
+
+    video_id: str
+    categories: list[str]
+    verdicts: list[Agreement | None]
 
     @property
     def values(self) -> Mapping[str, Values]:
@@ -63,10 +85,6 @@ class PublishedVerdicts:
         return {
             section: [[names.get(section) for names in named]] for section in VCAPSBENCH.sections
         }
-
-    def breakdown(self) -> Breakdown:
-        """``ar``, ``ir`` and ``cr`` in percent: overall, for the 4 groups and the 21 categories."""
-        return break_down(VCAPSBENCH, [self])
 
 
 def read_published_verdicts(path: Path) -> Iterator[PublishedVerdicts]:
@@ -144,6 +162,7 @@ def _read_table(stream: IO[bytes], name: str) -> PublishedVerdicts:
 def _collect(rows: CsvTable, name: str) -> PublishedVerdicts:
     categories: list[str] = []
     verdicts: list[Agreement | None] = []
+    videos: list[str] = []
     n_malformed = n_contradicted = 0
     for row, further in rows:
         question = row["question"] or ""
@@ -158,7 +177,8 @@ def _collect(rows: CsvTable, name: str) -> PublishedVerdicts:
         n_contradicted += None not in (verdict, expected) and verdict != expected
         categories.append(category)
         verdicts.append(verdict)
-    return PublishedVerdicts(name, categories, verdicts, n_malformed, n_contradicted)
+        videos.append(row.get("video_id") or "")
+    return PublishedVerdicts(name, categories, verdicts, videos, n_malformed, n_contradicted)
 
 
 def _verdict_of_texts(question: str, analysis: str) -> Agreement | None:

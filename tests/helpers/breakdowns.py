@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+SURE: Final = ("_ci_low", "_ci_high", "_ci_note", "_judge_share")
+"""How the names of figures end that stand beside a metric and tell how sure it is."""
+
+
+def plain(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's figures without those that tell how sure they are."""
+    return {name: figure for name, figure in figures.items() if not name.endswith(SURE)}
+
+
+def plain_groups(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The same of every group of a section."""
+    return {name: plain(figures) for name, figures in groups.items()}
 
 
 def kept_breakdown(task: str) -> Any:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from breakdowns import plain
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
-from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down, table_of
+from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
+from lmms_eval_captions.lmms_eval_tasks.breakdown_table import table_of
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 
 
@@ -33,6 +35,7 @@ class Caption:
 
     values: dict[str, list[list[Any]]]
     groups: dict[str, list[list[str | None]]]
+    video_id: str = "v"
 
 
 def _caption(kinds: list[str | None], *runs: list[bool | None]) -> Caption:
@@ -40,7 +43,12 @@ def _caption(kinds: list[str | None], *runs: list[bool | None]) -> Caption:
 
 
 def _down(*captions: Caption) -> Breakdown:
-    return break_down(SHARE, captions)
+    """Of captions of different videos, without what tells how sure it is."""
+    of_videos = [replace(caption, video_id=f"v{n}") for n, caption in enumerate(captions)]
+    return {
+        section: {name: plain(figures) for name, figures in groups.items()}
+        for section, groups in break_down(SHARE, of_videos).items()
+    }
 
 
 def test_groups_are_micro_averages_in_the_given_order() -> None:

@@ -52,7 +52,7 @@ def _document(*, is_pooled: bool) -> dict[str, Any]:
         run.tasks["both"] = FinishedTask(VIDCAPBENCH, pooled, None)
     results = {
         "results": {
-            "both": {"alias": "both", "acc,none": 54.2, "acc_stderr,none": "N/A"},
+            "both": {"alias": "both", "acc,none": 325 / 6, "acc_stderr,none": "N/A"},
             **{task: {"acc,none": 60.0, "con,none": None} for task in TASKS},
         },
         "group_subtasks": {"both": list(TASKS)},
@@ -76,8 +76,9 @@ def test_a_mean_of_tasks_has_an_error_that_knows_their_common_videos() -> None:
     """A video of both tasks counts once: it is hard or easy in both."""
     entry = _document(is_pooled=False)["tasks"]["both"]
     moved = np.array(list(_influences().values()))
-    expected = np.sqrt(len(moved) / (len(moved) - 1) * np.sum(moved**2))
-    assert entry["metrics"]["acc"]["value"] == 54.2
+    # Four videos, of which each task has three.
+    expected = np.sqrt(3 / 2 * np.sum(moved**2))
+    assert entry["metrics"]["acc"]["value"] == 325 / 6
     assert entry["metrics"]["acc"]["standard_error"] == pytest.approx(expected)
     assert (entry["benchmark"], entry["headline"]) == (None, "acc")
 
@@ -95,6 +96,8 @@ def test_a_group_counts_what_its_tasks_count(is_pooled: bool) -> None:
     assert document["tasks"]["vidcapbench_ae"]["metrics"]["con"] == {
         "value": None,
         "standard_error": None,
+        "ci_low": None,
+        "ci_high": None,
     }
     assert document["seconds"] == 2
 

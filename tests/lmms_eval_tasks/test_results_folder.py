@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.results_folder import (
     RunResults,
     TaskResults,
@@ -80,13 +81,14 @@ def test_what_was_judged_stands_beside_the_results(tmp_path: Path) -> None:
     path = _write(tmp_path)
     bare = _read(tmp_path)
     camera = bare.tasks["vdc_camera"]
-    assert (camera.standard_errors, camera.unscored_reasons, camera.doubts) == ({}, {}, [])
+    assert (camera.unscored_reasons, camera.doubts) == ({}, [])
+    assert camera.measured["vdc_acc"].standard_error is None
     assert bare.finished_s == path.stat().st_mtime
     unscored = {"n": 2, "of": 9, "reasons": {"no reply": 2, "odd": "many"}}
     _judged(path, "1970-01-01T01:00:00+00:00", unscored=unscored, doubts=["It echoes."])
     results = _read(tmp_path)
     camera = results.tasks["vdc_camera"]
-    assert camera.standard_errors == {"vdc_acc": 1.25}
+    assert camera.measured["vdc_acc"].standard_error == 1.25
     assert (camera.unscored_reasons, camera.doubts) == ({"no reply": 2}, ["It echoes."])
     assert results.finished_s == 3600.0
 
@@ -98,7 +100,16 @@ def test_a_run_without_results_is_read_from_what_was_judged() -> None:
     assert task.signature == Signature.parse(SIGNATURE)
     assert task.scores["vdc_acc"] == 40.0
     assert isnan(task.scores["vdc_score"])
-    assert task.standard_errors == {}
+    assert task.measured == {"vdc_acc": Measured(value=40.0)}
+
+
+def test_a_results_file_by_itself_has_the_intervals() -> None:
+    """They are no scores, and other people's metrics of like names are theirs."""
+    ends = {"vdc_acc_ci_low,none": 38.0, "vdc_acc_ci_high,none": 43.5}
+    task = TaskResults({"vdc_acc,none": 40.0, **ends, "loss_std,none": 1.0})
+    assert task.scores == {"vdc_acc": 40.0, "loss_std": 1.0}
+    assert str(task.measured["vdc_acc"]) == "40.00 [38.00, 43.50]"
+    assert str(task.measured["loss_std"]) == "1.00"
 
 
 def test_all_results_come_in_the_order_of_the_runs(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from conftest import ServerFactory
 from ended_runs import STAMP, Tracker, judge, results_of, shown
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.lmms_eval_tasks import run_end
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
@@ -98,8 +99,8 @@ def test_the_last_screen_tells_it_all_in_100_columns(
     assert max(map(len, lines)) <= 100
     assert len(screen.splitlines()) <= 40
     headline = task.hooks.benchmark.headline
-    value = run.document["tasks"][task.name]["metrics"][headline]["value"]
-    assert f"{headline} {value:.2f} +- " in screen
+    measured = Measured.read(run.document["tasks"][task.name]["metrics"][headline])
+    assert f"{headline} {measured.value:.2f} [{measured.low:.2f}, {measured.high:.2f}]" in screen
     for words in (
         task.name,
         "0 calls",

@@ -148,14 +148,16 @@ def test_scores_come_with_their_interval_and_path(
     path = _write(tmp_path, "1", vdc_score=2.5, vdc_acc=57.3, signature=_signature(0, 9))
     entry: dict[str, object] = {
         "headline": "vdc_acc",
-        "metrics": {"vdc_acc": {"value": 57.3, "standard_error": 1.2}},
+        "metrics": {
+            "vdc_acc": {"value": 57.3, "standard_error": 1.5, "ci_low": 54.1, "ci_high": 60.0}
+        },
     }
     judging = tmp_path / "1_judging.json"
     judging.write_text(json.dumps({"tasks": {"vdc_camera": entry}}))
     assert main(["check", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert f"{path}\n" in said
-    assert "ok       vdc_camera: vdc_acc 57.30 +- 2.35, vdc_score 2.50\n" in said
+    assert "ok       vdc_camera: vdc_acc 57.30 [54.10, 60.00], vdc_score 2.50\n" in said
     doubted = {**entry, "doubts": ["The judge echoes."]}
     judging.write_text(json.dumps({"tasks": {"vdc_camera": doubted}}))
     assert main(["check", str(tmp_path)]) == 1

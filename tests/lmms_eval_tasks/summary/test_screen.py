@@ -37,7 +37,7 @@ def _programs_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _task(name: str, benchmark: Any, **fields: Any) -> dict[str, Any]:
     metrics = {
-        metric: {"value": 50.0 + place, "standard_error": 1.234}
+        metric: {"value": 50.0 + place, "standard_error": 1.2, "ci_low": 47.5, "ci_high": 52.4}
         for place, metric in enumerate(benchmark.metrics)
     }
     signature = (
@@ -91,7 +91,7 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
     for words in (
-        "vdc_acc 50.00 +- 2.42",
+        "vdc_acc 50.00 [47.50, 52.40]",
         "192,546 calls, 1,230 replies from the store (1,200 given by https://api.openai.com/v1, 30 "
         "given by an earlier version), 815 attempts failed (812 x HTTP 429, 3 x time-out), 7,260 s",
         "123,456,789 in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
@@ -147,7 +147,7 @@ def test_groups_stand_before_their_tasks_and_their_tasks_under_them() -> None:
     assert names == ["  v"]
     assert not any(line.startswith("video_captions") for line in lines)
     assert lines[0].split() == [
-        "task", "score", "+-", "95%", "others", "captions", "unscored", "empty",
+        "task", "score", "[95%]", "others", "unscored", "empty", "judge",
     ]  # fmt: skip
 
 
@@ -174,8 +174,8 @@ def test_missing_and_dropped_captions_have_columns_where_there_are_any() -> None
     benchmark = all_benchmarks()["capquiz"]
     task = _task("capquiz", benchmark, missing={"n": 7, "of": 1027})
     header, row = table_lines({"capquiz": task})
-    assert header.split()[-2:] == ["empty", "missing"]
-    assert row.split()[-2:] == ["0", "7"]
+    assert header.split()[-3:] == ["empty", "missing", "judge"]
+    assert row.split()[-3:] == ["0/1,027", "7", "gpt-4o-2024-08-06"]
 
 
 def test_one_task_has_its_whole_signature() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from breakdowns import kept_breakdown
+from breakdowns import kept_breakdown, plain, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
@@ -246,10 +246,10 @@ def test_the_breakdown_is_by_aspect_and_category(
             "n_unscored": sum(unread in names for names in videos.values()),
         }
         if kind is None:
-            assert breakdown["overall"]["all"] == pytest.approx(expected)
-            assert breakdown["aspects"] == {"camera": pytest.approx(expected)}
+            assert plain_groups(breakdown["overall"])["all"] == pytest.approx(expected)
+            assert plain_groups(breakdown["aspects"]) == {"camera": pytest.approx(expected)}
         else:
-            assert breakdown["categories"][kind] == pytest.approx(expected)
+            assert plain_groups(breakdown["categories"])[kind] == pytest.approx(expected)
     assert hooks.aggregate_acc(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
 
 
@@ -261,7 +261,8 @@ def test_rouge_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch, serve: Serv
     item = hooks.process_results_rouge(_doc(), ["a caption"])["breakdown"]
     hooks.aggregate_rouge_breakdown([item])
     overall = kept_breakdown("vdc_rouge_camera")["overall"]["all"]
-    assert overall == {"vdc_rouge": pytest.approx(100 / 3), "n_questions": 3, "n_unscored": 0}
+    counts = {"n_questions": 3, "n_unscored": 0}
+    assert plain(overall) == {"vdc_rouge": pytest.approx(100 / 3), **counts}
 
 
 def test_captions_are_saved_before_they_are_judged(
