@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS, interval_ends
+from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS, in_own_order, interval_ends
 from lmms_eval_captions.metrics.judge_runs import judge_runs
 from lmms_eval_captions.metrics.ratio_parts import merged_terms, n_videos_of, values_of_runs
 
@@ -85,7 +85,7 @@ def interval(
     >>> parts = np.array([[[[[n, 4.0]]] for n in right]])
     >>> found = interval(parts, scale=100.0, bounds=(0.0, 100.0))
     >>> found.value, round(found.low, 1), round(found.high, 1), round(found.standard_error, 1)
-    (50.0, 27.3, 77.1, 12.3)
+    (50.0, 25.9, 75.9, 12.3)
     """
     return intervals([parts], scale=scale, bounds=bounds, level=level)[0]
 
@@ -129,6 +129,7 @@ def _interval(
         return _without_ends(value, None, n_videos, note)
     highest = bounds[1]
     merged, merged_scale = merged_terms(parts, scale=scale / highest)
+    merged = in_own_order(merged)
     ends = interval_ends(merged[None], scale=merged_scale, n_videos=n_videos, level=level)
     if not ends.errors[0] > _SAME:
         return _without_ends(value, 0.0, n_videos, f"no interval: all {n_videos} videos are alike")
