@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import names_to_show
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import names_to_show
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions, opinions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split, split
