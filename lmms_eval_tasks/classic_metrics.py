@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import shutil
 import subprocess
@@ -162,7 +163,7 @@ def meteor_statistics(
     with _METEOR_LOCK:
         try:
             return [
-                _statistics(_meteor(), candidate, of_item)
+                _statistics(_meteor(os.getpid()), candidate, of_item)
                 for candidate, of_item in zip(candidates, references, strict=True)
             ]
         except _FAILURES as error:
@@ -211,8 +212,8 @@ def _one_line(text: str) -> str:
 
 
 @cache
-def _meteor() -> Meteor:
-    """METEOR's Java process."""
+def _meteor(_pid: int) -> Meteor:
+    """METEOR's Java process; a forked child has one of its own."""
     from pycocoevalcap.meteor.meteor import Meteor
 
     meteor_process = Meteor()

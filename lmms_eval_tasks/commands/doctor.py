@@ -81,7 +81,7 @@ def _software() -> list[Finding]:
         Finding(
             "software",
             ok=True,
-            text=f"java: {java or 'not found'} (for vdc_classic and meta-eval's classic metrics)",
+            text=f"java: {java or 'not found'} (for CIDEr, BLEU, METEOR and ROUGE-L)",
         ),
     ]
 
