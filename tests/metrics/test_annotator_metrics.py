@@ -51,7 +51,7 @@ def test_where_annotators_are_not_known_their_order_does_not_matter(
 ) -> None:
     """Sorted ratings, in which the first is always the lowest, agree as the unsorted ones do."""
     value = annotator_tau(ratings, variant="b", are_known=False)
-    in_order = [sorted(row) for row in ratings]
+    in_order = [tuple(sorted(row)) for row in ratings]
     assert annotator_tau(in_order, variant="b", are_known=False) == pytest.approx(
         value, nan_ok=True
     )
@@ -59,7 +59,7 @@ def test_where_annotators_are_not_known_their_order_does_not_matter(
 
 def test_ratings_that_are_not_there_are_no_part() -> None:
     """An item that one of a pair has not rated leaves that pair."""
-    ratings = [[1, 1], [2, 3], [3, 2], [4, nan], [5]]
+    ratings: list[list[float]] = [[1, 1], [2, 3], [3, 2], [4, nan], [5]]
     assert annotator_tau(ratings, variant="b") == annotator_tau(ratings[:3], variant="b")
     assert isnan(annotator_tau([[1], [2]], variant="b"))
     assert isnan(annotator_tau([], variant="b"))
