@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
+from weakref import WeakSet
 
 from loguru import logger
 
@@ -48,7 +49,7 @@ class WordsQuestion:
     reference: str
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class _Ticket:
     """A caption that was handed in."""
 
@@ -62,20 +63,21 @@ class _Ticket:
 class _Counter:
     """Measures this process's captions, all that wait at a time together."""
 
-    _waiting: list[_Ticket] = field(default_factory=list)
+    _waiting: WeakSet[_Ticket] = field(default_factory=WeakSet)
+    """Those whose record is still there: what an earlier run left behind is not measured."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def submit(self, question: WordsQuestion, caption: str) -> Callable[[], WordsJudgement]:
         """Hand a caption in; a function that waits for what is measured."""
         ticket = _Ticket(question, caption)
         with self._lock:
-            self._waiting.append(ticket)
+            self._waiting.add(ticket)
         return partial(self._wait, ticket)
 
     def _wait(self, ticket: _Ticket) -> WordsJudgement:
         with self._lock:
             if ticket.result is None:
-                waiting, self._waiting = self._waiting, []
+                waiting, self._waiting = list(self._waiting), WeakSet()
                 for aspect in dict.fromkeys(each.question.aspect for each in waiting):
                     _measure([each for each in waiting if each.question.aspect == aspect])
         if ticket.result is None or isinstance(ticket.result, DataError):

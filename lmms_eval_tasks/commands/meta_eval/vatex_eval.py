@@ -7,7 +7,7 @@ The shape is that of EMScore's released files, arrays of numpy that were pickled
 
 from __future__ import annotations
 
-import pickle  # nosec B403 - read by an unpickler that makes arrays alone
+import pickle  # arrays alone are unpickled, see find_class # nosec B403
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final

@@ -309,6 +309,15 @@ def test_a_video_that_is_captioned_twice_is_measured_twice(bench: pytest.MonkeyP
     assert values[0] != values[1]
 
 
+@pytest.mark.usefixtures("no_java")
+def test_what_a_run_left_behind_is_not_measured_in_the_next(bench: pytest.MonkeyPatch) -> None:
+    """Its reference captions are not among those that CIDEr weighs words by."""
+    before = _scores(_process(CAPTIONS), "cider")
+    doc = {"video_id": "old", "aspect": "camera", "reference": REFERENCES["v0"]}
+    hooks.process_results(doc, [CAPTIONS["v0"]])
+    assert _scores(_process(CAPTIONS), "cider") == before
+
+
 def test_plain_words_are_those_of_the_ptb_tokenizer(
     shared_data: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
