@@ -86,6 +86,8 @@ class Metric:
     higher_is_better: bool = True
     scale: float = 100.0
     """What is printed for a share of 1, such as 100 for a percentage."""
+    highest: float = 100.0
+    """The highest value that it can have; the lowest is 0."""
     ratios: Ratios | None = None
     """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
     :mod:`ratios`. Its standard error follows from it; without, from leaving out each caption in
@@ -162,6 +164,8 @@ class Benchmark(Generic[Q, J]):
     file_name: Callable[[str], str] = str
     """From what the last of these fields holds to a name below the folder of videos."""
     questions: Callable[[Doc], Sequence[Q]]
+    question_text: Callable[[Q], str] = lambda question: getattr(question, "question", "")
+    """What tells a question from the others about its video; empty where it is the only one."""
     ask: AskQuestion[Q, J]
     unseen: Callable[[Q], Q] = lambda question: question
     """The same question without a look at its video, for estimates."""
@@ -178,6 +182,8 @@ class Benchmark(Generic[Q, J]):
     """How it is told that the judge judges; ``None`` where that is not told."""
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
+    pooled_group: str | None = None
+    """The group whose numbers are those of all its tasks' questions together."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
     headline_means: str = ""

@@ -44,6 +44,11 @@ class Grouped(Protocol):
         """Section to the group of each question."""
 
 
+def breakdown_item(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
+    """A caption's item of ``breakdown``: all that metrics read, once."""
+    return record.kept(dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics)))
+
+
 def read_breakdown_item(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRecord:
     """The record of a caption's item of ``breakdown``, with what every metric reads."""
     record = CaptionRecord.read(item)

@@ -16,7 +16,11 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
-from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item, report
+from lmms_eval_captions.lmms_eval_tasks.breakdown import (
+    breakdown_item,
+    read_breakdown_item,
+    report,
+)
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
@@ -131,7 +135,7 @@ class Hooks(Generic[Q, J]):
             "signature": signature_of([caption.record]),
             **caption.record.head(),
         }
-        items["breakdown"] = lambda caption: caption.breakdown_item(self.benchmark)
+        items["breakdown"] = lambda caption: breakdown_item(self.benchmark, caption.record)
         # One is enough to take along what this rank has asked.
         kinds = {"breakdown": AccountedRecord}
         return {

@@ -24,6 +24,8 @@ _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
     "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence",
 )  # fmt: skip
+_KEPT: Final = ("values", "groups", "asked", "n_words", "caption_digest")
+"""What :meth:`CaptionRecord.kept` adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,13 @@ class CaptionRecord:
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
     """Section of the breakdown to the group of each question."""
+    asked: Sequence[str] = ()
+    """The text of each question, shape (n_questions,), by which two captions of a video are
+    compared; empty where the judge's replies say what is asked."""
+    n_words: int | None = None
+    """Words of the caption, ``None`` where there is none."""
+    caption_digest: str = ""
+    """What stands for the caption, empty where there is none."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """What else the benchmark keeps of a caption."""
 
@@ -82,6 +91,22 @@ class CaptionRecord:
             "reasons": dict(self.reasons),
             **({"questions": self.questions} if self.questions else {}),
             **({"evidence": dict(self.evidence)} if self.evidence else {}),
+        }
+
+    def kept(self, metrics: Iterable[str]) -> Item:
+        """What lmms-eval gathers and saves for the breakdown: all that metrics read, once.
+
+        Args:
+            metrics: Those whose values are written, the others read the same.
+        """
+        return {
+            **self.head(),
+            "values": {name: self.values[name] for name in metrics},
+            "groups": self.groups,
+            "asked": self.asked,
+            "n_words": self.n_words,
+            "caption_digest": self.caption_digest,
+            **self.fields,
         }
 
     @classmethod
@@ -116,7 +141,10 @@ class CaptionRecord:
                 **{metric: _get(item, name, list) for metric, name in values.items()},
             },
             groups=cast("dict[str, Names]", item.get("groups", {})),
-            fields={name: value for name, value in item.items() if name not in _HEAD},
+            asked=cast("Sequence[str]", item.get("asked", ())),
+            n_words=cast("int | None", item.get("n_words")),
+            caption_digest=cast("str", item.get("caption_digest", "")),
+            fields={name: value for name, value in item.items() if name not in (*_HEAD, *_KEPT)},
         )
 
 

@@ -17,7 +17,7 @@ from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_
 
 OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""
-_RESULTS: Final = "_results.json"
+RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
 _PAIRED: Final = "paired_"
 """How the names begin of what lmms-eval's ``--baseline`` found, which is no metric."""
@@ -151,7 +151,7 @@ class RunResults:
         Raises:
             DataError: If the run has no sample log of the task, or it cannot be read to its end.
         """
-        logs = logs_of_run(self.path.parent, self.path.name.removesuffix(_RESULTS))
+        logs = logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
         if task not in logs:
             raise DataError(
                 f"{self.path}: expected this run's sample log of task {task!r} beside it, found "
@@ -226,7 +226,7 @@ def _paths(folder: Path) -> list[Path]:
     """
     if folder.is_file():
         return [folder]
-    paths = sorted(folder.rglob(f"*{_RESULTS}"), key=lambda path: (path.parent, path.name))
+    paths = sorted(folder.rglob(f"*{RESULTS}"), key=lambda path: (path.parent, path.name))
     if not paths:
         what = "no *_results.json here or below" if folder.is_dir() else "there is no such folder"
         raise DataError(
@@ -248,7 +248,7 @@ def _read_run(path: Path) -> RunResults:
             f"{path}: expected a results file of lmms-eval, with each task's metrics under "
             f"'results', got {document!r:.80}"
         )
-    judging_path = path.with_name(path.name.removesuffix(_RESULTS) + _JUDGING)
+    judging_path = path.with_name(path.name.removesuffix(RESULTS) + _JUDGING)
     judging = _read_json(judging_path, "what was judged") if judging_path.is_file() else {}
     if not isinstance(judging, dict):
         raise DataError(f"{judging_path}: expected what was judged, got {judging!r:.80}")

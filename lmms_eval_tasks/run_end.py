@@ -16,6 +16,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import Document, judging_document, moment
 from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS
@@ -25,8 +26,10 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     name_judge,
     take_out_words,
 )
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
 
 
 @contextmanager
@@ -96,6 +99,7 @@ def complete(
         ours.setdefault(task, {})["breakdown"] = _write(
             {**head, **breakdown}, "breakdown", f"_{task}", folder=folder, stamp=stamp
         )
+    _write_verdicts(head, folder=folder, stamp=stamp)
     document = {
         **head,
         **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
@@ -123,6 +127,23 @@ def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -
         if task in our_benchmarks()
     }
     return {"predict_only": True, **_head(results, None), "tasks": logs}
+
+
+def _write_verdicts(head: Document, *, folder: Path | None, stamp: str) -> None:
+    """Write what was judged, for commands that compare runs, beside lmms-eval's results."""
+    if folder is None:
+        return
+    for task, finished in THIS_RUN.tasks.items():
+        benchmark = finished.benchmark
+        if task == benchmark.pooled_group:
+            continue  # its tasks' verdicts are those of the group
+        path = verdict_path(folder, stamp, task)
+        signature = signature_of(finished.records, finished.args)
+        items = (breakdown_item(benchmark, record) for record in finished.records)
+        try:
+            write_verdicts(path, {**head, "task": task, "signature": signature}, items)
+        except OSError as error:
+            logger.error("verdicts of {} cannot be written to {}: {}", task, path, error)
 
 
 def _write(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
+from hashlib import blake2b
 from itertools import chain, product
 from math import isnan, nan
 from operator import add
@@ -55,17 +56,6 @@ class JudgedCaption(Generic[J]):
             metric.field: record.values[name],
             **(record.fields if is_headline or metric.reads_fields else {}),
             **({"judgements": list(map(_logged, self.judgements))} if is_headline else {}),
-        }
-
-    def breakdown_item(self, benchmark: Benchmark[Q, J]) -> Item:
-        """What lmms-eval gathers and saves for the breakdown: all that metrics read, once."""
-        record = self.record
-        stored = dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics))
-        return {
-            **record.head(),
-            "values": {name: record.values[name] for name in stored},
-            "groups": record.groups,
-            **record.fields,
         }
 
 
@@ -241,6 +231,9 @@ def _record(
         questions=questions_digest(benchmark.video_id(doc), questions) if n_questions else "",
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),
+        asked=_asked(benchmark, runs),
+        n_words=None if is_missing else len(caption.split()),
+        caption_digest="" if is_missing else _digest_of(caption),
         fields=fields,
     )
 
@@ -286,6 +279,18 @@ def _groups(
     return {
         section: [[names.get(section) for names in run] for run in named] for section in sections
     }
+
+
+def _asked(benchmark: Benchmark[Q, J], runs: Sequence[Sequence[tuple[Q, J | None]]]) -> list[str]:
+    """The text of each question, nothing where it is the judge that says what there is."""
+    if not benchmark.counts_ahead:
+        return []
+    texts = [[benchmark.question_text(question) for question, _ in run] for run in runs]
+    return texts[0] if texts and all(run == texts[0] for run in texts) else []
+
+
+def _digest_of(caption: str) -> str:
+    return blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.metrics.ratio_parts import influences_of_videos, values_of_runs
+from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS, interval_ends
+from lmms_eval_captions.metrics.judge_runs import judge_runs
+from lmms_eval_captions.metrics.ratio_parts import merged_terms, n_videos_of, values_of_runs
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
+
+_SAME: Final = 1e-9
+"""Standard error, as a share of the metric's range, below which all videos are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,42 +29,121 @@ class Interval:
     high: float | None
     """Ends of the interval in the metric's unit; ``None`` where none can be given."""
     standard_error: float | None
-    """Over videos, in the metric's unit; ``None`` where there is no interval."""
+    """Over videos, the judge's part in it, in the metric's unit; ``None`` where there is no
+    interval."""
     n_videos: int
-    """Videos that have a part in the metric."""
+    """Videos that the metric rests on; where it has several ratios, that of the one with fewest."""
     method: str
     """How the ends were found, in a few words."""
     note: str = ""
     """Why there is no interval, or what a reader must know of it; else empty."""
+    judge_share: float | None = None
+    """Part of the variance that is the judge's, in [0, 1], see :class:`JudgeRuns`; ``None`` with
+    one judge run, which cannot tell."""
 
 
 def interval(
     parts: RatioParts, *, scale: float, bounds: tuple[float, float], level: float = 0.95
 ) -> Interval:
-    """The interval of a metric over videos.
+    """The interval of a metric over videos: the expected score on other videos and judge runs.
+
+    What it covers is the ratio of expectations over the videos that these were drawn from *and*
+    over what the judge may say of each. A judge that errs moves that number, and the interval with
+    it: how far the judge is from people is another question (see ``labels`` and ``agree``). The
+    questions and judge runs of a video are one cluster, however alike.
+
+    From 10 videos on, the ends are those of a studentised bootstrap over videos on the arcsine
+    scale, see :func:`bootstrap_t`. It covers where the plain t interval does not: shares near 0 or
+    1, few videos, questions of a video that go together (``benchmarks/coverage.py`` measures it).
+    With fewer, the t interval of the log-odds, whose note says so.
 
     Args:
         parts: What each video adds, see :data:`RatioParts`; a video that has no part is all 0.
         scale: What is printed for a share of 1.
-        bounds: Lowest and highest value that the metric can have.
+        bounds: Lowest value that the metric can have, 0, and highest; the interval stays within.
         level: Share of such intervals that cover, in (0, 1).
-    """
-    from scipy.special import stdtrit
 
-    has_part = parts.any(axis=(0, 2, 3, 4))
-    kept = parts[:, has_part]
-    n_videos = int(has_part.sum())
-    value = float(values_of_runs(kept, scale=scale).mean()) if n_videos else float("nan")
+    Returns:
+        The interval; without ends where fewer than 2 videos count, or where all are the same and
+        it would have no width.
+
+    Source:
+        Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 and 12.6; of
+        clusters, Field and Welsh (2007). Log-odds: Korn and Graubard, Analysis of Health Surveys
+        (1999), section 5.7. Evaluations whose questions come in clusters: arXiv 2411.00640,
+        section 2.2.
+
+    Twelve videos of four questions each, 24 of 48 right. By question, the interval would be 50 %
+    plus or minus 14.1; but a video's questions are right or wrong together:
+
+    >>> right = [4, 4, 0, 1, 3, 2, 4, 0, 0, 1, 4, 1]
+    >>> parts = np.array([[[[[n, 4.0]]] for n in right]])
+    >>> found = interval(parts, scale=100.0, bounds=(0.0, 100.0))
+    >>> found.value, round(found.low, 1), round(found.high, 1), round(found.standard_error, 1)
+    (50.0, 26.9, 75.0, 12.3)
+    """
+    return intervals([parts], scale=scale, bounds=bounds, level=level)[0]
+
+
+def intervals(
+    cells: Sequence[RatioParts], *, scale: float, bounds: tuple[float, float], level: float = 0.95
+) -> list[Interval]:
+    """The intervals of one metric in many groups of questions, in their order.
+
+    As :func:`interval` of each, but cells with the same number of videos share their draws.
+
+    Args:
+        cells: What each video adds, cell by cell.
+        scale: As for :func:`interval`.
+        bounds: As for :func:`interval`.
+        level: As for :func:`interval`.
+
+    >>> cells = [np.array([[[[[1.0, 2.0]]]]]), np.array([[[[[1.0, 2.0]]], [[[2.0, 2.0]]]]])]
+    >>> [one.note for one in intervals(cells, scale=100.0, bounds=(0.0, 100.0))]
+    ['no interval: fewer than 2 videos count', 'only 2 videos: a rough guess']
+    """
+    if bounds[0] != 0 or not 0 < bounds[1] < float("inf"):
+        raise ValueError(f"interval: expected bounds 0 and a finite highest value, got {bounds!r}")
+    kept = [parts[:, parts.any(axis=(0, 2, 3, 4))] for parts in cells]
+    found: dict[int, Interval] = {}
+    for place in sorted(range(len(kept)), key=lambda place: kept[place].shape[1]):
+        found[place] = _interval(kept[place], scale, bounds, level)
+    return [found[place] for place in range(len(kept))]
+
+
+def _interval(
+    parts: RatioParts, scale: float, bounds: tuple[float, float], level: float
+) -> Interval:
+    n_videos = n_videos_of(parts)
+    value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
     if n_videos < 2 or np.isnan(value):
         note = "no interval: fewer than 2 videos count"
-        return Interval(
-            value=value, low=None, high=None, standard_error=None, n_videos=n_videos,
-            method="none", note=note,
-        )  # fmt: skip
-    influences = influences_of_videos(kept, scale=scale).mean(axis=0)
-    error = float(np.sqrt((influences**2).sum() * n_videos / (n_videos - 1)))
-    reach = float(stdtrit(n_videos - 1, (1 + level) / 2)) * error
+        return _without_ends(value, None, n_videos, note)
+    highest = bounds[1]
+    merged, merged_scale = merged_terms(parts, scale=scale / highest)
+    ends = interval_ends(merged[None], scale=merged_scale, n_videos=n_videos, level=level)
+    if not ends.errors[0] > _SAME:
+        return _without_ends(value, 0.0, n_videos, f"no interval: all {n_videos} videos are alike")
+    is_few = n_videos < FEW_VIDEOS
     return Interval(
-        value=value, low=max(bounds[0], value - reach), high=min(bounds[1], value + reach),
-        standard_error=error, n_videos=n_videos, method="linearised t over videos",
-    )  # fmt: skip
+        value=value,
+        low=min(value, highest * float(ends.lows[0])),
+        high=max(value, highest * float(ends.highs[0])),
+        standard_error=highest * float(ends.errors[0]),
+        n_videos=n_videos,
+        method="t of the log-odds over videos" if is_few else "bootstrap-t over videos",
+        note=f"only {n_videos} videos: a rough guess" if is_few else "",
+        judge_share=judge_runs(parts, scale=scale).share,
+    )
+
+
+def _without_ends(value: float, error: float | None, n_videos: int, note: str) -> Interval:
+    return Interval(
+        value=value,
+        low=None,
+        high=None,
+        standard_error=error,
+        n_videos=n_videos,
+        method="none",
+        note=note,
+    )

@@ -63,6 +63,54 @@ def influences_of_videos(parts: RatioParts, *, scale: float) -> NDArray[np.float
     return influences
 
 
+def merged_terms(parts: RatioParts, *, scale: float) -> tuple[NDArray[np.float64], float]:
+    """The same mean over judge runs with as few terms as can be, of one judge run.
+
+    Judge runs become terms. Terms that differ in the numerators of their first factor alone, as
+    runs without an unscored question do, become one whose numerators are the sums of theirs.
+
+    Args:
+        parts: What videos add, or many such arrays: shape (..., n_runs, n_videos, n_terms,
+            n_factors, 2).
+        scale: What is printed for a share of 1.
+
+    Returns:
+        Shape (..., n_videos, n_merged, n_factors, 2), and what is printed for a *sum* over terms
+        of 1.
+
+    >>> merged, scale = merged_terms(np.ones((3, 4, 1, 1, 2)), scale=100.0)
+    >>> merged.shape, merged[0, 0, 0].tolist(), round(scale, 2)
+    ((4, 1, 1, 2), [3.0, 1.0], 33.33)
+    """
+    by_video = np.moveaxis(parts, -5, -4)
+    flat = by_video.reshape(*by_video.shape[:-4], -1, *by_video.shape[-2:])
+    n_terms = flat.shape[-3]
+    kept: list[NDArray[np.float64]] = []
+    for place in range(n_terms):
+        term = flat[..., place, :, :]
+        same = next((one for one in kept if _is_same_but_first(one, term)), None)
+        if same is None:
+            kept.append(term.copy())
+        else:
+            same[..., 0, 0] += term[..., 0, 0]
+    return np.stack(kept, axis=-3), scale / n_terms
+
+
+def _is_same_but_first(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether two terms, shape (..., n_factors, 2), differ in their first numerators at most."""
+    shape = (*one.shape[:-2], -1)
+    return np.array_equal(one.reshape(shape)[..., 1:], other.reshape(shape)[..., 1:])
+
+
+def n_videos_of(parts: RatioParts) -> int:
+    """Videos that a metric rests on: of its ratios' denominators, those of the one with fewest.
+
+    >>> n_videos_of(np.array([[[[[1.0, 2.0]]], [[[0.0, 0.0]]], [[[2.0, 2.0]]]]]))
+    2
+    """
+    return int((parts[..., 1] != 0).any(axis=0).sum(axis=0).min())
+
+
 def _terms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """The product over factors of every term, shape (..., n_terms)."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -118,6 +118,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
         "vdc_score": Metric(
             score=over_videos(vdc_score),
             scale=1.0,
+            highest=5.0,
             ratios=of_means(),
             values=_score_of,
             field="scores",

@@ -224,11 +224,13 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
             score=_con,
             # A percentage of 1 over one token, times 100 as the paper prints it.
             scale=10_000.0,
+            highest=10_000.0,
             ratios=_con_ratios,
             reads_fields=True,
             unavailable=_no_tokens,
         ),
     },
+    pooled_group="vidcapbench",
     headline="acc",
     headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _MOST_FILES: Final = 10_000
 _PATTERN: Final = re.compile(r"[*?\[]")
-_NOT_CAPTIONS: Final = re.compile(r".+_(results|judging|breakdown_.+)\.json|.+_samples_.+", re.I)
+_NOT_CAPTIONS: Final = re.compile(
+    r".+_(results|judging|breakdown_.+)\.json|.+_(samples|verdicts)_.+", re.I
+)
 """What lmms-eval and this package write into a folder of results."""
 
 

@@ -1,0 +1,1 @@
+"""What was judged in a run that is over, read back without lmms-eval."""

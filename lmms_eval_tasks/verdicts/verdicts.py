@@ -1,0 +1,119 @@
+"""The verdicts behind the numbers of a task or a group of a run that is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
+from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import (
+    read_verdict_items,
+    verdict_path,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVerdicts:
+    """One task of a run with every caption that was judged."""
+
+    task: str
+    benchmark: Benchmark[Any, Any]
+    signature: Signature | None
+    """What moved its scores, ``None`` where the results do not say it."""
+    captions: list[CaptionRecord]
+    """With the values of every metric, groups and ``asked``, in the order of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """A task or a group of a run."""
+
+    name: str
+    tasks: tuple[TaskVerdicts, ...]
+    """The task itself, or the tasks of the group, at least one."""
+    is_pooled: bool
+    """Whether a group's numbers are those of all its tasks' questions together; otherwise they are
+    the plain means of its tasks' numbers."""
+
+    @property
+    def benchmark(self) -> Benchmark[Any, Any]:
+        """The benchmark of all tasks."""
+        return self.tasks[0].benchmark
+
+
+def names_with_verdicts(run: RunResults) -> list[str]:
+    """The tasks and groups of a run whose verdicts can be looked at, as the results have them.
+
+    A group is left out where its tasks are of several benchmarks: it has no numbers of its own.
+    """
+    return [name for name in run.tasks if _members(run, name)]
+
+
+def read_verdicts(run: RunResults, name: str) -> Verdicts:
+    """The verdicts of a task or a group.
+
+    Args:
+        run: A run's results.
+        name: One of :func:`names_with_verdicts`.
+
+    Raises:
+        DataError: If it is none of them, or if neither the verdicts nor the sample log of one of
+            its tasks is there, or one cannot be read.
+    """
+    members = _members(run, name)
+    if not members:
+        raise DataError(
+            f"{run.path}: expected verdicts of any of {', '.join(names_with_verdicts(run))}, "
+            f"got {name!r:.80}"
+        )
+    tasks = tuple(_read_task(run, task) for task in members)
+    return Verdicts(name, tasks, tasks[0].benchmark.pooled_group == name)
+
+
+def _members(run: RunResults, name: str) -> list[str]:
+    """The tasks behind a name, none where they are not of one benchmark of ours."""
+    ours = our_benchmarks()
+    tasks = leaves_of(run.document, name)
+    benchmarks = {ours[task].name for task in tasks if task in ours}
+    is_one = len(benchmarks) == 1 and all(task in ours for task in tasks)
+    return tasks if is_one and not run.tasks[name].is_prediction else []
+
+
+def _read_task(run: RunResults, task: str) -> TaskVerdicts:
+    benchmark = our_benchmarks()[task]
+    path = verdict_path(run.path.parent, run.path.name.removesuffix(RESULTS), task)
+    items = read_verdict_items(path) if path.is_file() else _items_of_log(run, task)
+    try:
+        captions = [read_breakdown_item(benchmark, item) for item in items]
+    except (TypeError, KeyError) as error:
+        raise DataError(
+            f"{run.path}: the verdicts of {task} are not as this version writes them: {error}; "
+            "score the captions again, which asks the judge nothing that it was asked before"
+        ) from error
+    if not captions:
+        raise DataError(f"{run.path}: there is no judged caption of {task}")
+    results = run.tasks.get(task)
+    return TaskVerdicts(task, benchmark, None if results is None else results.signature, captions)
+
+
+def _items_of_log(run: RunResults, task: str) -> Iterator[Item]:
+    """What an older version, which wrote no verdicts, left in the sample log."""
+    for sample in run.samples(task):
+        item, logged = sample.get("breakdown"), sample.get(our_benchmarks()[task].headline)
+        if not isinstance(item, dict) or not isinstance(logged, dict):
+            continue
+        yield {"asked": _asked(logged), **item}
+
+
+def _asked(logged: Mapping[str, Any]) -> list[str]:
+    """The questions of a caption, from the judgements of its first judge run."""
+    judgements = logged.get("judgements") or ()
+    return [str(said.get("question", "")) for said in judgements if said.get("run") == 0]
