@@ -101,7 +101,7 @@ VDC_CLASSIC: Final[Benchmark[WordsQuestion, WordsJudgement]] = replace(
     judge_check=None,
     metrics={
         "rouge_l": _of_means(lambda judgement: (judgement.rouge_l,)),
-        "cider": _of_means(lambda judgement: (judgement.cider,)),
+        "cider": replace(_of_means(lambda judgement: (judgement.cider,)), highest=1000.0),
         "bleu_1": _of_sums(partial(bleu, n=1), values=_bleu_counts),
         "bleu_4": _of_sums(partial(bleu, n=4), values=_bleu_counts),
         "meteor": replace(

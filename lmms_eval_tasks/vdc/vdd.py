@@ -53,6 +53,7 @@ VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
         "vdd_score": Metric(
             score=over_videos(vdc_score),
             scale=1.0,
+            highest=5.0,
             ratios=of_means(),
             values=lambda judgement: (judgement.score,),
             field="scores",
