@@ -289,6 +289,10 @@ def measure_caption(
             return Judged(wait(), NO_JUDGE, None, kind)
         except CaptionsError as error:
             return Judged((), NO_JUDGE, str(error), kind)
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            words = "".join(traceback.format_exception(error))
+            logger.error("measuring a caption failed: {}", words)
+            return Judged((), NO_JUDGE, f"internal error: {error!r}", kind)
 
     try:
         JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)

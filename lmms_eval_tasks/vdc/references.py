@@ -34,12 +34,13 @@ def read_references(settings: DataSettings, aspect: str) -> dict[str, str]:
     captions: dict[str, str] = {}
     for number, row in read_numbered_jsonl(path):
         video_id, caption = row.get("video_id"), row.get(column)
-        if not isinstance(video_id, str) or not isinstance(caption, str):
+        is_text = isinstance(caption, str) or (caption is None and column in row)
+        if not isinstance(video_id, str) or not is_text:
             raise DataError(
                 f"{path}, line {number}: expected texts under 'video_id' and {column!r}, got "
                 f"{row!r:.120}; download the file again from {SOURCE.page}"
             )
-        captions[video_id] = caption
+        captions[video_id] = str(caption or "")
     return _with_words(captions, path, column)
 
 

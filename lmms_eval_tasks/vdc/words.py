@@ -81,7 +81,7 @@ class _Counter:
                 for aspect in dict.fromkeys(each.question.aspect for each in waiting):
                     _measure([each for each in waiting if each.question.aspect == aspect])
         if ticket.result is None or isinstance(ticket.result, DataError):
-            raise ticket.result or DataError("the caption was handed in by another process")
+            raise ticket.result or DataError("it was not measured, see the first error in the log")
         return ticket.result
 
 

@@ -285,6 +285,12 @@ def test_a_program_that_fails_leaves_captions_unscored_with_the_reason(
         items = _process(CAPTIONS)
         assert hooks.aggregate_unscored(items["unscored"]) == 4
         assert "`java -version`" in str(items["rouge_l"][0].wait()["reasons"])
+        patch.setattr("lmms_eval_captions.lmms_eval_tasks.vdc.words.plain_words", lambda _texts: [])
+        items = _process(CAPTIONS)
+        assert hooks.aggregate_unscored(items["unscored"]) == 4
+        reasons = [next(iter(item.wait()["reasons"])) for item in items["rouge_l"]]  # type: ignore[call-overload]
+        assert sorted(reason.partition(":")[0] for reason in reasons)[0] == "internal error"
+        assert "see the first error in the log" in reasons[-1]
     assert not isnan(_scores(_process(CAPTIONS), "rouge_l")["rouge_l"])
 
 
@@ -376,7 +382,8 @@ def test_a_video_without_a_reference_caption_is_left_out(
     bench: pytest.MonkeyPatch, tmp_path: Path, logged: list[str]
 ) -> None:
     """There is nothing to compare with; it is said how many."""
-    rows = [{"video_id": f"v{n}", "camera_caption": "A ball."[: 7 * n]} for n in range(2)]
+    captions = (None, "A ball.")
+    rows = [{"video_id": f"v{n}", "camera_caption": text} for n, text in enumerate(captions)]
     write_references(tmp_path / "data", rows)
     assert [doc["video_id"] for doc in _documents()] == ["v1"]
     assert any("1 of 2 videos have no camera_caption and are left out" in line for line in logged)
