@@ -30,6 +30,8 @@ from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc.references import read_references
 
+_MANY: Final = 200
+"""Captions from which on it is said that they are measured, as that takes a while."""
 Tokenizer = Literal["ptb", "plain"]
 NO_METEOR: Final = "METEOR could not be run"
 NO_JAVA: Final = (
@@ -110,6 +112,8 @@ def _measurements(tickets: Mapping[str, _Ticket]) -> dict[str, WordsJudgement]:
         DataError: If the reference captions cannot be read, or a program fails.
     """
     aspect = next(iter(tickets.values())).question.aspect
+    if len(tickets) >= _MANY:
+        logger.info("counting the words of {:,} {} captions: minutes", len(tickets), aspect)
     texts = {
         **read_references(data_settings(), aspect),
         **{video_id: ticket.question.reference for video_id, ticket in tickets.items()},
