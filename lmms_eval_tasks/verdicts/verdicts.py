@@ -82,8 +82,8 @@ def _members(run: RunResults, name: str) -> list[str]:
     """The tasks behind a name, none where they are not of one benchmark of ours."""
     ours = our_benchmarks()
     tasks = leaves_of(run.document, name)
-    benchmarks = {ours[task].name for task in tasks if task in ours}
-    is_one = len(benchmarks) == 1 and all(task in ours for task in tasks)
+    # Variants share a name: they differ in their metrics, and are several.
+    is_one = len({id(ours.get(task)) for task in tasks}) == 1 and tasks[0] in ours
     return tasks if is_one and not run.tasks[name].is_prediction else []
 
 

@@ -52,11 +52,16 @@ def test_a_pooled_group_counts_all_questions(tmp_path: Path) -> None:
     assert _values(tmp_path, "vidcapbench", "acc") == [50.0]
 
 
-def test_a_group_of_several_benchmarks_has_no_verdicts_of_its_own(tmp_path: Path) -> None:
-    """It is left out of the names; who asks for it is told which there are."""
+@pytest.mark.parametrize(
+    ("other", "verdict"), [("vidcapbench_ae", "correct"), ("vdc_rouge_camera", 0.9)]
+)
+def test_a_group_of_several_benchmarks_has_no_verdicts_of_its_own(
+    other: str, verdict: object, tmp_path: Path
+) -> None:
+    """It is left out of the names; who asks for it is told which there are. A variant is another."""
     tasks = {
         "vdc_camera": [record_of("vdc_camera", _caption("v", "y"))],
-        "vidcapbench_ae": [record_of("vidcapbench_ae", _caption("v", "c"))],
+        other: [record_of(other, PlantedCaption("v", [Question("0?", {})], [[verdict]]))],
     }
     path = write_run(tmp_path, tasks)
     (run,) = read_results(path)
@@ -65,5 +70,5 @@ def test_a_group_of_several_benchmarks_has_no_verdicts_of_its_own(tmp_path: Path
     mixed = {**run.tasks, "mixed": run.tasks["vdc_camera"]}
     run = type(run)(run.path, run.document, mixed)
     assert names_with_verdicts(run) == list(tasks)
-    with pytest.raises(DataError, match="any of vdc_camera, vidcapbench_ae, got 'mixed'"):
+    with pytest.raises(DataError, match=f"any of vdc_camera, {other}, got 'mixed'"):
         read_verdicts(run, "mixed")
