@@ -57,8 +57,7 @@ def read_json_file(path: Path) -> object:
         return parse_json(read_whole(path, _MOST_BYTES))
     except FileNotFoundError as error:
         raise DataError(
-            f"no file {path}; --data names the folder that it is in, see the page of MSVD-Eval for "
-            "where it comes from"
+            f"no file {path}; --data names the folder that it is in, as its authors publish it"
         ) from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}; download it again") from error
