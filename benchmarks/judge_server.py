@@ -140,7 +140,7 @@ def scripted_reply(prompt: str) -> str:
 def vdc_reply(prompt: str) -> str:
     """What the judge says to a prompt of VDC, from the prompt's own digest."""
     digest = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
-    if "\n\nPredicted Answer: " in prompt:
+    if "\n\nPredicted Answer: " in prompt or "\n\nCandidate caption: " in prompt:
         score = digest[0] % 6
         return str({"pred": "yes" if score >= 3 else "no", "score": score})
     return f"Answer {digest.hex()}."

@@ -30,6 +30,7 @@ _STEPS: Final = {
     "vidcapbench_answer": "chatbot to answer questions given a detailed description",
     "vcapsbench_answer": "Answer@@@Analysis",
     "capquiz_answer": "F. Cannot be determined",
+    "vdc_vdd": "\n\nCandidate caption: ",
     "vdc_match": "\n\nPredicted Answer: ",
     "vdc_answer": "Please provide accurate answers to questions",
 }
@@ -42,6 +43,7 @@ _CUT: Final = {
     "vcapsbench_answer": "Unansw",
     "capquiz_answer": "The answer is (",
     "vdc_match": "{'pred': 'yes', 'sco",
+    "vdc_vdd": "{'pred': 'yes', 'sco",
 }
 """Step to the start of a reply that does not state its verdict yet."""
 
@@ -149,7 +151,7 @@ class Told:
         asked = key[:3]
         if key.step in FREE_TEXT:
             return self.answer(*asked)
-        if key.step == "vdc_match":
+        if key.step in ("vdc_match", "vdc_vdd"):
             verdict, score = self.match(*asked)
             value = {"pred": verdict, "score": score}
             return str(value) if plain else f"```json\n{json.dumps(value)}\n```"

@@ -48,6 +48,34 @@ class MatchJudgement(Judgement):
     """Quality of the match in [0, 5]; for ROUGE matching in [0, 1]. ``None`` is unscored."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeJudgement(Judgement):
+    """VDD: a whole caption compared with the whole reference caption."""
+
+    reference: str
+    verdict: Match | None
+    """``None`` is unscored."""
+    score: float | None
+    """Quality of the match in [0, 5]; ``None`` is unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsJudgement(Judgement):
+    """The words of a caption compared with those of a reference caption, without a judge."""
+
+    reference: str
+    tokenizer: Literal["ptb", "plain"]
+    """How both texts were split into words."""
+    cider: float
+    """In [0, 10]."""
+    rouge_l: float
+    """In [0, 1]."""
+    bleu: tuple[int, ...]
+    """What :func:`metrics.bleu.bleu` sums over captions."""
+    meteor: tuple[float, ...] | None
+    """What :func:`metrics.meteor.meteor` sums over captions; ``None`` where METEOR cannot run."""
+
+
 YesNo = Literal["yes", "no", "unanswerable"]
 """What a judge answers to a yes-no question from a caption alone."""
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 import yaml
 
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
+from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
@@ -133,6 +133,18 @@ class JudgeQuestion(Protocol[Q_contra, J_co]):
         """Ask the judge and read its replies."""
 
 
+class Measure(Protocol[Q_contra, J_co]):
+    """Measures a caption where no judge is asked."""
+
+    def __call__(self, question: Q_contra, caption: str) -> Callable[[], J_co]:
+        """Hand a caption in; never waits.
+
+        Returns:
+            What waits for its measurement, and may raise :class:`CaptionsError`; it is called once
+            all captions of this process are handed in, so that they can be measured together.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark(Generic[Q, J]):
     """A benchmark of captions.
@@ -168,6 +180,9 @@ class Benchmark(Generic[Q, J]):
     counts_ahead: bool = True
     """Whether each question gives one judgement; ``False`` where it gives one for every fact that
     the judge extracts, so that only its replies tell how many there are."""
+    measure: Measure[Q, J] | None = None
+    """What takes the place of ``ask`` where no judge is asked; it is handed captions that say
+    nothing, too. ``None`` where a judge is asked."""
     silent: Callable[[Q, int], Sequence[J]] | None = None
     """Judgements of a question, in one judge run, where the caption says nothing, by the paper's
     definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
@@ -212,6 +227,21 @@ class Benchmark(Generic[Q, J]):
             "metadata"
         ]["judge"]
         return defaults
+
+    def judge_config(self, settings: JudgeSettings) -> JudgeConfig:
+        """The judge of a run with these settings, :data:`NO_JUDGE` where none is asked.
+
+        Raises:
+            SettingsError: If the settings cannot be used.
+        """
+        if self.measure is not None:
+            return NO_JUDGE
+        return JudgeConfig.build(self.judge_defaults, settings)
+
+    @property
+    def knows_silence(self) -> bool:
+        """Whether a caption that says nothing has a verdict."""
+        return self.silent is not None or self.measure is not None
 
     def task_of(self, row: Doc) -> Task:
         """The task of a stub's row or of a document.
@@ -281,6 +311,15 @@ def asking(judge_question: JudgeQuestion[Q, J]) -> AskQuestion[Q, J]:
         return judge
 
     return ask_question
+
+
+def asking_nobody(*_question: object, **_judge: object) -> Chain[Any]:
+    """``ask`` of a benchmark whose captions are measured: one question, and no request."""
+
+    async def judge(_ask: Ask) -> Sequence[None]:
+        return (None,)
+
+    return judge
 
 
 def silence(silent_judgement: Callable[[Q, int], J]) -> Callable[[Q, int], Sequence[J]]:

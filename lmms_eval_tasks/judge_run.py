@@ -36,7 +36,7 @@ from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
@@ -243,11 +243,9 @@ def judge_caption(
         JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
         settings = JUDGE_RUN.settings()
         config = JudgeConfig.build(defaults, settings)
-        if isinstance(caption, NoCaption):
-            missing = f"{NO_CAPTION}{caption.reason}"
-            if isinstance(caption, DroppedCaption):
-                return lambda: Judged((), config, missing, "dropped")
-            return lambda: Judged((), config, missing, "missing")
+        missing: Judged[J] | None = _not_there(caption, config)
+        if missing is not None:
+            return lambda: missing
         if says_nothing(caption):
             silences = silent(config)
             reason = NOTHING_TO_JUDGE if silences is None else None
@@ -258,6 +256,65 @@ def judge_caption(
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
+
+
+def measure_caption(
+    caption: str,
+    *,
+    task: str,
+    video_id: str,
+    aspect: str | None,
+    measure: Callable[[], Callable[[], Sequence[Sequence[J]]]],
+    why_not: str | None = None,
+) -> Callable[[], Judged[J]]:
+    """Save a caption and hand it in to be measured, without a judge; never waits, never raises.
+
+    Args:
+        caption: Candidate caption, unchanged; one without a word is measured, too.
+        task: As :func:`judge_caption`, and so are the next two.
+        video_id: The video.
+        aspect: Aspect of the caption, or ``None``.
+        measure: Hands the caption in, and gives what waits for the measurements of its questions.
+        why_not: Why it is not to be measured, else ``None``.
+
+    Returns:
+        A function that waits for the measurements; the same result at every call.
+    """
+    missing: Judged[J] | None = _not_there(caption, NO_JUDGE)
+    kind: Literal["there", "empty"] = "empty" if says_nothing(caption) else "there"
+
+    @functools.cache
+    def measured() -> Judged[J]:
+        try:
+            return Judged(wait(), NO_JUDGE, None, kind)
+        except CaptionsError as error:
+            return Judged((), NO_JUDGE, str(error), kind)
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            words = "".join(traceback.format_exception(error))
+            logger.error("measuring a caption failed: {}", words)
+            return Judged((), NO_JUDGE, f"internal error: {error!r}", kind)
+
+    try:
+        JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
+        if missing is not None:
+            return lambda: missing
+        if why_not is not None:
+            return lambda: Judged((), NO_JUDGE, why_not)
+        wait = measure()
+    except CaptionsError as error:
+        message = str(error)
+        return lambda: Judged((), NO_JUDGE, message)
+    return measured
+
+
+def _not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
+    """What a caption that is not there has in the place of judgements, ``None`` for all others."""
+    if not isinstance(caption, NoCaption):
+        return None
+    kind: Literal["dropped", "missing"] = (
+        "dropped" if isinstance(caption, DroppedCaption) else "missing"
+    )
+    return Judged((), config, f"{NO_CAPTION}{caption.reason}", kind)
 
 
 def judge_anchors(

@@ -111,7 +111,7 @@ def known_share(
     empty = [
         at
         for at, text in captions.items()
-        if benchmark.silent is None and not isinstance(text, NoCaption) and says_nothing(text)
+        if not benchmark.knows_silence and not isinstance(text, NoCaption) and says_nothing(text)
     ]
     if not missing and not empty:
         return None

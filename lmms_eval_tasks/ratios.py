@@ -8,10 +8,14 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.metrics.ratio_influences import Parts
+from lmms_eval_captions.metrics.sum_influences import sum_influences
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
 """From the values that a metric reads of each caption in one judge run, and the captions' records,
 to what each caption adds to the metric's ratios; all of it 0 where it adds nothing."""
+
+SumsOf = Callable[[Sequence[float]], float]
+"""From sums over captions to a metric, ``nan`` where it has no value."""
 
 NUMERATOR: Final = (1.0, 1.0)
 """A verdict that counts in the numerator and in the denominator."""
@@ -50,6 +54,33 @@ def of_means(share: Callable[[Any], float] = float) -> Ratios:
     def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
         scored = ([share(v) for v in video if v is not None] for video in videos)
         return [[(fsum(values) / len(values), 1.0) if values else NEITHER] for values in scored]
+
+    return ratios
+
+
+def of_sums(value_of: SumsOf) -> Ratios:
+    """A metric of one row of counts for each caption, computed from the rows' sums.
+
+    It is no ratio of sums; its linearised contributions, whose mean it is, stand for it.
+
+    Args:
+        value_of: From the sums to the metric as a share of its scale, the same for twice all sums.
+
+    >>> of_sums(lambda sums: sums[0] / sums[1])([[[1, 2]], [[1, 2]], [None]], [])
+    [[(0.5, 1.0)], [(0.5, 1.0)], [(0.0, 0.0)]]
+    """
+
+    def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
+        rows = [next((row for row in video if row is not None), None) for video in videos]
+        scored = [row for row in rows if row is not None]
+        if not scored:
+            return [[NEITHER]] * len(rows)
+        value = value_of([fsum(column) for column in zip(*scored, strict=True)])
+        influences = iter(sum_influences(scored, value_of))
+        return [
+            [NEITHER if row is None else (value + len(scored) * next(influences), 1.0)]
+            for row in rows
+        ]
 
     return ratios
 

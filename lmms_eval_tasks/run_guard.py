@@ -20,7 +20,6 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.bar import end_other_bars
 from lmms_eval_captions.judges.endpoint.store.writable import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -54,7 +53,7 @@ class RunGuard:
             return
         # Read anew when the judge is first asked.
         settings = read_judge_settings()
-        config = JudgeConfig.build(benchmark.judge_defaults, settings)
+        config = benchmark.judge_config(settings)
         if not config.asks_endpoint:
             return
         settings.require_named_judge(config.model)

@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
@@ -53,10 +53,10 @@ def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) ->
     labels = sorted({record.judge for record in finished.records})
     defaults = dict(finished.benchmark.judge_defaults)
     try:
-        judge = JudgeConfig.build(defaults, JUDGE_RUN.settings())
+        judge = finished.benchmark.judge_config(JUDGE_RUN.settings())
     except SettingsError:
         judge = None
-    if judge is None or labels != [judge.label]:
+    if judge is None or judge == NO_JUDGE or labels != [judge.label]:
         named: dict[str, object] = {"model": " + ".join(labels)}
     else:
         settings = {name: getattr(judge, name) for name in (*defaults, "runs", "temperature")}

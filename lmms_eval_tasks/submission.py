@@ -25,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     Judged,
     judge_anchors,
     judge_caption,
+    measure_caption,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
@@ -80,25 +81,7 @@ def submit(
     """
     task = task or benchmark.task_of(doc)
     questions = benchmark.questions(doc)
-    silent = benchmark.silent
-    wait = judge_caption(
-        caption,
-        task=task.name,
-        video_id=benchmark.video_id(doc),
-        aspect=task.aspect,
-        defaults=benchmark.judge_defaults,
-        chains=lambda config: [
-            benchmark.ask(question, caption, config=config, run=run)
-            for run, question in product(range(config.runs), questions)
-        ],
-        silent=lambda config: (
-            None
-            if silent is None
-            else [silent(question, run) for run, question in product(range(config.runs), questions)]
-        ),
-        why_not=why_not,
-    )
-
+    wait = _submitted(benchmark, task, benchmark.video_id(doc), caption, questions, why_not)
     wait_for_anchors = (
         _ask_anchors(benchmark, task, caption) if why_not is None else AnchorJudgements
     )
@@ -114,6 +97,44 @@ def submit(
         return JudgedCaption(record, judged.judgements)
 
     return judged_caption
+
+
+def _submitted(
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    video_id: str,
+    caption: str,
+    questions: Sequence[Q],
+    why_not: str | None,
+) -> Callable[[], Judged[J]]:
+    """Hand a caption to the judge, or to what measures it; a function that waits for either."""
+    silent, measure = benchmark.silent, benchmark.measure
+    about = {"task": task.name, "video_id": video_id}
+    if measure is not None:
+
+        def hand_in() -> Callable[[], Sequence[Sequence[J]]]:
+            waits = [measure(question, caption) for question in questions]
+            return lambda: [(wait(),) for wait in waits]
+
+        return measure_caption(
+            caption, **about, aspect=task.aspect, measure=hand_in, why_not=why_not
+        )
+    return judge_caption(
+        caption,
+        **about,
+        aspect=task.aspect,
+        defaults=benchmark.judge_defaults,
+        chains=lambda config: [
+            benchmark.ask(question, caption, config=config, run=run)
+            for run, question in product(range(config.runs), questions)
+        ],
+        silent=lambda config: (
+            None
+            if silent is None
+            else [silent(question, run) for run, question in product(range(config.runs), questions)]
+        ),
+        why_not=why_not,
+    )
 
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
+
+_NOBODY: Final = "none"
+"""What stands in the place of a model's name where no model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,8 @@ class JudgeConfig:
 
     @property
     def asks_endpoint(self) -> bool:
-        """Whether an endpoint is asked: not where the judge is the offline stand-in."""
-        return not is_offline(self.model)
+        """Whether an endpoint is asked: not where the judge is the offline stand-in, or nobody."""
+        return not is_offline(self.model) and self.model != _NOBODY
 
     @property
     def label(self) -> str:
@@ -94,4 +98,8 @@ class JudgeConfig:
         >>> JudgeConfig(model="lexical").label
         'lexical (smoke test, not a score)'
         """
-        return self.model if self.asks_endpoint else f"{self.model} (smoke test, not a score)"
+        return f"{self.model} (smoke test, not a score)" if is_offline(self.model) else self.model
+
+
+NO_JUDGE: Final = JudgeConfig(_NOBODY)
+"""Stands for the judge of captions that are measured and not judged."""

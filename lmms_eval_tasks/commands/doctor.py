@@ -81,7 +81,7 @@ def _software() -> list[Finding]:
         Finding(
             "software",
             ok=True,
-            text=f"java: {java or 'not found'} (for meta-eval's classic metrics)",
+            text=f"java: {java or 'not found'} (for CIDEr, BLEU, METEOR and ROUGE-L)",
         ),
     ]
 
@@ -127,10 +127,10 @@ async def _judge(settings: Settings) -> list[Finding]:
 
 def _own_judges() -> Mapping[str, str]:
     """The benchmarks' own judges: each model to how it is shown."""
-    benchmarks_of: dict[str, list[str]] = {}
+    benchmarks_of: dict[str, dict[str, None]] = {}
     for benchmark in _benchmarks():
         model = str(benchmark.judge_defaults["model"])
-        benchmarks_of.setdefault(model, []).append(benchmark.name)
+        benchmarks_of.setdefault(model, {})[benchmark.name] = None
     return {
         model: f"{model} ({' and '.join(names)}'s own)" for model, names in benchmarks_of.items()
     }
@@ -239,4 +239,5 @@ def _benchmark(settings: Settings, benchmark: Benchmark[Any, Any]) -> Finding:
 
 def _benchmarks() -> Collection[Benchmark[Any, Any]]:
     """The benchmarks, each of those that share their data once."""
-    return {benchmark.name: benchmark for benchmark in all_benchmarks().values()}.values()
+    benchmarks = all_benchmarks().values()
+    return {(each.name, each.probe_file): each for each in benchmarks}.values()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 from lmms_eval_captions.lmms_eval_tasks.summary.files import near, next_steps, where_it_is
@@ -58,7 +59,9 @@ def _predicted(run: FinishedRun) -> Iterator[str]:
 
 def _title(document: Mapping[str, Any]) -> list[str]:
     judges = dict.fromkeys(task["judge"] for task in document["tasks"].values())
-    words = f"captions of {document['model']}, judged by {', '.join(judges)}"
+    judges.pop(NO_JUDGE.label, None)
+    how = f"judged by {', '.join(judges)}" if judges else "measured without a judge"
+    words = f"captions of {document['model']}, {how}"
     return wrapped(f"{DISTRIBUTION} {package_version()}", words)
 
 

@@ -44,7 +44,17 @@ _CAPTION_CHARS: Final = {
 }
 
 
-def _tasks(prefix: str, judge_prompts: Sequence[str], **extras: str) -> dict[str, Task]:
+def tasks_of_aspects(
+    prefix: str, judge_prompts: Sequence[str] = (), *, note: str = "", **extras: str
+) -> dict[str, Task]:
+    """A task for each aspect.
+
+    Args:
+        prefix: What its name begins with, such as ``vdc``.
+        judge_prompts: Names of the prompts that the judge is asked with.
+        note: What a reader of its numbers must know.
+        extras: Further fields of its signature.
+    """
     tasks = [
         Task(
             name=f"{prefix}_{aspect}",
@@ -53,6 +63,7 @@ def _tasks(prefix: str, judge_prompts: Sequence[str], **extras: str) -> dict[str
             judge_prompts=tuple(judge_prompts),
             aspect=aspect,
             extras=extras,
+            note=note,
             caption_chars=_CAPTION_CHARS[aspect],
         )
         for aspect in ASPECTS
@@ -124,7 +135,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     folder=Path(__file__).parent,
     source=SOURCE,
     probe_file=questions_file(ASPECTS[0]),
-    tasks=_tasks("vdc", ("vdc_answer", "vdc_match")),
+    tasks=tasks_of_aspects("vdc", ("vdc_answer", "vdc_match")),
     read=_documents,
     question_file=QUESTION_FILE,
     questions=lambda doc: [Question(**pair) for pair in doc["questions"]],
@@ -170,7 +181,7 @@ questions."""
 
 VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     VDC,
-    tasks=_tasks("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
+    tasks=tasks_of_aspects("vdc_rouge", ("vdc_answer",), matching="rouge-l"),
     ask=asking(partial(judge_question, matcher=rouge_l)),
     silent=silence(partial(silent_judgement, matcher=rouge_l)),
     judge_check=JudgeCheck(

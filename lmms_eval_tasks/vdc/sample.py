@@ -18,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
     position,
     with_article,
 )
+from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,8 +38,16 @@ def write_sample(root: Path, clips: Path) -> None:
     for aspect, questions in QUESTIONS.items():
         rows = ({scene.video_id: questions(scene)} for scene in SCENES)
         write_lines(folder / f"{aspect}.jsonl", rows)
-    references = ({"video_id": scene.video_id, **captions(scene)} for scene in SCENES)
+    references = [{"video_id": scene.video_id, **captions(scene)} for scene in SCENES]
     write_lines(root / "vdc" / "captions.jsonl", references)
+    write_lines(root / "vdc" / REFERENCES, map(_reference_row, references))
+
+
+def _reference_row(row: Mapping[str, str]) -> dict[str, str]:
+    """The reference captions of one clip in the official form."""
+    of_aspects = {f"{aspect}_caption": row[f"{aspect}_caption"] for aspect in QUESTIONS}
+    name = row["video_id"]
+    return {"video_id": name, "video_name": f"{name}.mp4", **of_aspects}
 
 
 def _pair(category: str, question: str, answer: str) -> Pair:

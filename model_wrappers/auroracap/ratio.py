@@ -29,7 +29,7 @@ C, "the final training strategy"."""
 
 _TASKS: Final = {
     f"{prefix}{aspect}": ratio
-    for prefix in ("vdc_", "vdc_rouge_")
+    for prefix in ("vdc_", "vdc_rouge_", "vdc_classic_", "vdc_vdd_")
     for aspect, ratio in PAPER_RATIOS.items()
 }
 

@@ -48,13 +48,70 @@ LABELLED: Final[dict[tuple[str, str], tuple[tuple[str, ...], Formula]]] = {
 OF_MEANS: Final[dict[tuple[str, str], tuple[tuple[Any, ...], dict[Any, float]]]] = {
     ("vdc", "vdc_acc"): (("yes", "no"), {"yes": 100.0, "no": 0.0}),
     ("vdc", "vdc_score"): (NUMBERS, {number: number for number in NUMBERS}),
-    ("vdc_rouge", "vdc_rouge"): (NUMBERS, {number: 100 * number for number in NUMBERS}),
+    **{
+        case: (NUMBERS, {number: 100 * number for number in NUMBERS})
+        for case in (
+            ("vdc_rouge", "vdc_rouge"),
+            ("vdc_classic", "rouge_l"),
+            ("vdc_classic", "cider"),
+        )
+    },
+    ("vdc_vdd", "vdd_acc"): (("yes", "no"), {"yes": 100.0, "no": 0.0}),
+    ("vdc_vdd", "vdd_score"): (NUMBERS, {number: number for number in NUMBERS}),
     **{
         ("msvd_eval", name): (NUMBERS, {number: number for number in NUMBERS})
         for name in ("accuracy", "completeness", "conciseness", "relevance", "avg")
     },
 }
-CASES: Final = [*LABELLED, *OF_MEANS]
+
+
+def _bleu(totals: Array, n: int) -> Array:
+    shares = totals[..., 6 : 6 + n] / totals[..., 2 : 2 + n]
+    short = np.minimum(0.0, 1.0 - totals[..., 1] / totals[..., 0])
+    return np.asarray(100 * np.exp(short) * shares.prod(-1) ** (1 / n))
+
+
+def _meteor(totals: Array) -> Array:
+    stages = np.array([1.0, 0.6, 0.8, 0.6])
+    matched = [
+        totals[..., 4 + side : 20 : 4] @ stages * 0.75
+        + totals[..., 6 + side : 20 : 4] @ stages * 0.25
+        for side in (0, 1)
+    ]
+    words = [
+        0.75 * (totals[..., side] - totals[..., 2 + side]) + 0.25 * totals[..., 2 + side]
+        for side in (0, 1)
+    ]
+    mean = 1 / (0.15 * words[0] / matched[0] + 0.85 * words[1] / matched[1])
+    fragments = totals[..., 20] / ((totals[..., 21] + totals[..., 22]) / 2)
+    return np.asarray(100 * mean * (1 - 0.6 * fragments**0.2))
+
+
+def _bleu_row(rng: np.random.Generator) -> tuple[float, ...]:
+    """Counts of a caption shorter than its reference, one that is good in all orders or in none."""
+    n_words, share = int(rng.integers(30, 200)), rng.uniform(0.1, 0.9)
+    n_grams = [n_words - order for order in range(4)]
+    matched = [int(rng.binomial(n, share ** (order + 1))) for order, n in enumerate(n_grams)]
+    return (n_words, int(n_words * rng.uniform(1.1, 1.6)), *n_grams, *matched)
+
+
+def _meteor_row(rng: np.random.Generator) -> tuple[float, ...]:
+    n_words, n_others = (int(n) for n in rng.integers(30, 200, 2))
+    n_function, n_other_function = n_words // 3, n_others // 3
+    stages = [int(n) for n in rng.integers(0, 8, 16)]
+    n_matched = [sum(stages[side::4]) + sum(stages[side + 2 :: 4]) for side in (0, 1)]
+    n_chunks = int(rng.integers(3, 20))
+    return (n_words, n_others, n_function, n_other_function, *stages, n_chunks, *n_matched)
+
+
+Row = Callable[[np.random.Generator], tuple[float, ...]]
+COUNTED: Final[dict[tuple[str, str], tuple[Row, Formula]]] = {
+    ("vdc_classic", "bleu_1"): (_bleu_row, lambda t: _bleu(t, 1)),
+    ("vdc_classic", "bleu_4"): (_bleu_row, lambda t: _bleu(t, 4)),
+    ("vdc_classic", "meteor"): (_meteor_row, _meteor),
+}
+"""Metrics of sums over captions, which have one row of counts each."""
+CASES: Final = [*LABELLED, *OF_MEANS, *COUNTED]
 
 
 def drawn(
@@ -62,6 +119,8 @@ def drawn(
 ) -> tuple[list[CaptionRecord], Array]:
     """Captions whose questions go together, and what is counted of each, mean over judge runs."""
     rng = np.random.default_rng(seed)
+    if (name, metric) in COUNTED:
+        return _counted(name, metric, rng, n=n, ties=ties)
     labelled = (name, metric) in LABELLED
     labels: Sequence[Any] = (LABELLED if labelled else OF_MEANS)[name, metric][0]
     n_values = all_benchmarks()[name].metrics[metric].n_values
@@ -86,6 +145,20 @@ def drawn(
     return records, np.array(rows, dtype=np.float64)
 
 
+def _counted(
+    name: str, metric: str, rng: np.random.Generator, *, n: int, ties: float
+) -> tuple[list[CaptionRecord], Array]:
+    rows = [COUNTED[name, metric][0](rng) for _ in range(n)]
+    missing = [rng.random() <= ties for _ in rows]
+    records = [
+        record(f"v{place}", metric, [[None if missing[place] else row]], {})
+        for place, row in enumerate(rows)
+    ]
+    kept = np.array(rows, dtype=np.float64)
+    kept[missing] = 0.0
+    return records, kept
+
+
 def record(
     video: str, metric: str, runs: list[list[Any]], fields: dict[str, object]
 ) -> CaptionRecord:
@@ -108,8 +181,9 @@ def record(
 
 def formula_of(name: str, metric: str) -> Formula:
     """A metric of a benchmark from the totals of what is counted."""
-    if (name, metric) in LABELLED:
-        return LABELLED[name, metric][1]
+    for formulas in (LABELLED, COUNTED):
+        if (name, metric) in formulas:
+            return formulas[name, metric][1]
     return lambda totals: totals[..., 0] / totals[..., 1]
 
 

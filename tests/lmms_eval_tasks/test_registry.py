@@ -38,7 +38,6 @@ KNOWN: Final = {
     "lmms_eval_tasks/commands/compare/lengths.py": "counts tokens as one benchmark does",
     "lmms_eval_tasks/commands/meta_eval/cli.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/meta_eval.py": "is MSVD-Eval's own command",
-    "lmms_eval_tasks/commands/meta_eval/report.py": "is MSVD-Eval's own command",
     "judges/settings.py": "reads the variables that two benchmarks have of their own",
     "judges/endpoint/roles.py": "says which tasks show pictures to a judge that cannot see",
     "model_wrappers/auroracap/ratio.py": "holds the paper's ratio of each of VDC's aspects",

@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
+from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as vdc_vdd
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
@@ -42,6 +43,7 @@ class Case:
     verdict: str | None = None
     process: str = "process_results"
     n_runs: int = 1
+    n_questions: int = N_QUESTIONS
     main: str = ""
     """Metric whose items hold the judgements."""
 
@@ -69,6 +71,15 @@ CASES = {
         None,
         process="process_results_rouge",
         main="vdc_rouge",
+    ),
+    "vdc_vdd": Case(
+        vdc_vdd,
+        {"video_id": "v", "aspect": "camera", "reference": "A red ball."},
+        {"vdd_acc": "aggregate_acc", "vdd_score": "aggregate_score"},
+        {"vdd_acc": 0.0, "vdd_score": 0.0},
+        "no",
+        n_questions=1,
+        main="vdd_acc",
     ),
     "vidcapbench": Case(
         vidcapbench,
@@ -160,7 +171,7 @@ def test_an_empty_caption_says_nothing(
     assert server.counts.n_requests == 0
     judgements = items[case.main][0]["judgements"]
     assert isinstance(judgements, list)
-    assert len(judgements) == N_QUESTIONS * case.n_runs
+    assert len(judgements) == case.n_questions * case.n_runs
     assert {judgement["verdict"] for judgement in judgements} == {case.verdict}
     assert case.hooks.aggregate_unscored(items["unscored"]) == 0
     assert json.loads(json.dumps(items[case.main][0]))["n_empty"] == 1
@@ -210,15 +221,17 @@ def test_a_caption_that_is_not_there_is_unscored(
     items = _process(case, "A red ball.", NO_CLIP)
     alone = _process(case, "A red ball.")
     assert _scores(case, items) == pytest.approx(_scores(case, alone), nan_ok=True)
-    assert case.hooks.aggregate_unscored(items["unscored"]) == N_QUESTIONS * case.n_runs
+    assert case.hooks.aggregate_unscored(items["unscored"]) == case.n_questions * case.n_runs
     record = items[case.main][1]
-    assert record["reasons"] == {"no caption: clip.mp4: it is cut off": N_QUESTIONS * case.n_runs}
+    assert record["reasons"] == {
+        "no caption: clip.mp4: it is cut off": case.n_questions * case.n_runs
+    }
     assert record["no_caption"] == "no caption: clip.mp4: it is cut off"
     assert "empty:" not in case.hooks.aggregate_signature(items["signature"])
     assert not [line for line in logged if "captions are empty" in line]
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
     [*_, error] = [line for line in logged if "is nan" in line]
-    n_questions = N_QUESTIONS * case.n_runs
+    n_questions = case.n_questions * case.n_runs
     assert f"{n_questions} of captions that are not there: mend the clips or add the rows" in error
     assert "Run the same command again" not in error
 

@@ -5,7 +5,7 @@ One request of one question misbehaves. Lost is then
 - of VDC and VidCapBench the question, whichever of its two steps fails;
 - of VCapsBench the question where the two other asks do not agree; where they do, nothing (where
   it is asked once, the question);
-- of CapQuiz the question, of MSVD-Eval the caption;
+- of CapQuiz the question, of MSVD-Eval and VDC's VDD the caption;
 - where judging stops (wrong key, cost limit, outage), whatever was not answered by then: one
   request is in flight at a time, so that is known.
 
@@ -166,6 +166,11 @@ def _vdc_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
     }
 
 
+def _vdd_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
+    numbers = _vdc_numbers(runs)
+    return {"vdd_acc": numbers["vdc_acc"], "vdd_score": numbers["vdc_score"]}
+
+
 def _rouge_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
     def is_gold(unit: Unit) -> float:
         return 100.0 * (TOLD.answer(*unit) == gold(*unit[:2]))
@@ -247,6 +252,11 @@ def _vdc_doc(video: int) -> Doc:
         for number in range(N_QUESTIONS)
     ]
     return {"video_id": f"clip{video}", "aspect": "camera", "questions": questions}
+
+
+def _vdd_doc(video: int) -> Doc:
+    reference = f"The reference of {mark(video, 0)}."
+    return {"video_id": f"clip{video}", "aspect": "camera", "reference": reference}
 
 
 def _vidcapbench_doc(video: int, *, subset: str) -> Doc:
@@ -336,6 +346,13 @@ BENCHMARKS: Final = (
         name="vdc_rouge_camera",
         steps=("vdc_answer",),
         numbers=_rouge_numbers,
+    ),
+    Benchmark(
+        name="vdc_vdd_camera",
+        steps=("vdc_vdd",),
+        doc=_vdd_doc,
+        numbers=_vdd_numbers,
+        n_questions=1,
     ),
     _VIDCAPBENCH,
     replace(_VIDCAPBENCH, name="vidcapbench_he", doc=partial(_vidcapbench_doc, subset="HE")),

@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
+from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as vdc_vdd
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
 
 Doc = dict[str, Any]
@@ -30,6 +31,7 @@ _VIDCAP = {**_PAIR, "primary_category": "video content", "sub_category": "events
 _QUIZ = {"category": "Entity", "question": "Who?", "options": list("vwxyz"), "answer": "v"}
 DOCS: dict[str, tuple[ModuleType, Doc]] = {
     "vdc": (vdc, {"video_id": "a", "aspect": "short", "questions": [_PAIR]}),
+    "vdc_vdd": (vdc_vdd, {"video_id": "a", "aspect": "short", "reference": "A dog."}),
     "vidcapbench": (
         vidcapbench,
         {
@@ -62,6 +64,8 @@ USED = [
     ("vdc", "vdc_caption", "short"),
     ("vdc", "vdc_answer", None),
     ("vdc", "vdc_match", None),
+    ("vdc_vdd", "vdc_caption", "short"),
+    ("vdc_vdd", "vdc_vdd", None),
     ("vidcapbench", "vidcapbench_caption", "vript"),
     ("vidcapbench", "vidcapbench_answer", None),
     ("vidcapbench", "vidcapbench_judge", None),
@@ -74,6 +78,8 @@ USED = [
 ]
 UNUSED = [
     ("vdc", "vdc_caption", "camera"),
+    ("vdc", "vdc_vdd", None),
+    ("vdc_vdd", "vdc_match", None),
     ("vdc", "vidcapbench_answer", None),
     ("vidcapbench", "vidcapbench_caption", "free"),
     ("capquiz", "capquiz_caption", "standard"),

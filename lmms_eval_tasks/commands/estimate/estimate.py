@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
     LEAST_CAPTIONS,
@@ -78,7 +77,7 @@ def estimate(
     )
     for name in tasks:
         benchmark = benchmark_of_task(name)
-        config = JudgeConfig.build(benchmark.judge_defaults, settings)
+        config = benchmark.judge_config(settings)
         counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
         try:
             documents = _captioned(benchmark, benchmark.tasks[name], settings, given, counts)

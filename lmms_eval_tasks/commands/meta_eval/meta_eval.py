@@ -17,15 +17,16 @@ from lmms_eval_captions.judges.protocols.gveval import Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.classic_metrics import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (
     PAPER,
     SEED,
     Agreement,
+    Ceiling,
     Report,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.classic import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     RATED,
     Item,
@@ -75,7 +76,8 @@ def meta_eval_msvd(
             rows.append(agreement(metric, metric if metric in ACCR else "avg", values, note=note))
     if classic:
         try:
-            scores = classic_scores(items)
+            candidates = [item.candidate for item in items]
+            scores = classic_scores(candidates, [item.references for item in items])
         except DataError as error:
             rows += [_empty(metric, "avg", "see below") for metric in CLASSIC]
             notes.append(str(error))
@@ -93,13 +95,23 @@ def meta_eval_msvd(
                 if note.startswith(_UNSCORED)
                 else agreement(metric, dimension, values, note=note)
             )
+    rated = dict.fromkeys(row.rating for row in rows)
     return Report(
-        n_items=len(items),
+        title=f"MSVD-Eval: {len(items)} candidates",
+        counting="every rating, not their mean",
         n_ratings=sum(len(item.ratings) for item in items),
         n_resamples=n_resamples,
         rows=tuple(rows),
+        ceilings=tuple(_ceiling(rating, items) for rating in rated),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _ceiling(rating: str, items: Sequence[Item]) -> Ceiling:
+    """How well the annotators agree among themselves."""
+    column = RATED.index(rating)
+    ratings = [[rated[column] for rated in item.ratings] for item in items]
+    return Ceiling.of(rating, ratings)
 
 
 def _agreement(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isnan
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.metrics.annotator_tau import annotator_tau
 
 SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
@@ -43,13 +46,41 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How well the annotators agree among themselves, correlations in percent."""
+
+    rating: str
+    tau_b: float
+    tau_c: float
+
+    @classmethod
+    def of(
+        cls, rating: str, ratings: Sequence[Sequence[float]], *, are_known: bool = True
+    ) -> Ceiling:
+        """That of some ratings, see :func:`annotator_tau`."""
+        tau_b, tau_c = (
+            100 * annotator_tau(ratings, variant=v, are_known=are_known) for v in ("b", "c")
+        )
+        return cls(rating, tau_b, tau_c)
+
+    def shown(self) -> str:
+        """Both correlations; nothing where there is one annotator."""
+        return "" if isnan(self.tau_b) else f"{self.tau_b:.1f} / {self.tau_c:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All rows, and what they were computed with."""
 
-    n_items: int
+    title: str
+    """What was rated, in a few words."""
+    counting: str
+    """What Kendall's tau is of."""
     n_ratings: int
     n_resamples: int
     rows: tuple[Agreement, ...]
+    ceilings: tuple[Ceiling, ...]
+    """For each rating that a row is about."""
     notes: tuple[str, ...]
     """Signatures, and what could not be computed."""
 
@@ -60,7 +91,9 @@ class Report:
 
 def table(report: Report) -> str:
     """The report as text: a line for each row, then the notes."""
-    head = ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "paper b / c", "")
+    head = ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "annotators b / c",
+            "paper b / c", "")  # fmt: skip
+    among = {ceiling.rating: ceiling.shown() for ceiling in report.ceilings}
     lines = [head] + [
         (
             row.metric,
@@ -70,15 +103,68 @@ def table(report: Report) -> str:
             "[{:.1f}, {:.1f}]".format(*row.interval_b),
             f"{row.tau_c:.1f}",
             "[{:.1f}, {:.1f}]".format(*row.interval_c),
+            among.get(row.rating, ""),
             row.paper,
             row.note,
         )
         for row in report.rows
     ]
     text = [
-        f"MSVD-Eval: {report.n_items} candidates, {report.n_ratings} ratings. Kendall's tau x 100 "
-        "with every rating, not their mean;",
-        f"95% intervals from {report.n_resamples:,} draws of the candidates (seed {SEED}).",
+        f"{report.title}, {report.n_ratings:,} ratings. Kendall's tau x 100 with "
+        f"{report.counting};",
+        f"95% intervals from {report.n_resamples:,} draws of the candidates (seed {SEED}); "
+        "annotators: how well one of them agrees with another.",
+        "",
+    ]
+    return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How often one metric prefers the right caption of a pair, in percent."""
+
+    metric: str
+    n_pairs: int
+    """Pairs that the metric has both values of."""
+    accuracy: float
+    interval: tuple[float, float]
+    n_ties: int
+    """Pairs with two equal values, which count as wrong."""
+    paper: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairReport:
+    """All rows of pairs, and what they were computed with."""
+
+    n_pairs: int
+    n_references: int
+    rows: tuple[Accuracy, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Everything, for a file."""
+        return asdict(self)
+
+
+def pair_table(report: PairReport) -> str:
+    """The report as text: a line for each metric, then the notes."""
+    lines = [("metric", "pairs", "accuracy", "95%", "ties", "paper", "")] + [
+        (
+            row.metric,
+            f"{row.n_pairs:,}",
+            f"{row.accuracy:.1f}",
+            "[{:.1f}, {:.1f}]".format(*row.interval),
+            f"{row.n_ties:,}",
+            row.paper,
+            row.note,
+        )
+        for row in report.rows
+    ]
+    text = [
+        f"FOIL: {report.n_pairs:,} pairs, {report.n_references} reference(s). Share in % in which "
+        "the right caption has the higher value; a tie is wrong.",
         "",
     ]
     return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()

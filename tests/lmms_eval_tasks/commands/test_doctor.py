@@ -195,11 +195,12 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
 
 
 def test_every_benchmark_s_data_is_looked_for(tmp_path: Path) -> None:
-    """Each once, in the registry's order, whatever else shares its files."""
+    """Each of its files once, in the registry's order, whatever else reads it."""
     settings = _settings(tmp_path, LMMS_CAPTIONS_DATA="sample", LMMS_CAPTIONS_JUDGE="lexical")
     data = [finding.text for finding in examine(settings) if finding.topic == "data"]
-    names = dict.fromkeys(benchmark.name for benchmark in all_benchmarks().values())
-    assert [text.partition(":")[0] for text in data] == list(names)
+    files = dict.fromkeys((each.name, each.probe_file) for each in all_benchmarks().values())
+    assert [text.partition(":")[0] for text in data] == [name for name, _ in files]
+    assert [name for name, _ in files].count("vdc") == 2
 
 
 def test_data_is_found_or_its_absence_explained(tmp_path: Path) -> None:

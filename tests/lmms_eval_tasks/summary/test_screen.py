@@ -238,3 +238,19 @@ def test_programs_that_the_shell_does_not_know_are_named_by_their_path(
     screen = screen_of(_run(tmp_path / "out"))
     assert "next: .venv/bin/lmms-eval-captions check out" in screen
     assert " .venv/bin/lmms-eval --model caption_file" in screen
+
+
+def test_captions_that_no_judge_saw_are_measured() -> None:
+    """The title names judges alone: there is none called "none"."""
+    judged, measured = (_run(judge=judge) for judge in ("mine", "none"))
+    assert "captions of caption_hf, measured without a judge" not in _joined(judged)
+    tasks = measured.document["tasks"]
+    for task in tasks.values():
+        task["judge"] = "none"
+    assert "captions of caption_hf, measured without a judge" in _joined(measured)
+    next(iter(tasks.values()))["judge"] = "mine"
+    assert "captions of caption_hf, judged by mine" in _joined(measured)
+
+
+def _joined(run: FinishedRun) -> str:
+    return " ".join(screen_of(run).split())

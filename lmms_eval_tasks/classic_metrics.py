@@ -1,0 +1,239 @@
+"""CIDEr, BLEU, METEOR and ROUGE-L of captions and reference captions, by pycocoevalcap."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.metrics.bleu import ORDERS
+from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor
+
+if TYPE_CHECKING:
+    from pycocoevalcap.meteor.meteor import Meteor
+
+CLASSIC: Final = ("BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
+"""What is computed, in the order of G-VEval's Table 4."""
+_FAILURES: Final = (OSError, ValueError, AssertionError, subprocess.SubprocessError)
+"""What Java programs of pycocoevalcap end with."""
+_ADVICE: Final = (
+    "check that `java -version` works, that 2 GiB of memory are free, and that its package folder "
+    "can be written"
+)
+_PLAIN: Final = re.compile(
+    r"can(?=not\b)|\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+(?:[-.,/&]\w+|'(?!(?:s|m|d|re|ve|ll)\b)\w+)*|[^\w\s]"
+)
+"""Words, numbers and endings such as ``'s``, as far as an expression tells them; what else there is
+one by one."""
+_PUNCTUATION: Final = frozenset(".,?!:;-'`\"\u2018\u201c\u201d\u2013\u2014\u2026")
+_BRACKETS: Final = dict(
+    zip("()[]{}", ("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), strict=True)
+)
+"""What the PTB tokenizer writes for them, and pycocoevalcap leaves, as it looks for capitals."""
+_METEOR_LOCK: Final = threading.Lock()
+
+
+def has_java() -> bool:
+    """Whether there is a Java runtime on the path."""
+    return shutil.which("java") is not None
+
+
+def require_java() -> None:
+    """Do nothing where there is a Java runtime.
+
+    Raises:
+        DataError: If there is none.
+    """
+    if not has_java():
+        raise DataError(
+            "BLEU, ROUGE-L, METEOR and CIDEr need Java for the PTB tokenizer and METEOR, and there "
+            "is no `java` on the path; install a Java runtime, for example with "
+            "`apt install default-jre-headless`"
+        )
+
+
+def ptb_words(texts: Sequence[str]) -> list[str]:
+    """Each text's words in lower case between single blanks, as the PTB tokenizer finds them.
+
+    Raises:
+        DataError: If there is no Java, or it fails.
+    """
+    from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
+
+    require_java()
+    # The tokenizer takes one text a line: any other sign of a new one would move all that follow.
+    lines = {str(place): [{"caption": _one_line(text)}] for place, text in enumerate(texts)}
+    if not lines:
+        return []
+    try:
+        words = PTBTokenizer().tokenize(lines)
+    except _FAILURES as error:
+        raise DataError(
+            f"the PTB tokenizer of pycocoevalcap failed: {error!r}; {_ADVICE}"
+        ) from error
+    if len(words) != len(lines):
+        raise DataError(
+            f"the PTB tokenizer of pycocoevalcap gave {len(words)} of {len(lines)} texts; {_ADVICE}"
+        )
+    return [words[place][0] for place in lines]
+
+
+def plain_words(texts: Sequence[str]) -> list[str]:
+    """Each text's words in lower case between single blanks, without Java.
+
+    They are those of the PTB tokenizer for most texts, and not for all.
+
+    >>> plain_words(["The dog's 1.5-ton cart, it doesn't (really) move."])
+    ["the dog 's 1.5-ton cart it does n't -lrb- really -rrb- move"]
+    """
+    return [
+        " ".join(
+            _BRACKETS.get(word, word)
+            for word in _PLAIN.findall(whole(text).lower().replace("\u2019", "'"))
+            if word not in _PUNCTUATION
+        )
+        for text in texts
+    ]
+
+
+def bleu_counts(candidate: str, references: Sequence[str]) -> tuple[int, ...]:
+    """What :func:`metrics.bleu.bleu` sums: words, n-grams, and those that a reference has.
+
+    Args:
+        candidate: Words between single blanks.
+        references: At least one, of the same form; the length that counts is that of the one
+            nearest in length.
+    """
+    from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
+
+    cooked = cook_test(candidate, cook_refs(list(references), n=ORDERS), eff="closest", n=ORDERS)
+    return (cooked["testlen"], cooked["reflen"], *cooked["guess"], *cooked["correct"])
+
+
+def rouge_of_words(candidate: str, references: Sequence[str]) -> float:
+    """ROUGE-L (beta 1.2) in [0, 1] of words between single blanks; 0 where there is none."""
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    if not candidate or not any(references):
+        return 0.0
+    return float(Rouge().calc_score([candidate], list(references)))
+
+
+def cider_of_words(
+    candidates: Mapping[str, str], references: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """CIDEr of some candidates, in [0, 10].
+
+    Args:
+        candidates: Item to words between single blanks.
+        references: All items to their references, of the same form: how rare an n-gram is, is
+            counted over all of them, whatever is scored.
+    """
+    from pycocoevalcap.cider.cider_scorer import CiderScorer
+
+    scorer = CiderScorer(n=4, sigma=6.0)
+    others = [item for item in references if item not in candidates]
+    # It takes the number of references from their list, and goes on to the end of the candidates'.
+    for item in (*candidates, *others):
+        scorer.cook_append(candidates.get(item, ""), list(references[item]))
+    scorer.compute_doc_freq()
+    scorer.ctest = scorer.ctest[: len(candidates)]
+    return dict(zip(candidates, map(float, scorer.compute_cider()), strict=True))
+
+
+def meteor_statistics(
+    candidates: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[tuple[float, ...]]:
+    """What :func:`metrics.meteor.meteor` sums, of words between single blanks.
+
+    The program takes some seconds to start, and then serves this process until it ends.
+
+    Raises:
+        DataError: If there is no Java, or it fails.
+    """
+    require_java()
+    with _METEOR_LOCK:
+        try:
+            return [
+                _statistics(_meteor(os.getpid()), candidate, of_item)
+                for candidate, of_item in zip(candidates, references, strict=True)
+            ]
+        except _FAILURES as error:
+            _meteor.cache_clear()
+            raise DataError(f"METEOR of pycocoevalcap failed: {error!r}; {_ADVICE}") from error
+
+
+def classic_scores(
+    candidates: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, list[float]]:
+    """Score of every candidate against its references, by metric.
+
+    Texts are split into words by the PTB tokenizer; CIDEr weighs words by the items given.
+
+    Args:
+        candidates: Shape (n_items,).
+        references: Shape (n_items,), at least one for each item.
+
+    Returns:
+        Metric of ``CLASSIC`` to shape (n_items,): in [0, 1], CIDEr in [0, 10].
+
+    Raises:
+        DataError: If there is no Java, or a Java program of pycocoevalcap fails.
+    """
+    from pycocoevalcap.bleu.bleu import Bleu
+
+    words = ptb_words([*candidates, *(text for of_item in references for text in of_item)])
+    own, rest = words[: len(candidates)], iter(words[len(candidates) :])
+    others = [[next(rest) for _ in of_item] for of_item in references]
+    by_name = {str(place): of_item for place, of_item in enumerate(others)}
+    own_by_name = {str(place): text for place, text in enumerate(own)}
+    ciders = cider_of_words(own_by_name, by_name)
+    listed = {name: [text] for name, text in own_by_name.items()}
+    bleus = Bleu(4).compute_score(by_name, listed, verbose=0)[1] if listed else [[]] * 4
+    return {
+        "BLEU-1": [float(value) for value in bleus[0]],
+        "BLEU-4": [float(value) for value in bleus[3]],
+        "ROUGE-L": [rouge_of_words(text, of) for text, of in zip(own, others, strict=True)],
+        "METEOR": [meteor(counts) for counts in meteor_statistics(own, others)],
+        "CIDEr": list(ciders.values()),
+    }
+
+
+def _one_line(text: str) -> str:
+    return " ".join(whole(text).split())
+
+
+@cache
+def _meteor(_pid: int) -> Meteor:
+    """METEOR's Java process; a forked child has one of its own."""
+    from pycocoevalcap.meteor.meteor import Meteor
+
+    meteor_process = Meteor()
+    atexit.register(_end, meteor_process)
+    return meteor_process
+
+
+def _statistics(process: Meteor, candidate: str, references: Sequence[str]) -> tuple[float, ...]:
+    # Three bars separate the texts of a request.
+    texts = [" ".join(text.replace("|", " ").split()) for text in (candidate, *references)]
+    line = process._stat(texts[0], texts[1:])
+    numbers = tuple(map(float, line.split()))
+    if len(numbers) != N_STATISTICS:
+        raise ValueError(f"expected {N_STATISTICS} numbers for a caption, got {line!r:.80}")
+    return numbers
+
+
+def _end(process: Meteor) -> None:
+    """End METEOR's process with all its pipes."""
+    for pipe in (process.meteor_p.stdin, process.meteor_p.stdout, process.meteor_p.stderr):
+        pipe.close()
+    process.meteor_p.kill()
+    process.meteor_p.wait()
