@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from lmms_eval_captions.judges.protocols.vdd import Comparison, judge_comparison, silent_judgement
-from lmms_eval_captions.judges.verdict import WholeJudgement
+from lmms_eval_captions.judges.verdict import Match, WholeJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Metric,
@@ -48,7 +48,9 @@ VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
     ),
     metrics={
         "vdd_acc": Metric(
-            score=over_videos(vdc_acc), ratios=of_means(lambda verdict: float(verdict == "yes"))
+            score=over_videos(vdc_acc),
+            ratios=of_means(lambda verdict: float(verdict == "yes")),
+            labels=get_args(Match),
         ),
         "vdd_score": Metric(
             score=over_videos(vdc_score),
@@ -61,6 +63,9 @@ VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
     },
     headline="vdd_acc",
     headline_means="% of captions that as a whole say what the reference caption says",
+    grading=None,
+    paper_table=None,
+    question_file=None,
     groups=lambda _doc, _question, _judgement: {},
     sections={},
     output_tokens={"vdc_vdd": 14},

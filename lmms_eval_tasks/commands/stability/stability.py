@@ -28,9 +28,14 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
         DataError: If there is nothing to look at.
     """
     captioners = captioners_of(folders)
-    return [
+    several = [
         opinions_of(name, captioners, within=within) for name in names_to_show(captioners, names)
     ]
+    judged = [opinions for opinions in several if opinions.benchmark.measure is None]
+    if not judged:
+        unjudged = " and ".join(opinions.name for opinions in several)
+        raise DataError(f"expected tasks with a judge: {unjudged} measures words and asks none")
+    return judged
 
 
 def split_all(
