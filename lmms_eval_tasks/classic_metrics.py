@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.metrics.bleu import ORDERS
-from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor
+from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor, summed
 
 if TYPE_CHECKING:
     from pycocoevalcap.meteor.meteor import Meteor
@@ -228,7 +228,7 @@ def _statistics(process: Meteor, candidate: str, references: Sequence[str]) -> t
     numbers = tuple(map(float, line.split()))
     if len(numbers) != N_STATISTICS:
         raise ValueError(f"expected {N_STATISTICS} numbers for a caption, got {line!r:.80}")
-    return numbers
+    return summed(numbers)
 
 
 def _end(process: Meteor) -> None:

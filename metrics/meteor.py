@@ -20,10 +20,10 @@ def meteor(statistics: Sequence[float]) -> float:
     """METEOR of all captions together, from what its program counted in each of them.
 
     Args:
-        statistics: Shape (``N_STATISTICS``,), sums over captions of what METEOR 1.5 writes for one:
-            words of candidate and reference, function words of both; for each of four stages of
-            matching the matched content words of both and function words of both; chunks; matched
-            words of both.
+        statistics: Shape (``N_STATISTICS``,), sums over captions of what METEOR 1.5 writes for one,
+            see :func:`summed`: words of candidate and reference, function words of both; for each
+            of four stages of matching the matched content words of both and function words of
+            both; chunks; matched words of both.
 
     Returns:
         Score in [0, 1], higher is better; 0 where nothing matches, ``nan`` where there is no word
@@ -36,7 +36,7 @@ def meteor(statistics: Sequence[float]) -> float:
         Denkowski and Lavie (2014), METEOR 1.5 with its parameters for English, as pycocoevalcap
         calls it. For a corpus it takes sums over captions, not a mean of their scores.
 
-    >>> meteor([2, 2, 0, 0, 2, 2, *[0] * 14, 1, 2, 2])
+    >>> meteor([2, 2, 0, 0, 2, 2, *[0] * 14, 0, 2, 2])
     1.0
     """
     if len(statistics) != N_STATISTICS:
@@ -53,9 +53,27 @@ def meteor(statistics: Sequence[float]) -> float:
     precision = found / _content(n_words, n_function)
     recall = of_reference / _content(n_reference_words, n_reference_function)
     mean = 1.0 / ((1.0 - _ALPHA) / precision + _ALPHA / recall)
-    is_whole = n_matched == n_words and n_reference_matched == n_reference_words and n_chunks == 1
-    fragments = 0.0 if is_whole else 2.0 * n_chunks / (n_matched + n_reference_matched)
+    fragments = 2.0 * n_chunks / (n_matched + n_reference_matched)
     return float(mean * (1.0 - _GAMMA * fragments**_BETA))
+
+
+def summed(statistics: Sequence[float]) -> tuple[float, ...]:
+    """What one caption adds to the sums: a caption that matches from end to end adds no chunk.
+
+    Args:
+        statistics: Shape (``N_STATISTICS``,), what METEOR 1.5 writes for the caption.
+
+    Source:
+        ``MeteorStats.addStats`` of METEOR 1.5: a text in one piece is not broken, however many such
+        texts there are.
+
+    >>> summed([2, 2, 0, 0, 2, 2, *[0] * 14, 1, 2, 2])[-3:]
+    (0.0, 2, 2)
+    """
+    n_words, n_reference_words = statistics[:2]
+    n_chunks, n_matched, n_reference_matched = statistics[-3:]
+    is_whole = n_matched == n_words and n_reference_matched == n_reference_words and n_chunks == 1
+    return (*statistics[:-3], 0.0 if is_whole else n_chunks, n_matched, n_reference_matched)
 
 
 def _weighted(stages: Sequence[tuple[float, float]]) -> float:

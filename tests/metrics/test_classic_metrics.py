@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.metrics.bleu import bleu
-from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor
+from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor, summed
 from lmms_eval_captions.metrics.sum_influences import sum_influences
 
 counts = st.integers(1, 50)
@@ -75,7 +75,19 @@ def _statistics(**values: float) -> list[float]:
 )  # fmt: skip
 def test_meteor_is_that_worked_by_hand(row: list[float], expected: float) -> None:
     """Weighted harmonic mean of precision and recall, times what fragmentation leaves."""
-    assert meteor(row) == pytest.approx(expected, nan_ok=True)
+    assert meteor(summed(row)) == pytest.approx(expected, nan_ok=True)
+
+
+def test_captions_that_match_from_end_to_end_are_not_broken_however_many_they_are() -> None:
+    """METEOR 1.5 sums no chunk of a caption that is its reference word for word."""
+    equal = _statistics(words=2, reference_words=2, exact=2, reference_exact=2, chunks=1, matched=2,
+                        reference_matched=2)  # fmt: skip
+    broken = _statistics(words=2, reference_words=2, exact=2, reference_exact=2, chunks=2,
+                         matched=2, reference_matched=2)  # fmt: skip
+    sums = [sum(column) for column in zip(summed(equal), summed(equal), strict=True)]
+    assert meteor(sums) == 1.0
+    sums = [sum(column) for column in zip(summed(equal), summed(broken), strict=True)]
+    assert meteor(sums) == pytest.approx(1 - 0.6 * (2 / 4) ** 0.2)
 
 
 def test_counts_of_another_number_are_refused() -> None:
