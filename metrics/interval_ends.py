@@ -61,7 +61,7 @@ def interval_ends(parts: Floats, *, scale: float, n_videos: int, level: float) -
             highs = share_of_arcsine(angles - below * steps)
             is_rough = (np.isinf(below) | np.isinf(above)) & (errors > 0)
         if is_rough.any():
-            wider = _shares_and_errors(_with_two(parts[is_rough]), scale, n_videos + 2)
+            wider = _shares_and_errors(_with_two(parts[is_rough], scale), scale, n_videos + 2)
             lows[is_rough], highs[is_rough] = _log_odds_ends(*wider, n_videos + 2, level)
     return Ends(shares, errors, lows, highs, is_rough)
 
@@ -102,15 +102,18 @@ def _log_odds_ends(
     return expit(logit(shares) - steps), expit(logit(shares) + steps)
 
 
-def _with_two(parts: Floats) -> Floats:
+def _with_two(parts: Floats, scale: float) -> Floats:
     """The samples with two more videos of mean size, one all right and one all wrong.
 
-    As Agresti and Coull (1998) add two successes and two failures to a share of few.
+    As Agresti and Coull (1998) add two successes and two failures to a share of few. All right is
+    what has the highest value; of a product of ratios, a first ratio of 1.
     """
     size = parts[..., 1].mean(axis=1, keepdims=True)
+    n_terms, n_factors = parts.shape[-3:-1]
+    highest = 1.0 / (scale * n_terms) if n_factors == 1 else 1.0
     first = np.zeros(size.shape[-2:], dtype=bool)
     first[..., 0] = True
     tops = parts[..., 0].mean(axis=1, keepdims=True)
     wrong = np.stack([np.where(first, 0.0, tops), size], axis=-1)
-    right = np.stack([np.where(first, size, tops), size], axis=-1)
+    right = np.stack([np.where(first, highest * size, tops), size], axis=-1)
     return np.concatenate([parts, wrong, right], axis=1)

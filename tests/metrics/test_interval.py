@@ -207,3 +207,18 @@ def test_one_video_that_differs_gives_no_bound_for_an_end(n_right: int, *, flip:
     most = 100 * stats.beta.ppf(0.975, n_right + 1, 30 - n_right)
     reach = 100 - low if flip else high
     assert reach == pytest.approx(most, rel=0.25)
+
+
+@pytest.mark.parametrize("axis", [0, 2], ids=["judge runs", "tasks"])
+def test_a_rough_guess_is_the_same_however_often_the_same_was_judged(axis: int) -> None:
+    """Three equal judge runs, or the mean of three equal tasks, say what one of them says."""
+    once = ratio([4, 4, *[0] * 28], [8] * 30)
+    assert ends(of(np.concatenate([once] * 3, axis=axis))) == pytest.approx(ends(of(once)))
+
+
+def test_a_rough_guess_of_grades_is_that_of_shares() -> None:
+    """Grades of 0 or 5 are as sure as verdicts that are wrong or right."""
+    tops = [1] * 28 + [0, 0]
+    shares, grades = ratio(tops, [1] * 30), ratio([5 * top for top in tops], [1] * 30)
+    found = interval(grades, scale=1.0, bounds=(0.0, 5.0))
+    assert ends(found) == pytest.approx([end / 20 for end in ends(of(shares))])
