@@ -299,11 +299,11 @@ def measure_caption(
         if missing is not None:
             return lambda: missing
         if why_not is not None:
-            return lambda: Judged((), NO_JUDGE, why_not)
+            return lambda: Judged((), NO_JUDGE, why_not, kind)
         wait = measure()
     except CaptionsError as error:
         message = str(error)
-        return lambda: Judged((), NO_JUDGE, message)
+        return lambda: Judged((), NO_JUDGE, message, kind)
     return measured
 
 

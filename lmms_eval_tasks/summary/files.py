@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, wrapped
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
@@ -35,6 +36,9 @@ def where_it_is(run: FinishedRun) -> Iterator[str]:
 def next_steps(run: FinishedRun) -> Iterator[str]:
     """Commands that go on from here."""
     document = run.document
+    judged = {
+        name: task for name, task in document["tasks"].items() if task["judge"] != NO_JUDGE.label
+    }
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
         yield f"next: {typed('lmms-eval-captions')} check {folder}"
@@ -42,9 +46,10 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
         logs = (run.folder / f"{run.stamp}_samples_{task}.jsonl" for task in document["tasks"])
         samples = sorted(filter(Path.is_file, logs))
         looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
-        yield f"  see each question, verdict and reply: {looks}"
-    if document["captions"] is not None:
-        judges = {task["judge"].partition(" ")[0] for task in document["tasks"].values()}
+        what = "question, verdict and reply" if judged else "caption and what was measured"
+        yield f"  see each {what}: {looks}"
+    if document["captions"] is not None and judged:
+        judges = {task["judge"].partition(" ")[0] for task in judged.values()}
         is_smoke = any(map(is_offline, judges))
         whose = "the papers' judges" if is_smoke else "another judge"
         yield f"  have the same captions judged by {whose}:"
@@ -60,9 +65,9 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
             *([f"{_DATA}={shlex.quote(data)}"] if data else []),
             *judge,
             f"{typed('lmms-eval')} --model caption_file",
-            f"--model_args path={path}{_missing(document['tasks'])}",
-            f"--tasks {','.join(_selected(document['tasks']))}",
-            *_selection(document["tasks"]),
+            f"--model_args path={path}{_missing(judged)}",
+            f"--tasks {','.join(_selected(judged))}",
+            *_selection(judged),
         ]
         yield from _command(words)
 

@@ -73,6 +73,8 @@ def agree(
 
 def _is_compared(panel: Panel) -> bool:
     """Whether there is anything to compare: two judges of a caption, or two judge runs."""
+    if panel.benchmark.measure is not None:
+        return False  # measured twice, it is the same
     judges = panel.judges
     has_pair = any(a.runs.keys() & b.runs.keys() for a, b in combinations(judges, 2))
     return has_pair or any(_n_runs(panel, judge) > 1 for judge in judges)
@@ -80,10 +82,15 @@ def _is_compared(panel: Panel) -> bool:
 
 def _held(panels: Sequence[Panel]) -> str:
     return "; ".join(
-        f"{panel.name}: judged by {', '.join(judge.name for judge in panel.judges)}, "
-        f"captions of {', '.join(panel.captioners)}"
+        f"{panel.name}: {_judged(panel)}, captions of {', '.join(panel.captioners)}"
         for panel in panels
     )
+
+
+def _judged(panel: Panel) -> str:
+    if panel.benchmark.measure is not None:
+        return "measured without a judge"
+    return f"judged by {', '.join(judge.name for judge in panel.judges)}"
 
 
 def _findings(panel: Panel) -> Findings:

@@ -37,7 +37,7 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
     sentences = [
         *(f"WARNING: {warning}" for warning in compared.warnings),
         *summaries(compared, names),
-        f"Judged by {compared.judge}. Compared on {counts.n_questions:,} questions about "
+        f"{_judged(compared)}. Compared on {counts.n_questions:,} questions about "
         f"{counts.n_videos:,} videos that all have a verdict on"
         f"{f'; left out: {left_out}' if left_out else ''}.",
     ]
@@ -53,6 +53,12 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
     ]
     title = f"{compared.name}: {' and '.join(names[1:])} against {names[0]}"
     return Part(title, sentences, tables, list(_remarks(compared, names)))
+
+
+def _judged(compared: Compared) -> str:
+    if compared.benchmark.measure is not None:
+        return "Measured without a judge"
+    return f"Judged by {compared.judge}"
 
 
 def summaries(compared: Compared, names: Sequence[str]) -> list[str]:

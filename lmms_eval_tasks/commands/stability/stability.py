@@ -19,22 +19,25 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
 
     Args:
         folders: Results folders, of one captioner or more.
-        names: Tasks and groups; none for all that every captioner has, without the tasks of a group
-            that is among them.
+        names: Tasks and groups; none for all with a judge that every captioner has, without the
+            tasks of a group that is among them.
         within: Numbers are the same that are at most so far apart, as a share of their scale.
 
     Raises:
         SettingsError: If a name is not among what all have.
-        DataError: If there is nothing to look at.
+        DataError: If there is nothing to look at, or a task that was named asks no judge.
     """
     captioners = captioners_of(folders)
     several = [
         opinions_of(name, captioners, within=within) for name in names_to_show(captioners, names)
     ]
     judged = [opinions for opinions in several if opinions.benchmark.measure is None]
-    if not judged:
-        unjudged = " and ".join(opinions.name for opinions in several)
-        raise DataError(f"expected tasks with a judge: {unjudged} measures words and asks none")
+    unjudged = [opinions.name for opinions in several if opinions.benchmark.measure is not None]
+    if unjudged and (names or not judged):
+        raise DataError(
+            f"stability: expected tasks with a judge, got {', '.join(unjudged)}: captions are "
+            "measured there, and no judge is asked"
+        )
     return judged
 
 

@@ -248,8 +248,22 @@ def test_captions_that_no_judge_saw_are_measured() -> None:
     for task in tasks.values():
         task["judge"] = "none"
     assert "captions of caption_hf, measured without a judge" in _joined(measured)
-    next(iter(tasks.values()))["judge"] = "mine"
+    tasks["capquiz"]["judge"] = "mine"
     assert "captions of caption_hf, judged by mine" in _joined(measured)
+
+
+def test_what_no_judge_saw_is_not_offered_to_another(tmp_path: Path) -> None:
+    """The command that judges again names tasks with a judge alone; without one there is none."""
+    run = _run(tmp_path)
+    for name, task in run.document["tasks"].items():
+        task["judge"] = "mine" if name == "capquiz" else "none"
+    shown = _joined(run)
+    assert "have the same captions judged by another judge" in shown
+    assert "--tasks capquiz signature" in shown
+    run.document["tasks"]["capquiz"]["judge"] = "none"
+    shown = _joined(run)
+    assert "judged by another judge" not in shown
+    assert "see each caption and what was measured" in shown
 
 
 def _joined(run: FinishedRun) -> str:
