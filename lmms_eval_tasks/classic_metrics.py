@@ -39,6 +39,9 @@ _BRACKETS: Final = dict(
 )
 """What the PTB tokenizer writes for them, and pycocoevalcap leaves, as it looks for capitals."""
 _METEOR_LOCK: Final = threading.Lock()
+_MOST_S: Final = 120.0
+"""Seconds that METEOR may take for one caption: a few for one of 3,000 words, without end for a
+long one that says the same again and again."""
 
 
 def has_java() -> bool:
@@ -224,7 +227,18 @@ def _meteor(_pid: int) -> Meteor:
 def _statistics(process: Meteor, candidate: str, references: Sequence[str]) -> tuple[float, ...]:
     # Three bars separate the texts of a request.
     texts = [" ".join(text.replace("|", " ").split()) for text in (candidate, *references)]
-    line = process._stat(texts[0], texts[1:])
+    watchdog = threading.Timer(_MOST_S, process.meteor_p.kill)
+    watchdog.start()
+    try:
+        line = process._stat(texts[0], texts[1:])
+    finally:
+        is_in_time = watchdog.is_alive()
+        watchdog.cancel()
+    if not line and not is_in_time:
+        raise ValueError(
+            f"it took more than {_MOST_S:g} s for a caption of {len(texts[0].split()):,} words, "
+            f"{texts[0]!r:.60}..."
+        )
     numbers = tuple(map(float, line.split()))
     if len(numbers) != N_STATISTICS:
         raise ValueError(f"expected {N_STATISTICS} numbers for a caption, got {line!r:.80}")

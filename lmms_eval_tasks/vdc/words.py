@@ -156,5 +156,6 @@ def _meteors(
         )
     except DataError as error:
         logger.warning("{}: {}", NO_METEOR, error)
+        THIS_RUN.warn(f"vdc_classic: {NO_METEOR}: {error}")
         return {}
     return dict(zip(candidates, statistics, strict=True))

@@ -65,7 +65,9 @@ def read_flickr8k(folder: Path, name: str, ratings: Ratings = "each") -> RatedSe
     if not items:
         raise DataError(f"{path}: expected at least one rated caption, found none")
     counting = "the mean of a caption's ratings" if ratings == "mean" else "every rating"
-    return RatedSet(_TITLES[name], items, counting=counting, paper=_PAPER[name])
+    # The paper's rows of these metrics are of every rating.
+    paper = _PAPER[name] if ratings == "each" else {}
+    return RatedSet(_TITLES[name], items, counting=counting, paper=paper)
 
 
 def _image(path: Path, image: str, row: object) -> Iterator[RatedCaption]:

@@ -6,11 +6,14 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import exp, isnan, log, prod, sqrt
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -293,6 +296,23 @@ def test_a_program_that_fails_leaves_captions_unscored_with_the_reason(
         assert sorted(reason.partition(":")[0] for reason in reasons)[0] == "internal error"
         assert "see the first error in the log" in reasons[-1]
     assert not isnan(_scores(_process(CAPTIONS), "rouge_l")["rouge_l"])
+
+
+def test_meteor_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caption that repeats itself for thousands of words holds up no run."""
+    program = subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE)
+
+    def answer(_candidate: str, _references: Sequence[str]) -> str:
+        assert program.stdout is not None
+        return program.stdout.readline().decode()
+
+    process = SimpleNamespace(meteor_p=program, _stat=answer)
+    monkeypatch.setattr(classic_metrics, "_MOST_S", 0.1)
+    monkeypatch.setattr(classic_metrics, "require_java", lambda: None)
+    monkeypatch.setattr(classic_metrics, "_meteor", cache(lambda _pid: process))
+    with program, pytest.raises(DataError, match=r"more than 0\.1 s for a caption of 4 words"):
+        meteor_statistics(["a dog a dog"], [["a cat"]])
+    assert program.returncode is not None
 
 
 @pytest.mark.usefixtures("no_java")

@@ -149,6 +149,7 @@ def test_the_mean_of_three_ratings_is_that_of_the_released_code(
     arguments = ("--data", str(tmp_path / "flickr8k"), "--scores", path, "--resamples", "5")
     report = _rows(tmp_path, "flickr8k-expert", "--ratings", "mean", *arguments)
     expected = 100 * kendalltau(values, [fmean(ratings[n]) for n in kept]).statistic
+    assert {row["paper"] for row in report["rows"]} == {""}  # its rows are of every rating
     assert report["rows"][0]["tau_b"] == pytest.approx(expected)
     assert report["ceilings"][0]["tau_b"] != report["ceilings"][0]["tau_b"]
 
