@@ -27,6 +27,7 @@ STAMP: Final = "20260102_030405"
 VERDICTS: Final[Mapping[str, Sequence[object]]] = {
     "vdc": ("yes", "no"),
     "vdc_rouge": (0.9, 0.1),
+    "vdc_vdd": ("yes", "no"),
     "vidcapbench": ("correct", "partial", "neutral", "wrong"),
     "vcapsbench": ("positive", "negative", "unanswerable"),
     "capquiz": ("true_positive", "false_positive", "false_negative"),
@@ -148,7 +149,7 @@ def _values(
     """What a metric reads of these verdicts."""
     n_values = benchmark.metrics[metric].n_values
     of_score = {"yes": 4.0, "no": 1.0}
-    reads = of_score if metric == "vdc_score" else {}
+    reads = of_score if metric in ("vdc_score", "vdd_score") else {}
     return [
         [reads.get(verdict, verdict) for verdict in run for _ in range(n_values)]  # type: ignore[call-overload]
         for run in runs

@@ -23,7 +23,11 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchm
 from lmms_eval_captions.metrics.krippendorff_alpha import krippendorff_alpha
 from planted_runs import STAMP, VERDICTS, PlantedCaption, Question, record_of, write_run
 
-TASKS = [next(iter(benchmark.tasks)) for benchmark in all_benchmarks().values()]
+TASKS = [
+    next(iter(benchmark.tasks))
+    for benchmark in all_benchmarks().values()
+    if benchmark.measure is None
+]
 MENUS = {
     task: VERDICTS[name]
     for name, benchmark in all_benchmarks().items()
@@ -157,7 +161,9 @@ def test_numbers_are_those_of_an_independent_computation(
     assert line.startswith(f"gemma: agrees with gpt-4o to {name} {main_interval['value']:.2f} [")
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if not task.startswith("msvd")])
+@pytest.mark.parametrize(
+    "task", [task for task in TASKS if not task.startswith(("msvd", "vdc_vdd"))]
+)
 def test_who_is_more_lenient_in_which_group(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
