@@ -31,7 +31,7 @@ tail -n 1 alpha.log
 # --8<-- [start:beta]
 lmms-eval-captions run --model caption_file --model_args "path=beta.csv,column=text" \
     --tasks vdc_detailed --log_samples --output_path results/beta > beta.log 2>&1
-awk -F'|' '/^\| *Tasks|\|vdc_acc/ {print $5, $7, $12, $13, $14}' beta.log
+sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' beta.log
 # --8<-- [end:beta]
 
 # --8<-- [start:gamma]
