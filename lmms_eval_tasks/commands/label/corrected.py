@@ -72,6 +72,13 @@ def compare(domain: Domain, metric: str, group: Group | None = None) -> Compared
     if length is None:
         return replace(found, note="not given: the captions' tokens are not known")
     terms = [arrays_of(domain, metric, group)]
+    n_silent = sum(bool(domain.labelled(pair)) for pair in _of_group(domain, group)) - n_labels
+    if n_silent:
+        found = replace(
+            found,
+            note=f"{n_silent} of {n_silent + n_labels} labelled pairs lack it: the others stand "
+            "for all, which skews it where people gave it to some answers more than to others",
+        )
     return with_people(found, terms, domain.pairs[0].benchmark.metrics[metric], length)
 
 

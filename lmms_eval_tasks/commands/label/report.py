@@ -80,6 +80,8 @@ def verdicts_report(labels: Sequence[VerdictLabel], captioners: Sequence[Caption
     lines = [line for of_domain in found for line in _head(of_domain)]
     lines += ["", "Agreement (1 is full, 0 is chance) with 95 % intervals over videos:"]
     lines += text_table(list(_agreement_rows(found)), n_left=3)
+    if any(each.domain.by for each in found):
+        lines.append("note: it is that of the pairs as drawn: strata are not weighed here")
     lines += ["", "Scores with 95 % intervals over videos, and what labels make of the judge's:"]
     lines += text_table(list(_score_rows(scored)), n_left=3)
     lines += _notes(scored)
@@ -254,7 +256,7 @@ def _difference_rows(found: Sequence[_Scored]) -> Iterator[tuple[str, ...]]:
         for name, of_group in groups.items():
             for metric, compared in of_group.items():
                 difference = compared.difference
-                if difference is not None:
+                if difference is not None and not isnan(difference.difference):
                     low, high = difference.low, difference.high
                     digits = _digits(each, metric)
                     has_ends = low is not None and high is not None

@@ -213,6 +213,21 @@ def test_what_cannot_be_told_or_is_said_twice(tmp_path: Path) -> None:
         ),
         pytest.param("", "there is no label in it", id="empty"),
         pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", label="wrong")),
+            r"line 1: the label cannot be read \('str' object .*\); export it again",
+            id="a word",
+        ),
+        pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", question_index=float("inf"))),
+            "line 1: the label cannot be read",
+            id="an endless number",
+        ),
+        pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", design={"by": "dimensions"})),
+            "stratified by 'dimensions', expected a list",
+            id="design",
+        ),
+        pytest.param(
             json.dumps(
                 label_of("m", "v", 0, "yes", task="vdc_camera")
                 | {"label": {"choice": "yes", "ratings": {"score": 9}}}
@@ -392,3 +407,48 @@ def test_a_group_with_a_task_without_labels_is_not_given(
     assert main(["labels", str(tmp_path / "labels.jsonl"), "--against", str(tmp_path / "one")]) == 0
     note = "note: vdc_score of one is not given: no label is of vdc_short"
     assert note in capsys.readouterr().out.splitlines()
+
+
+def test_captions_that_two_captioners_share_are_not_mixed_up(tmp_path: Path) -> None:
+    """Labels of a captioner that is not there are not another's; those of a renamed folder are."""
+    (tmp_path / "two").mkdir()
+    rows = [{**row, "captioner": "one"} for row in planted_he(tmp_path, "two")]
+    captioners = captioners_of([tmp_path / "two"])
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    (domain,), left_out = domains_of(labels, captioners)
+    assert (domain.captioner, len(domain.labels), left_out) == ("two", 48, [])
+    for row in rows[8:]:
+        row["caption_digest"] = "another"
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    with pytest.raises(DataError, match="they are of other captions"):
+        domains_of(labels, captioners)
+
+
+@pytest.mark.parametrize("by", ["dimensions", "verdict"])
+def test_a_stratum_that_is_another_now_is_refused(by: str, tmp_path: Path) -> None:
+    """Weights would be of another sample: after another judging, or of an edited file."""
+    rows = planted_he(tmp_path, "one")
+    captioners = captioners_of([tmp_path / "one"])
+    for row in rows:
+        row["design"] = {"by": [by], "stratum": "x"}
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    with pytest.raises(DataError, match=by):
+        domains_of(labels, captioners)
+
+
+def test_what_some_labels_lack_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """VDC's grade is optional: who grades only right answers grades no random sample."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS[:1], {"yes": "yes", "no": "no"})
+    for row in labels[:40]:
+        row["label"]["ratings"] = {"score": 5}
+    document = document_of(capsys, labels, tmp_path / "one")
+    scores = document["verdicts"][0]["scores"]
+    assert scores["vdc_score"]["note"].startswith("50 of 90 labelled pairs lack it")
+    assert scores["vdc_acc"]["note"] == ""
+
+
+def test_the_document_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not known is null: other programs read no NaN."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS[:1], {"yes": "yes", "no": "no"})
+    document = document_of(capsys, labels, tmp_path / "one")
+    assert document["verdicts"][0]["scores"]["vdc_score"]["people"] is None
