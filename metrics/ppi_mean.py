@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum, nan
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from lmms_eval_captions.metrics.two_phases import Pairs, TwoPhases
 
-_NOTHING: Final = 1e-12
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_NOTHING: Final = 1e-18
+_SMALL: Final = 1e-12
 """Standard error of a share that is left of rounding."""
 _FEW: Final = 5
 """Labels that differ from the judge below which the size of the correction is mere guessing."""
@@ -31,7 +37,7 @@ class Corrected:
     standard_error: float | None
     lam: float
     """Trust in the judge, in [0, 1]: 0 counts the labels alone, 1 adds what people correct on
-    average to the judge's score; of several terms their mean."""
+    average to the judge's score."""
     n_labels: int
     n_videos: int
     """Videos with a label."""
@@ -56,8 +62,9 @@ def ppi_mean(
     other videos like these, as the interval of the judge's own score does.
 
     A metric that is the plain mean of several tasks has a term for each: the estimate is the mean
-    of theirs, each with a lam of its own, and the influences of a video on all of them are summed
-    before they are squared, so that tasks of the same videos may go together, too.
+    of theirs, with one lam for all, since few labels of each would tune it badly. The influences of
+    a video on all of them are summed before they are squared, so that tasks of the same videos may
+    go together, too.
 
     Args:
         terms: All pairs and labels, n_pairs >= 1, of each task whose mean the metric is, most often
@@ -86,8 +93,8 @@ def ppi_mean(
     [33.33, 41.67]
     """
     phases = [TwoPhases(pairs) for pairs in terms]
-    lams = [each.tuned(each.ratio(1.0)) if lam is None else lam for each in phases]
-    ratios = [each.ratio(of_term) for each, of_term in zip(phases, lams, strict=True)]
+    lam = _tuned(phases) if lam is None else lam
+    ratios = [each.ratio(lam) for each in phases]
     labelled = np.concatenate([pairs.videos[pairs.is_labelled] for pairs in terms])
     found = Corrected(
         value=nan, low=None, high=None, standard_error=None, lam=nan, n_labels=len(labelled),
@@ -98,11 +105,11 @@ def ppi_mean(
         return replace(found, note=note)
     middle = scale * fsum(ratios) / len(terms)
     value = min(max(middle, bounds[0]), bounds[1])
-    found = replace(found, value=value, lam=fsum(lams) / len(terms))
+    found = replace(found, value=value, lam=lam)
     if min(each.n_labelled_videos for each in phases) < 2:
         return replace(found, note="no interval: fewer than 2 videos have a label")
-    error, freedom = _standard_error(phases, ratios, lams)
-    if error <= _NOTHING:
+    error, freedom = _standard_error(phases, ratios, lam)
+    if error <= _SMALL:
         return replace(found, note="no interval: all labels say the same")
     from scipy.special import stdtrit
 
@@ -125,17 +132,36 @@ def _why_none(phases: Sequence[TwoPhases], ratios: Sequence[float]) -> str:
     return "not given: no label counts in its denominator" if np.isnan(ratios).any() else ""
 
 
+def _tuned(phases: Sequence[TwoPhases]) -> float:
+    """The ``lam`` of the smallest standard error, tuned at the estimate for 1."""
+    ratios = [each.ratio(1.0) for each in phases]
+    if np.isnan(ratios).any():
+        return 0.0
+    slopes = [each.slopes(ratio, 1.0) for each, ratio in zip(phases, ratios, strict=True)]
+    of_labels, of_judge = (_summed(of_terms) for of_terms in zip(*slopes, strict=True))
+    square = float((of_judge**2).sum())
+    # What is left of rounding where the judge says the same of all.
+    is_nothing = square <= _NOTHING * float((of_labels**2).sum())
+    return 0.0 if is_nothing else min(max(-float(of_labels @ of_judge) / square, 0.0), 1.0)
+
+
+def _summed(of_terms: Sequence[Floats]) -> Floats:
+    """What each video has on all terms together; a term may lack the last videos."""
+    summed = np.zeros(max(map(len, of_terms)))
+    for of_term in of_terms:
+        summed[: len(of_term)] += of_term
+    return summed
+
+
 def _standard_error(
-    phases: Sequence[TwoPhases], ratios: Sequence[float], lams: Sequence[float]
+    phases: Sequence[TwoPhases], ratios: Sequence[float], lam: float
 ) -> tuple[float, float]:
     """Of the mean over terms, as a share, and its degrees of freedom."""
     of_terms = [
-        each.influences(*of_term) / len(phases)
-        for each, *of_term in zip(phases, ratios, lams, strict=True)
+        each.influences(ratio, lam) / len(phases)
+        for each, ratio in zip(phases, ratios, strict=True)
     ]
-    influences = np.zeros(max(map(len, of_terms)))
-    for of_term in of_terms:
-        influences[: len(of_term)] += of_term
+    influences = _summed(of_terms)
     variances = np.array([(of_term**2).sum() for of_term in of_terms])
     freedoms = np.array([each.n_labelled_videos - 1 for each in phases])
     divisor = float((variances**2 / freedoms).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Places = NDArray[np.intp]
-
-_NOTHING: Final = 1e-18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +60,24 @@ class TwoPhases:
         top, bottom = self._estimate(lam)
         return float(top / bottom) if bottom > 0 else nan
 
-    def tuned(self, ratio: float) -> float:
-        """The ``lam`` of the smallest standard error where the metric is this share."""
-        if np.isnan(ratio):
-            return 0.0
+    def slopes(self, ratio: float, lam: float) -> tuple[Floats, Floats]:
+        """Of each video on the estimate: what labels have of it, and what ``lam`` multiplies.
+
+        Shape (n_videos,) each, as shares; linearised where the metric is this share, with the
+        denominator that it has for ``lam``.
+        """
         of_labels, of_judge = self._influences(ratio)
-        square = float((of_judge**2).sum())
-        # What is left of rounding where the judge says the same of all.
-        is_nothing = square <= _NOTHING * float((of_labels**2).sum())
-        return 0.0 if is_nothing else min(max(-float(of_labels @ of_judge) / square, 0.0), 1.0)
+        bottom = self._estimate(lam)[1]
+        return of_labels / bottom, of_judge / bottom
 
     def influences(self, ratio: float, lam: float) -> Floats:
         """Of each video on the estimate, shape (n_videos,), as a share.
 
         The root of the sum of their squares is the estimate's standard error.
         """
-        of_labels, of_judge = self._influences(ratio)
+        of_labels, of_judge = self.slopes(ratio, lam)
         n = min(len(of_labels), self.n_labelled_videos)
-        correction = np.sqrt(n / (n - 1))
-        influences: Floats = correction * (of_labels + lam * of_judge) / self._estimate(lam)[1]
+        influences: Floats = np.sqrt(n / (n - 1)) * (of_labels + lam * of_judge)
         return influences
 
     def _estimate(self, lam: float) -> Floats:

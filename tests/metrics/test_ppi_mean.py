@@ -196,8 +196,8 @@ def test_tasks_of_other_videos_have_independent_errors() -> None:
     for place, n_labels in enumerate((100, 200)):
         judge, people, has = drawn(600, n_labels, seed=place)
         terms.append(pairs_of(judge, people, has, videos=600 * place + np.arange(600)))
-    alone = [corrected(term) for term in terms]
-    mean = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0))
+    alone = [corrected(term, lam=0.7) for term in terms]
+    mean = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0), lam=0.7)
     assert mean.value == pytest.approx(np.mean([each.value for each in alone]))
     errors = [each.standard_error or 0.0 for each in alone]
     assert mean.standard_error == pytest.approx(np.hypot(*errors) / 2)

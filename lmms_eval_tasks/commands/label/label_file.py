@@ -155,6 +155,8 @@ def _choice(row: Mapping[str, Any]) -> ChoiceLabel:
         raise _NotAsExportedError(
             f"has the choice {choice!r:.80}, expected any of {', '.join(_SCORE)}"
         )
+    if row[LEFT] == row[RIGHT]:
+        raise _NotAsExportedError(f"is a choice between two captions of {row[LEFT]!r:.80}")
     return ChoiceLabel(
         annotator=str(row["annotator"]),
         task=str(row["task"]),

@@ -213,6 +213,11 @@ def test_what_cannot_be_told_or_is_said_twice(tmp_path: Path) -> None:
         ),
         pytest.param("", "there is no label in it", id="empty"),
         pytest.param(
+            json.dumps(label_of("m", "v", 0, "left", kind="pair", left="m", right="m")),
+            "is a choice between two captions of 'm'",
+            id="one captioner",
+        ),
+        pytest.param(
             json.dumps(label_of("m", "v", 0, "wrong", label="wrong")),
             r"line 1: the label cannot be read \('str' object .*\); export it again",
             id="a word",
@@ -356,7 +361,8 @@ def test_a_group_is_the_mean_of_its_tasks_by_people_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """VDC's headline: the judge's on all pairs, the labels' and the corrected score."""
-    labels = planted_tasks(tmp_path / "one", VDC_TASKS, {"yes": "no", "no": "no"})
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS, {"yes": "yes", "no": "no"})
+    del labels[::4]
     labels += [{**row, "label": {"choice": "yes", "ratings": {}}} for row in labels[-3:]]
     document = document_of(capsys, labels, tmp_path / "one")
     (group,) = document["groups_of_tasks"]
@@ -364,10 +370,14 @@ def test_a_group_is_the_mean_of_its_tasks_by_people_too(
     of_tasks = [each["scores"]["vdc_acc"] for each in document["verdicts"]]
     assert len(of_tasks) == 3
     found = group["scores"]["vdc_acc"]
-    for name in ("judge_all", "labels_alone", "corrected"):
+    for name in ("judge_all", "labels_alone"):
         assert found[name]["value"] == pytest.approx(
             np.mean([of[name]["value"] for of in of_tasks])
         )
+    lam = found["corrected"]["lam"]
+    rectified = found["people"] + lam * (found["judge_all"]["value"] - found["judge"])
+    assert found["corrected"]["value"] == pytest.approx(rectified)
+    assert lam > 0
     for name in ("judge", "people"):
         assert found[name] == pytest.approx(np.mean([of[name] for of in of_tasks]))
     assert found["difference"]["difference"] == pytest.approx(found["people"] - found["judge"])
@@ -452,3 +462,21 @@ def test_the_document_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     labels = planted_tasks(tmp_path / "one", VDC_TASKS[:1], {"yes": "yes", "no": "no"})
     document = document_of(capsys, labels, tmp_path / "one")
     assert document["verdicts"][0]["scores"]["vdc_score"]["people"] is None
+
+
+@pytest.mark.parametrize("choice", ["tie", "left"])
+def test_choices_that_are_all_the_same_give_no_interval(
+    choice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Resamples of them are the same, too: an interval without width would be false."""
+    rows = [
+        label_of("", f"v{video}", 0, choice, kind="pair", left="a", right="b")
+        for video in range(30)
+    ]
+    file = write_rows(tmp_path / "labels.jsonl", rows)
+    assert main(["labels", str(file), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["choices"]
+    for name in ("elo", "bradley_terry"):
+        assert (found[name]["low"], found[name]["high"]) == (None, None)
+    assert main(["labels", str(file)]) == 0
+    assert "so Elo has no interval, either" in capsys.readouterr().out
