@@ -201,25 +201,3 @@ def test_tasks_of_other_videos_have_independent_errors() -> None:
     assert mean.value == pytest.approx(np.mean([each.value for each in alone]))
     errors = [each.standard_error or 0.0 for each in alone]
     assert mean.standard_error == pytest.approx(np.hypot(*errors) / 2)
-
-
-def test_a_mean_over_tasks_covers() -> None:
-    """Of five tasks of the same videos, labels of which one page drew, in 400 simulations."""
-    rng = np.random.default_rng(5)
-    n_videos, n_tasks, hits = 400, 5, 0
-    chances = rng.beta(2, 2, size=200_000)
-    truth = 100 * chances.mean()
-    for _ in range(400):
-        of_videos = rng.choice(chances, n_videos)
-        people = (rng.random((n_tasks, n_videos)) < of_videos).astype(np.float64)
-        judge = np.where(rng.random(people.shape) < 0.15, 1.0, people)
-        has = np.zeros(people.size, dtype=bool)
-        has[rng.choice(people.size, 200, replace=False)] = True
-        terms = [
-            pairs_of(*sides) for sides in zip(judge, people, has.reshape(people.shape), strict=True)
-        ]
-        found = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0))
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= truth <= found.high
-    assert 0.92 <= hits / 400 <= 0.98

@@ -118,6 +118,7 @@ def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
     page = verdict_page(captioners_of([tmp_path]), PageOptions(n=5, tasks=None), nowhere)
     assert page.data["frames"] == {}
     assert page.notes[0].startswith("frames of 0 of")
+    assert "set LMMS_CAPTIONS_DATA" in page.notes[1]
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
