@@ -60,7 +60,10 @@ def compare(domain: Domain, metric: str, group: Group | None = None) -> Compared
         metric: One of the benchmark's.
         group: Questions of this group alone.
     """
-    people = (_people(domain, pair, metric) for pair in _of_group(domain, group))
+    pairs = domain.pairs
+    if group is not None:
+        pairs = [pair for pair in pairs if pair.group(group[0]) == group[1]]
+    people = (_people(domain, pair, metric) for pair in pairs)
     n_labels = sum(some is not None for some in people)
     found = Compared(
         metric=metric, group=group, n_labels=n_labels, judge_all=_judge_all(domain, metric, group),
@@ -71,8 +74,8 @@ def compare(domain: Domain, metric: str, group: Group | None = None) -> Compared
     length = other_factors(domain.pairs[0].benchmark, metric, domain.captions)
     if length is None:
         return replace(found, note="not given: the captions' tokens are not known")
-    terms = [arrays_of(domain, metric, group)]
-    n_silent = sum(bool(domain.labelled(pair)) for pair in _of_group(domain, group)) - n_labels
+    terms = [arrays_of(domain, metric, pairs)]
+    n_silent = sum(bool(domain.labelled(pair)) for pair in pairs) - n_labels
     if n_silent:
         found = replace(
             found,
@@ -107,15 +110,14 @@ def with_people(
     )
 
 
-def arrays_of(domain: Domain, metric: str, group: Group | None = None) -> Pairs:
+def arrays_of(domain: Domain, metric: str, pairs: Sequence[Pair]) -> Pairs:
     """A task's pairs for a metric, its videos and strata numbered as they come.
 
     Args:
         domain: A task of a captioner with labels.
         metric: One of the benchmark's.
-        group: Questions of this group alone.
+        pairs: Those of the task that count, at least one.
     """
-    pairs = _of_group(domain, group)
     judge = [
         _mean([_parts(pair, metric, values) for values in pair.runs(metric)]) for pair in pairs
     ]
@@ -128,10 +130,6 @@ def arrays_of(domain: Domain, metric: str, group: Group | None = None) -> Pairs:
         strata=places_of([pair.stratum(domain.by) for pair in pairs]),
         weights=_weights(pairs, metric),
     )
-
-
-def _of_group(domain: Domain, group: Group | None) -> list[Pair]:
-    return [p for p in domain.pairs if group is None or p.group(group[0]) == group[1]]
 
 
 def _people(domain: Domain, pair: Pair, metric: str) -> Contribution | None:

@@ -93,7 +93,9 @@ def _compared_metric(domains: Sequence[Domain], metric: str, *, is_pooled: bool)
     if is_pooled:
         sets = [[caption for captions in sets for caption in captions]]
     judged = parts_of_captions(benchmark, metric, sets)
-    terms = _numbered_together(domains, [arrays_of(domain, metric) for domain in domains])
+    terms = _numbered_together(
+        domains, [arrays_of(domain, metric, domain.pairs) for domain in domains]
+    )
     found = Compared(
         metric=metric, group=None, n_labels=sum(int(term.is_labelled.sum()) for term in terms),
         judge_all=None if judged is None else interval(
