@@ -106,8 +106,8 @@ def intervals(
 ) -> list[Interval]:
     """The intervals of one metric in many groups of questions, in their order.
 
-    As :func:`interval` of each, but cells with the same number of videos are worked on together and share
-    their draws.
+    As :func:`interval` of each, but cells with the same number of videos are worked on together
+    and share their draws.
 
     Args:
         cells: What each video adds, cell by cell.
