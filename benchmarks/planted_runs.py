@@ -6,7 +6,7 @@ The numbers are made by the functions that score a run, and the files by those t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -35,11 +35,8 @@ VERDICTS: Final[Mapping[str, Sequence[object]]] = {
 """Benchmark to what a judge may say of a question, the best first; ``None`` is unscored."""
 
 
-_FIELDS: Final[Mapping[str, Callable[[int], Mapping[str, object]]]] = {
-    "vidcapbench": lambda n_words: {"n_tokens": n_words},
-    "vcapsbench": lambda _n_words: {"n_malformed": 0, "n_malformed_in_file": 0},
-}
-"""Benchmark to what it keeps of a caption of so many words, beside its verdicts."""
+_FIELDS: Final = {"n_malformed": 0, "n_malformed_in_file": 0}
+"""What VCapsBench keeps of a caption."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,13 @@ def record_of(task: str, caption: PlantedCaption, *, judge: str = "gpt-4o") -> C
         asked=texts if benchmark.name != "msvd_eval" else [""],
         n_words=n_words,
         caption_digest=blake2b(caption.text.encode(), digest_size=8).hexdigest(),
-        fields=_FIELDS.get(benchmark.name, lambda _n_words: {})(n_words),
+        fields=(
+            {"n_tokens": n_words}
+            if benchmark.name == "vidcapbench"
+            else _FIELDS
+            if benchmark.name == "vcapsbench"
+            else {}
+        ),
     )
 
 
