@@ -61,7 +61,7 @@ def interval_ends(parts: Floats, *, scale: float, n_videos: int, level: float) -
             highs = share_of_arcsine(angles - below * steps)
             is_rough = (np.isinf(below) | np.isinf(above)) & (errors > 0)
         if is_rough.any():
-            wider = _shares_and_errors(_with_two(parts[is_rough]), scale, n_videos + 2)
+            wider = _shares_and_errors(_with_two(parts[is_rough], scale), scale, n_videos + 2)
             lows[is_rough], highs[is_rough] = _log_odds_ends(*wider, n_videos + 2, level)
     return Ends(shares, errors, lows, highs, is_rough)
 
@@ -102,7 +102,7 @@ def _log_odds_ends(
     return expit(logit(shares) - steps), expit(logit(shares) + steps)
 
 
-def _with_two(parts: Floats) -> Floats:
+def _with_two(parts: Floats, scale: float) -> Floats:
     """The samples with two more videos of mean size, one all right and one all wrong.
 
     As Agresti and Coull (1998) add two successes and two failures to a share of few.
@@ -111,6 +111,8 @@ def _with_two(parts: Floats) -> Floats:
     first = np.zeros(size.shape[-2:], dtype=bool)
     first[..., 0] = True
     tops = parts[..., 0].mean(axis=1, keepdims=True)
+    # The terms of a video that is all right come to the whole range.
+    most = size / (scale * size.shape[-2])
     wrong = np.stack([np.where(first, 0.0, tops), size], axis=-1)
-    right = np.stack([np.where(first, size, tops), size], axis=-1)
+    right = np.stack([np.where(first, most, tops), size], axis=-1)
     return np.concatenate([parts, wrong, right], axis=1)

@@ -207,3 +207,14 @@ def test_one_video_that_differs_gives_no_bound_for_an_end(n_right: int, *, flip:
     most = 100 * stats.beta.ppf(0.975, n_right + 1, 30 - n_right)
     reach = 100 - low if flip else high
     assert reach == pytest.approx(most, rel=0.25)
+
+
+def test_a_guess_knows_no_unit() -> None:
+    """Grades of 0 to 100, and five tasks in three equal judge runs, give the guess of shares."""
+    tops, sizes = np.array([0.0, *[1.0] * 29]), np.ones(30)
+    shares = of(ratio(tops, sizes))
+    grades = interval(ratio(100 * tops, sizes), scale=1.0, bounds=(0.0, 100.0))
+    runs = of(np.tile(ratio(tops, sizes), (3, 1, 5, 1, 1)))
+    assert shares.note == "few of the 30 videos differ: a rough guess"
+    assert ends(grades) == pytest.approx(ends(shares))
+    assert ends(runs) == pytest.approx(ends(shares))
