@@ -100,8 +100,8 @@ def _comparison(
         compare_all,
     )
     from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import decide, exit_code
-    from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import names_to_show
     from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import names_to_show
 
     shown = names_to_show(captioners, names)
     comparer = Comparer(captioners, arguments.across_judges)

@@ -17,14 +17,14 @@ from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import (
     moved_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Row, rows_of, rows_of_tasks
-from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import (
+from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import (
     groups_of,
     sections_of,
     tasks_of_groups,
 )
-from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
-from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 
 TASKS: Final = "tasks"
