@@ -10,6 +10,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips, flips_of
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead, lead_of
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.lengths import Length, length_of
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import (
     Moved,
@@ -59,6 +60,8 @@ class Compared:
     n_left_out: Mapping[str, int]
     """Section to its groups beyond those that are compared."""
     pairs: Sequence[Pair]
+    lead: Lead | None
+    """Of three captioners or more."""
     lengths: Sequence[Length]
     judge: str
     """Which judge it was, and in how many runs, of each captioner where they differ."""
@@ -149,7 +152,8 @@ class Comparer:
         ]
         return Compared(
             name, first.benchmark, aligned.counts, rows_of(several, [None], metrics=metrics),
-            sections, n_left_out, pairs, lengths, _judge(several, self._names()), warnings,
+            sections, n_left_out, pairs, lead_of(several), lengths,
+            _judge(several, self._names()), warnings,
         )  # fmt: skip
 
     def _warnings_of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Compared, Pair
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import Decided
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import Moved
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Contrast, Row
 from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table
@@ -56,14 +57,17 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
 
 
 def summaries(compared: Compared, names: Sequence[str]) -> list[str]:
-    """A sentence for each captioner but the first: whether it is better, and where."""
+    """Of three or more which is best; of each but the first whether it is better, and where."""
     headline = compared.benchmark.headline
     row = next((row for row in compared.overall if row.metric == headline), None)
     if row is None:
         return []
     return [
-        _summary(compared, names[0], names[place], place, contrast)
-        for place, contrast in enumerate(row.contrasts, start=1)
+        *([] if compared.lead is None else [_best(compared, compared.lead, names)]),
+        *(
+            _summary(compared, names[0], names[place], place, contrast)
+            for place, contrast in enumerate(row.contrasts, start=1)
+        ),
     ]
 
 
@@ -103,7 +107,7 @@ def gate_sentence(one: Decided, names: Sequence[str]) -> str:
 def _summary(compared: Compared, first: str, other: str, place: int, contrast: Contrast) -> str:
     metric = compared.benchmark.metrics[compared.benchmark.headline]
     found = contrast.difference
-    number = f"{_difference(found, metric)}{_p_words(contrast)}"
+    number = f"{_difference(found, metric)}{_p_words(contrast.p_value)}"
     what = f"on {compared.benchmark.headline} of {compared.name}"
     where = _where(compared, place)
     if contrast.outcome == _TIED:
@@ -121,6 +125,24 @@ def _summary(compared: Compared, first: str, other: str, place: int, contrast: C
     if contrast.outcome == "unknown":
         return f"Nothing can be said of {other} and {first} {what}: {number}; {found.note}."
     return f"{other} is {contrast.outcome} than {first} {what}: {number}{where}."
+
+
+def _best(compared: Compared, lead: Lead, names: Sequence[str]) -> str:
+    """Which of the captioners is best; where that is not sure, which of the others may be."""
+    metric = compared.benchmark.metrics[compared.benchmark.headline]
+    what = f"on {compared.benchmark.headline} of {compared.name}"
+    first, n_all = names[lead.first], len(names)
+    unsure = [ahead for ahead in lead.over if not ahead.is_real]
+    nearest = (unsure or lead.over)[0]
+    number = f"{_difference(nearest.difference, metric)}{_p_words(nearest.p_value)}"
+    said = f"{first} less {names[nearest.other]} is {number} (Holm's over all pairs of the {n_all})"
+    if not unsure:
+        return f"Best of the {n_all} is {first} {what}, ahead of each of the others: {said}."
+    others = " and ".join(names[ahead.other] for ahead in unsure)
+    return (
+        f"None of the {n_all} is best beyond chance {what}: {first} has the best number, but "
+        f"{others} cannot be told from it: {said}."
+    )
 
 
 def _where(compared: Compared, place: int) -> str:
@@ -329,10 +351,10 @@ def _p(value: float | None) -> str:
     return "<0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
-def _p_words(contrast: Contrast) -> str:
-    text = _p(contrast.p_value)
-    if contrast.p_value is None:
+def _p_words(value: float | None) -> str:
+    if value is None:
         return ""
+    text = _p(value)
     return f", p {text}" if text[0] == "<" else f", p = {text}"
 
 
