@@ -52,7 +52,7 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
         *(table for pair in compared.pairs for table in _pair_tables(compared, pair, names)),
         _lengths(compared, names),
     ]
-    title = f"{compared.name}: {' and '.join(names[1:])} against {names[0]}"
+    title = f"{compared.name}: {_listed(names[1:])} against {names[0]}"
     return Part(title, sentences, tables, list(_remarks(compared, names)))
 
 
@@ -75,7 +75,7 @@ def overview(compared: Sequence[Compared], names: Sequence[str], left_out: Seque
     """What all of it says, a sentence for each task or group and captioner."""
     sentences = [sentence for one in compared for sentence in summaries(one, names)]
     return Part(
-        f"{' and '.join(names[1:])} against {names[0]}",
+        f"{_listed(names[1:])} against {names[0]}",
         [*sentences, *(f"Left out: {words}." for words in left_out)],
     )
 
@@ -138,7 +138,7 @@ def _best(compared: Compared, lead: Lead, names: Sequence[str]) -> str:
     said = f"{first} less {names[nearest.other]} is {number} (Holm's over all pairs of the {n_all})"
     if not unsure:
         return f"Best of the {n_all} is {first} {what}, ahead of each of the others: {said}."
-    others = " and ".join(names[ahead.other] for ahead in unsure)
+    others = _listed([names[ahead.other] for ahead in unsure])
     return (
         f"None of the {n_all} is best beyond chance {what}: {first} has the best number, but "
         f"{others} cannot be told from it: {said}."
@@ -360,6 +360,15 @@ def _p_words(value: float | None) -> str:
 
 def _number(value: float) -> str:
     return _NONE if isnan(value) else f"{value:.2f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _plain(section: str) -> str:
