@@ -147,7 +147,7 @@ class Comparer:
             for place, other in enumerate(several[1:], start=1)
         ]
         lengths = [
-            length_of(verdicts, captioner.runs)
+            length_of(verdicts, captioner.runs[name])
             for verdicts, captioner in zip(several, self.captioners, strict=True)
         ]
         return Compared(

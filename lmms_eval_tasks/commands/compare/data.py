@@ -102,6 +102,7 @@ def _gate(one: Decided, names: Sequence[str]) -> Document:
         "high": one.difference.high,
         "n_videos": one.difference.n_videos,
         "n_videos_to_settle": one.n_videos,
+        "left_out": one.left_out,
         "words": gate_sentence(one, names),
     }
 

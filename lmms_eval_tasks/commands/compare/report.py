@@ -92,6 +92,8 @@ def gate_sentence(one: Decided, names: Sequence[str]) -> str:
         f"{one.decision}: {one.gate.text} on {one.name}, {names[one.other]} less {names[0]}: "
         f"{_difference(found)}"
     )
+    if one.left_out:
+        words = f"{words} (left out: {one.left_out})"
     if one.why:
         return f"{words}; these numbers decide nothing: {one.why}"
     if one.decision != "INCONCLUSIVE":
@@ -266,11 +268,12 @@ def _moved(rows: Sequence[Moved], what: str, first: str, other: str, headline: s
 
 def _lengths(compared: Compared, names: Sequence[str]) -> Table:
     return Table(
-        ["captions of", "captions", "words on average", "T5 tokens on average"],
+        ["captions of", "captions", "without a word", "words on average", "T5 tokens on average"],
         [
             [
                 name,
                 f"{length.n_captions:,}",
+                f"{length.n_empty:,}",
                 _NONE if length.words is None else f"{length.words:.1f}",
                 _NONE if length.tokens is None else f"{length.tokens:.1f}",
             ]
