@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.metrics.interval_ends import interval_ends
-from lmms_eval_captions.metrics.paired_interval import paired_interval
-from lmms_eval_captions.metrics.ratio_parts import merged_terms
+from lmms_eval_captions.metrics.interval import Interval, intervals
+from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
 from simulated_benchmarks import (
     Case,
     Design,
@@ -96,21 +95,26 @@ def _hits(case: Case, metric: str, drawn: Drawn, design: Design) -> list[Hits]:
     known = all_benchmarks()[case.benchmark].metrics[metric]
     truths = [true_score(case, metric, of, design.flips) for of in (case.shares, case.others)]
     parts = [parts_of(case, metric, *of) for of in zip(drawn.counts, drawn.tokens, strict=True)]
-    merged, scale = merged_terms(parts[0], scale=known.scale / known.highest)
-    ends = interval_ends(merged, scale=scale, n_videos=design.n_videos, level=0.95)
-    has_ends = ends.errors > 1e-9
-    truth = truths[0] / known.highest
+    singles = intervals(list(parts[0]), scale=known.scale, bounds=(0.0, known.highest))
+    lows, highs = _ends(singles)
+    has_ends = ~np.isnan(lows)
     naive = [naive_errors(case, metric, drawn, captioner) for captioner in (0, 1)]
-    inside = (ends.lows <= truth) & (truth <= ends.highs)
-    naively = np.abs(ends.shares * known.highest - truths[0]) <= _NORMAL * naive[0]
+    inside = (lows <= truths[0]) & (truths[0] <= highs)
+    away = np.abs(np.array([one.value for one in singles]) - truths[0])
+    naively = away <= _NORMAL * naive[0]
     found = [paired_interval(a, b, scale=known.scale) for a, b in zip(*parts, strict=True)]
-    differs = np.array([one.low is not None for one in found])
-    lows = np.array([np.nan if one.low is None else one.low for one in found])
-    highs = np.array([np.nan if one.high is None else one.high for one in found])
+    lows, highs = _ends(found)
+    differs = ~np.isnan(lows)
     difference = truths[0] - truths[1]
     away = np.abs(np.array([one.difference for one in found]) - difference)
     paired = (lows <= difference) & (difference <= highs)
     return [has_ends, inside, naively, differs, paired, away <= _NORMAL * np.hypot(*naive)]
+
+
+def _ends(found: Sequence[Interval | Difference]) -> tuple[Floats, Floats]:
+    """Ends of intervals, ``nan`` where there are none."""
+    ends = np.array([(one.low, one.high) for one in found], np.float64)
+    return ends[:, 0], ends[:, 1]
 
 
 def campaign(

@@ -22,7 +22,8 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import draw
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.ppi_mean import Pairs, ppi_mean
+from lmms_eval_captions.metrics.ppi_mean import ppi_mean
+from lmms_eval_captions.metrics.two_phases import Pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class Setting:
     """Whether the metric is a mean over videos of means."""
     stratified: bool = False
     """Whether as many labels are drawn of each of four groups of questions, one ten times rarer."""
+    n_tasks: int = 1
+    """Tasks whose plain mean the metric is; questions are of one of them each."""
     n_labels: int = 200
     must_be_narrower: bool = False
 
@@ -72,6 +75,7 @@ SETTINGS: Final = (
     Setting(n_videos=643, n_questions=16, stratified=True),
     Setting(n_videos=643, n_questions=16, lenient=True),
     Setting(n_videos=1027, n_questions=19, by_video=True, must_be_narrower=True),
+    Setting(n_videos=1027, n_questions=19, by_video=True, n_tasks=5, must_be_narrower=True),
     Setting(n_videos=1027, n_questions=19, by_video=True, shares=(0.15, 0, 0.85, 0)),
     Setting(n_videos=1027, n_questions=19, correlation=0.0, must_be_narrower=True),
     Setting(n_videos=2000, n_questions=18, correlation=0.5, must_be_narrower=True),
@@ -104,13 +108,14 @@ def measure(setting: Setting, *, n_simulations: int, rng: np.random.Generator) -
     hits, widths = np.zeros(2), np.zeros(2)
     judged = []
     for place in range(n_simulations):
-        pairs = _simulate(setting, rng)
-        found = [ppi_mean(pairs, scale=100.0, bounds=(0.0, 100.0), lam=k) for k in (None, 0.0)]
+        terms = _tasks(setting, _simulate(setting, rng), rng)
+        found = [ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0), lam=k) for k in (None, 0.0)]
         ends = np.array([(one.low, one.high) for one in found], dtype=np.float64)
         hits += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
         widths += np.diff(ends).ravel()
         if place % _JUDGE_ALONE == 0:
-            alone = ppi_mean(_all_by_judge(pairs), scale=100.0, bounds=(0.0, 100.0), lam=0.0)
+            by_judge = map(_all_by_judge, terms)
+            alone = ppi_mean(*by_judge, scale=100.0, bounds=(0.0, 100.0), lam=0.0)
             judged.append(alone.low is not None and alone.low <= truth <= (alone.high or 0.0))
     cover = hits / n_simulations
     return Measured(cover[0], cover[1], float(np.mean(judged)), 1 - widths[0] / widths[1])
@@ -148,6 +153,25 @@ def _simulate(setting: Setting, rng: np.random.Generator) -> Pairs:
     )  # fmt: skip
 
 
+def _tasks(setting: Setting, pairs: Pairs, rng: np.random.Generator) -> list[Pairs]:
+    """The pairs of each task, in which every video counts alike."""
+    if setting.n_tasks == 1:
+        return [pairs]
+    task = rng.integers(setting.n_tasks, size=len(pairs.videos))
+    terms = []
+    for place in range(setting.n_tasks):
+        here = task == place
+        videos = pairs.videos[here]
+        terms.append(
+            Pairs(
+                judge=pairs.judge[here], people=pairs.people[here],
+                is_labelled=pairs.is_labelled[here], videos=videos, strata=pairs.strata[here],
+                weights=1 / np.bincount(videos)[videos],
+            )
+        )  # fmt: skip
+    return terms
+
+
 def _people(setting: Setting, videos: Places, rng: np.random.Generator) -> Places:
     """Verdicts, whose shares differ from video to video."""
     shares = np.array(setting.shares)
@@ -175,6 +199,8 @@ def _judge(setting: Setting, videos: Places, people: Places, rng: np.random.Gene
 
 def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
     what = "vdc_acc" if setting.by_video else setting.metric
+    if setting.n_tasks > 1:
+        what = f"{what} of {setting.n_tasks} tasks"
     return (
         f"{setting.n_videos:,} x {setting.n_questions}",
         f"{what}, {setting.shares[0]:.0%} right",

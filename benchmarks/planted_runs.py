@@ -36,6 +36,10 @@ VERDICTS: Final[Mapping[str, Sequence[object]]] = {
 """Benchmark to what a judge may say of a question, the best first; ``None`` is unscored."""
 
 
+_FIELDS: Final = {"n_malformed": 0, "n_malformed_in_file": 0}
+"""What VCapsBench keeps of a caption."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A question about a video, with the groups of the breakdown that it is in."""
@@ -83,7 +87,13 @@ def record_of(task: str, caption: PlantedCaption, *, judge: str = "gpt-4o") -> C
         asked=texts if benchmark.name != "msvd_eval" else [""],
         n_words=n_words,
         caption_digest=blake2b(caption.text.encode(), digest_size=8).hexdigest(),
-        fields={"n_tokens": n_words} if benchmark.name == "vidcapbench" else {},
+        fields=(
+            {"n_tokens": n_words}
+            if benchmark.name == "vidcapbench"
+            else _FIELDS
+            if benchmark.name == "vcapsbench"
+            else {}
+        ),
     )
 
 

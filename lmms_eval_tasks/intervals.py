@@ -112,10 +112,11 @@ def _as_share(parts: RatioParts, metric: Metric) -> RatioParts:
 
 def _of_share(parts: RatioParts, found: Interval, highest: float) -> Measured:
     """With the deviation over judge runs; a run without a value leaves it."""
+    if len(parts) == 1:
+        return Measured.of(found, highest, None)
     runs = values_of_runs(parts, scale=highest)
     valued = runs[np.isfinite(runs)]
-    has_runs = len(runs) > 1 and len(valued) > 0
-    return Measured.of(found, highest, float(valued.std()) if has_runs else None)
+    return Measured.of(found, highest, float(valued.std()) if len(valued) else None)
 
 
 def _why_none(metric: Metric) -> str:

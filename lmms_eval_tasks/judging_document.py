@@ -76,15 +76,19 @@ def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
 
     >>> leaves_of({"group_subtasks": {"all": ["a", "some"], "some": ["b", "a"]}}, "all")
     ['a', 'b']
+    >>> leaves_of({"group_subtasks": {"all": ["all", "a"]}}, "all")
+    ['a']
     """
     subtasks = results.get("group_subtasks", {})
     found: dict[str, None] = {}
+    groups: set[str] = set()  # files may have been edited: a group may be in itself
     names = [name]
     while names:
         first = names.pop(0)
         members = subtasks.get(first)
         if members:
-            names = [*members, *names]
+            names = [*(() if first in groups else members), *names]
+            groups.add(first)
         else:
             found[first] = None
     return list(found)

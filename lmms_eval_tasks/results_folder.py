@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite, nan
@@ -260,6 +260,11 @@ def _read_run(path: Path) -> RunResults:
             f"{path}: expected a results file of lmms-eval, with each task's metrics under "
             f"'results', got {document!r:.80}"
         )
+    if not _are_groups(document.get("group_subtasks", {})):
+        raise DataError(
+            f"{path}: expected each group's tasks under 'group_subtasks', got "
+            f"{document['group_subtasks']!r:.80}"
+        )
     judging_path = path.with_name(path.name.removesuffix(RESULTS) + _JUDGING)
     judging = _read_json(judging_path, "what was judged") if judging_path.is_file() else {}
     if not isinstance(judging, dict):
@@ -270,6 +275,15 @@ def _read_run(path: Path) -> RunResults:
         for name, metrics in tasks.items()
     }
     return RunResults(path, document, named, judging)
+
+
+def _are_groups(members: object) -> bool:
+    """Whether these are names with the names below each."""
+    if not isinstance(members, dict):
+        return False
+    names: Iterable[object] = (name for listed in members.values() for name in listed or ())
+    are_lists = all(listed is None or isinstance(listed, list) for listed in members.values())
+    return are_lists and all(isinstance(name, str) for name in names)
 
 
 def _tables(document: object, key: str) -> Iterator[tuple[str, Mapping[str, object]]]:

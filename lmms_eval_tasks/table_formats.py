@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
@@ -48,12 +48,12 @@ class Part:
 
 def as_text(parts: Sequence[Part]) -> str:
     """Parts as lines of at most 100 columns; a table that is wider continues below itself."""
-    return _joined(map(_text_of_part, parts))
+    return _joined(map(_text_of_part, map(_printable, parts)))
 
 
 def as_markdown(parts: Sequence[Part]) -> str:
     """Parts as Markdown."""
-    return _joined(map(_markdown_of_part, parts))
+    return _joined(map(_markdown_of_part, map(_printable, parts)))
 
 
 def as_latex(parts: Sequence[Part]) -> str:
@@ -62,7 +62,7 @@ def as_latex(parts: Sequence[Part]) -> str:
     >>> print(escaped("a_b: 50% -1.5"))
     a\_b: 50\% $-$1.5
     """
-    return _joined(map(_latex_of_part, parts))
+    return _joined(map(_latex_of_part, map(_printable, parts)))
 
 
 RENDERERS: Final[Mapping[str, Callable[[Sequence[Part]], str]]] = {
@@ -72,9 +72,40 @@ RENDERERS: Final[Mapping[str, Callable[[Sequence[Part]], str]]] = {
 }
 
 
+def printable(text: str) -> str:
+    r"""A text in one line, without what moves a terminal's cursor or ends a comment.
+
+    Names of folders, and what datasets hold, are others' words.
+
+    >>> printable("a\nb\x1b[2J")
+    'a b?[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
 def escaped(text: str) -> str:
     """A text as LaTeX prints it."""
     return _MINUS.sub("$-$", "".join(_LATEX.get(char, char) for char in text))
+
+
+def _printable(part: Part) -> Part:
+    """A part whose texts are :func:`printable`."""
+    return Part(
+        printable(part.title),
+        [printable(sentence) for sentence in part.sentences],
+        [
+            replace(
+                table,
+                header=[printable(cell) for cell in table.header],
+                rows=[[printable(cell) for cell in row] for row in table.rows],
+                title=printable(table.title),
+            )
+            for table in part.tables
+        ],
+        [printable(remark) for remark in part.remarks],
+    )
 
 
 def _joined(blocks: Iterator[list[str]]) -> str:
@@ -82,11 +113,11 @@ def _joined(blocks: Iterator[list[str]]) -> str:
 
 
 def _text_of_part(part: Part) -> list[str]:
-    lines = [part.title]
+    lines = textwrap.wrap(part.title, WIDTH, break_on_hyphens=False)
     for sentence in part.sentences:
         lines += textwrap.wrap(sentence, WIDTH, break_on_hyphens=False)
     for table in part.tables:
-        lines += ["", *([table.title] if table.title else [])]
+        lines += ["", *textwrap.wrap(table.title, WIDTH, break_on_hyphens=False)]
         lines += _text_of_table(table)
     if part.remarks:
         lines.append("")
@@ -160,25 +191,25 @@ def _line_over(
 
 
 def _markdown_of_part(part: Part) -> list[str]:
-    lines = [f"### {part.title}", ""]
+    lines = [f"### {in_markdown(part.title)}", ""]
     for sentence in part.sentences:
-        lines += [_plain(sentence), ""]
+        lines += [in_markdown(sentence), ""]
     for table in part.tables:
-        lines += [f"**{_plain(table.title)}**", ""] if table.title else []
+        lines += [f"**{in_markdown(table.title)}**", ""] if table.title else []
         lines += [*_markdown_of_table(table), ""]
-    lines += [f"- {_plain(remark)}" for remark in part.remarks]
+    lines += [f"- {in_markdown(remark)}" for remark in part.remarks]
     return lines if part.remarks else lines[:-1]
 
 
 def _markdown_of_table(table: Table) -> Iterator[str]:
     over = [name for name, n in table.above for _ in range(n)] or [""] * len(table.header)
     names = (" ".join(filter(None, pair)) for pair in zip(over, table.header, strict=True))
-    yield _markdown_row([_plain(name) for name in names])
+    yield _markdown_row([in_markdown(name) for name in names])
     yield _markdown_row([":---" if c < table.n_left else "---:" for c in range(len(table.header))])
     for r, row in enumerate(table.rows):
         yield _markdown_row(
             [
-                f"**{_plain(cell)}**" if (r, c) in table.best else _plain(cell)
+                f"**{in_markdown(cell)}**" if (r, c) in table.best else in_markdown(cell)
                 for c, cell in enumerate(row)
             ]
         )
@@ -188,10 +219,10 @@ def _markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def in_markdown(text: str) -> str:
     r"""A text that Markdown shows as it is.
 
-    >>> _plain("a_b|c*")
+    >>> in_markdown("a_b|c*")
     'a\\_b\\|c\\*'
     """
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_ONE_THREAD: Final = 250_000
+"""Products in one multiplication of matrices: OpenBLAS sets several threads on more, which burn
+the processor while they wait and gain nothing here."""
 _SAME: Final = 1e-12
 """Variance in a draw, as a share of the sample's, that is rounding: all videos drawn are alike."""
 
@@ -121,11 +124,17 @@ def _totals(parts: Floats, sums: Sums, draws: Floats) -> tuple[Floats, Floats]:
     first, second = np.triu_indices(n)
     products = columns[..., first] * columns[..., second]
     every = np.concatenate([columns, products], axis=-1)
-    drawn = np.tensordot(every, draws, axes=([1], [1]))
-    drawn = np.moveaxis(drawn, 1, 2)
+    drawn = np.stack([_drawn(draws, of_sample) for of_sample in every])
     squares = np.empty((*drawn.shape[:2], n, n))
     squares[..., first, second] = squares[..., second, first] = drawn[..., n:]
     return drawn[..., :n], squares
+
+
+def _drawn(draws: Floats, of_videos: Floats) -> Floats:
+    """Sums over the videos of each draw, shape (n_draws, n_columns)."""
+    n_rows = max(1, _ONE_THREAD // of_videos.size)
+    blocks = [draws[row : row + n_rows] @ of_videos for row in range(0, len(draws), n_rows)]
+    return np.concatenate(blocks)
 
 
 def _quantiles(distances: Floats, tail: float) -> tuple[Floats, Floats]:

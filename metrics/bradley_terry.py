@@ -83,6 +83,9 @@ def bradley_terry(
     of_videos = np.zeros((len(names), n_captioners))
     np.add.at(of_videos, clusters, signs * (scores - expected)[:, None])
     influences = of_videos @ inverse
+    if np.abs(influences).max() < _SMALL:
+        note = "no interval: all videos say the same"
+        return BradleyTerry(values=values, low=None, high=None, note=note)
     from scipy.special import stdtrit
 
     variances = (influences**2).sum(axis=0) * len(names) / (len(names) - 1)

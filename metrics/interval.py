@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS, in_own_order, interval_ends
+from lmms_eval_captions.metrics.interval_ends import (
+    FEW_VIDEOS,
+    Ends,
+    in_own_order,
+    interval_ends,
+)
 from lmms_eval_captions.metrics.judge_runs import judge_runs
 from lmms_eval_captions.metrics.ratio_parts import merged_terms, n_videos_of, values_of_runs
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
+
+    Floats = NDArray[np.float64]
 
 _BOOTSTRAP: Final = "bootstrap-t over videos"
 _LOG_ODDS: Final = "t of the log-odds over videos"
+_AT_ONCE: Final = 16
+"""Cells whose draws are worked on together; those of the full VDC's group take 4 MB each."""
 _SAME: Final = 1e-9
 """Standard error, as a share of the metric's range, below which all videos are the same."""
 
@@ -95,7 +106,8 @@ def intervals(
 ) -> list[Interval]:
     """The intervals of one metric in many groups of questions, in their order.
 
-    As :func:`interval` of each, but cells with the same number of videos share their draws.
+    As :func:`interval` of each, but cells with the same number of videos are worked on together
+    and share their draws.
 
     Args:
         cells: What each video adds, cell by cell.
@@ -111,39 +123,54 @@ def intervals(
         raise ValueError(f"interval: expected bounds 0 and a finite highest value, got {bounds!r}")
     kept = [parts[:, parts.any(axis=(0, 2, 3, 4))] for parts in cells]
     found: dict[int, Interval] = {}
-    for place in sorted(range(len(kept)), key=lambda place: kept[place].shape[1]):
-        found[place] = _interval(kept[place], scale, bounds, level)
+    alike: dict[tuple[int, float, tuple[int, ...]], dict[int, Floats]] = {}
+    for place, parts in enumerate(kept):
+        n_videos = n_videos_of(parts)
+        value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
+        if n_videos < 2:
+            note = "no interval: fewer than 2 videos count"
+            found[place] = _without_ends(value, None, n_videos, note)
+        elif np.isnan(value):
+            note = "no interval: the metric has no value in some judge run"
+            found[place] = _without_ends(value, None, n_videos, note)
+        else:
+            merged, merged_scale = merged_terms(parts, scale=scale / bounds[1])
+            cells_alike = alike.setdefault((n_videos, merged_scale, merged.shape), {})
+            # With few videos nothing is drawn.
+            cells_alike[place] = in_own_order(merged) if n_videos >= FEW_VIDEOS else merged
+    # Those of as many videos one after the other: the last draws are kept.
+    for n_videos, merged_scale, shape in sorted(alike, key=lambda key: key[2]):
+        cells_alike = alike[n_videos, merged_scale, shape]
+        for places in _some_at_once(list(cells_alike)):
+            samples = np.stack([cells_alike[place] for place in places])
+            ends = interval_ends(samples, scale=merged_scale, n_videos=n_videos, level=level)
+            for row, place in enumerate(places):
+                found[place] = _with_ends(kept[place], ends, row, n_videos, scale, bounds[1])
     return [found[place] for place in range(len(kept))]
 
 
-def _interval(
-    parts: RatioParts, scale: float, bounds: tuple[float, float], level: float
+def _some_at_once(places: list[int]) -> Iterator[list[int]]:
+    for first in range(0, len(places), _AT_ONCE):
+        yield places[first : first + _AT_ONCE]
+
+
+def _with_ends(
+    parts: RatioParts, ends: Ends, row: int, n_videos: int, scale: float, highest: float
 ) -> Interval:
-    n_videos = n_videos_of(parts)
-    value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
-    if n_videos < 2:
-        note = "no interval: fewer than 2 videos count"
-        return _without_ends(value, None, n_videos, note)
-    if np.isnan(value):
-        note = "no interval: the metric has no value in some judge run"
-        return _without_ends(value, None, n_videos, note)
-    highest = bounds[1]
-    merged, merged_scale = merged_terms(parts, scale=scale / highest)
-    merged = in_own_order(merged)
-    ends = interval_ends(merged[None], scale=merged_scale, n_videos=n_videos, level=level)
-    if not ends.errors[0] > _SAME:
+    value = float(values_of_runs(parts, scale=scale).mean())
+    if not ends.errors[row] > _SAME:
         return _without_ends(value, 0.0, n_videos, f"no interval: all {n_videos} videos are alike")
-    is_few, is_rough = n_videos < FEW_VIDEOS, bool(ends.is_rough[0])
+    is_few, is_rough = n_videos < FEW_VIDEOS, bool(ends.is_rough[row])
     note = f"few of the {n_videos} videos differ: a rough guess" if is_rough else ""
     return Interval(
         value=value,
-        low=min(value, highest * float(ends.lows[0])),
-        high=max(value, highest * float(ends.highs[0])),
-        standard_error=highest * float(ends.errors[0]),
+        low=min(value, highest * float(ends.lows[row])),
+        high=max(value, highest * float(ends.highs[row])),
+        standard_error=highest * float(ends.errors[row]),
         n_videos=n_videos,
         method=(_LOG_ODDS if is_few or is_rough else _BOOTSTRAP),
         note=f"only {n_videos} videos: a rough guess" if is_few else note,
-        judge_share=judge_runs(parts, scale=scale).share,
+        judge_share=judge_runs(parts, scale=scale).share if len(parts) > 1 else None,
     )
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 N_DRAWS: Final = 1999
 """One less than a multiple of 40, so that the ends of a 95 % interval are draws themselves."""
 
+_AT_ONCE: Final = 100_000
+"""Videos that are drawn at once, so few that a processor's cache holds them."""
+
 
 @lru_cache(maxsize=4)
 def video_draws(n_videos: int, *, n_draws: int = N_DRAWS, seed: int = 0) -> NDArray[np.float64]:
@@ -36,9 +39,12 @@ def video_draws(n_videos: int, *, n_draws: int = N_DRAWS, seed: int = 0) -> NDAr
     [3.0, 3.0]
     """
     rng = np.random.default_rng(seed)
-    taken = rng.integers(0, n_videos, size=(n_draws, n_videos), dtype=np.int64)
-    taken += n_videos * np.arange(n_draws)[:, None]
-    counts = np.bincount(taken.ravel(), minlength=n_draws * n_videos)
-    draws = counts.reshape(n_draws, n_videos).astype(np.float64)
+    draws = np.empty((n_draws, n_videos))
+    n_rows = max(1, _AT_ONCE // n_videos)
+    for row in range(0, n_draws, n_rows):
+        some = draws[row : row + n_rows]
+        taken = rng.integers(0, n_videos, size=some.shape, dtype=np.int64)
+        taken += n_videos * np.arange(len(some))[:, None]
+        some[:] = np.bincount(taken.ravel(), minlength=some.size).reshape(some.shape)
     draws.flags.writeable = False
     return draws

@@ -30,9 +30,8 @@ tail -n 1 alpha.log
 
 # --8<-- [start:beta]
 lmms-eval-captions run --model caption_file --model_args "path=beta.csv,column=text" \
-    --baseline "$(echo results/alpha/*/*_samples_vdc_detailed.jsonl)" \
     --tasks vdc_detailed --log_samples --output_path results/beta > beta.log 2>&1
-awk -F'|' '/^\| *Tasks|\|vdc_acc/ {print $5, $7, $12, $13, $14}' beta.log
+sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' beta.log
 # --8<-- [end:beta]
 
 # --8<-- [start:gamma]
@@ -40,6 +39,19 @@ lmms-eval-captions run --model caption_file --model_args "path=gamma.json,missin
     --tasks vdc_detailed --log_samples --output_path results/gamma > gamma.log 2>&1
 sed -n '/^lmms-eval-captions .*: captions of/,/^judging:/p' gamma.log
 # --8<-- [end:gamma]
+
+# --8<-- [start:compare]
+lmms-eval-captions compare results/alpha results/beta results/gamma
+# --8<-- [end:compare]
+
+# --8<-- [start:gate]
+lmms-eval-captions compare results/alpha results/gamma --gate 'vdc_acc>=-0.5' > gate.txt || echo "exit code $?"
+tail -n 1 gate.txt
+# --8<-- [end:gate]
+
+# --8<-- [start:paper]
+lmms-eval-captions compare results/* --paper --format latex
+# --8<-- [end:paper]
 
 # --8<-- [start:check]
 for model in alpha beta gamma; do lmms-eval-captions check "results/$model"; done

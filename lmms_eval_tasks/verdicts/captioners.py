@@ -62,10 +62,8 @@ def captioners_of(folders: Sequence[Path]) -> list[Captioner]:
         DataError: If one has no results, none of our tasks, or was named twice.
     """
     found = [pair for folder in folders for pair in _models(folder)]
+    _check_each_once(found)
     paths = [parts for parts, _ in found]
-    twice = [parts for parts, n in Counter(paths).items() if n > 1]
-    if twice:
-        raise DataError(f"{Path(*twice[0])} is named twice; name each results folder once")
     names = _distinct_names(paths)
     return [Captioner(name, runs) for name, (_, runs) in zip(names, found, strict=True)]
 
@@ -96,6 +94,22 @@ def _models(folder: Path) -> Iterator[tuple[tuple[str, ...], dict[str, RunResult
         else:
             parts = given.parts
         yield parts, newest
+
+
+def _check_each_once(found: Sequence[tuple[tuple[str, ...], Mapping[str, RunResults]]]) -> None:
+    """A captioner beside itself would be a tie that means nothing.
+
+    Raises:
+        DataError: If a run counts for two captioners, however their folders are written.
+    """
+    owners: dict[Path, tuple[str, ...]] = {}
+    for parts, runs in found:
+        for path in {run.path.resolve() for run in runs.values()}:
+            if path in owners:
+                first, second = Path(*owners[path]), Path(*parts)
+                which = f"{first}" if first == second else f"{first} (again as {second})"
+                raise DataError(f"{which} is named twice; name each results folder once")
+        owners.update(dict.fromkeys((run.path.resolve() for run in runs.values()), parts))
 
 
 def _distinct_names(paths: Sequence[tuple[str, ...]]) -> list[str]:

@@ -14,6 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verdicts.shape import check_shapes
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import (
     read_verdict_items,
     verdict_path,
@@ -93,6 +94,7 @@ def _read_task(run: RunResults, task: str) -> TaskVerdicts:
     items = read_verdict_items(path) if path.is_file() else _items_of_log(run, task)
     try:
         captions = [read_breakdown_item(benchmark, item) for item in items]
+        check_shapes(benchmark, captions)
     except (TypeError, KeyError) as error:
         raise DataError(
             f"{run.path}: the verdicts of {task} are not as this version writes them: {error}; "

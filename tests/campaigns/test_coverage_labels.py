@@ -15,6 +15,9 @@ from coverage_labels import NARROWER, Setting, measure
         pytest.param(Setting(n_videos=643, n_questions=8, metric="precision"), id="precision"),
         pytest.param(Setting(n_videos=643, n_questions=8, by_video=True), id="mean over videos"),
         pytest.param(Setting(n_videos=643, n_questions=8, stratified=True), id="stratified"),
+        pytest.param(
+            Setting(n_videos=643, n_questions=10, by_video=True, n_tasks=5), id="mean over tasks"
+        ),
     ],
 )
 def test_the_corrected_score_s_interval_holds_the_truth(setting: Setting) -> None:

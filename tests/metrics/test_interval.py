@@ -209,16 +209,22 @@ def test_one_video_that_differs_gives_no_bound_for_an_end(n_right: int, *, flip:
     assert reach == pytest.approx(most, rel=0.25)
 
 
-@pytest.mark.parametrize("axis", [0, 2], ids=["judge runs", "tasks"])
-def test_a_rough_guess_is_the_same_however_often_the_same_was_judged(axis: int) -> None:
-    """Three equal judge runs, or the mean of three equal tasks, say what one of them says."""
-    once = ratio([4, 4, *[0] * 28], [8] * 30)
-    assert ends(of(np.concatenate([once] * 3, axis=axis))) == pytest.approx(ends(of(once)))
+def test_a_guess_knows_no_unit() -> None:
+    """Grades of 0 to 100, and five tasks in three equal judge runs, give the guess of shares."""
+    tops, sizes = np.array([0.0, *[1.0] * 29]), np.ones(30)
+    shares = of(ratio(tops, sizes))
+    grades = interval(ratio(100 * tops, sizes), scale=1.0, bounds=(0.0, 100.0))
+    runs = of(np.tile(ratio(tops, sizes), (3, 1, 5, 1, 1)))
+    assert shares.note == "few of the 30 videos differ: a rough guess"
+    assert ends(grades) == pytest.approx(ends(shares))
+    assert ends(runs) == pytest.approx(ends(shares))
 
 
-def test_a_rough_guess_of_grades_is_that_of_shares() -> None:
-    """Grades of 0 or 5 are as sure as verdicts that are wrong or right."""
-    tops = [1] * 28 + [0, 0]
-    shares, grades = ratio(tops, [1] * 30), ratio([5 * top for top in tops], [1] * 30)
-    found = interval(grades, scale=1.0, bounds=(0.0, 5.0))
-    assert ends(found) == pytest.approx([end / 20 for end in ends(of(shares))])
+def test_a_rough_guess_of_a_product_takes_its_first_ratio_as_a_share() -> None:
+    """VidCapBench's con: one video of 30 that is right does not make 100 times as much likely."""
+    right = ratio([1] + [0] * 29, [1] * 30)
+    lengths = ratio([1] * 30, [100] * 30)
+    found = interval(np.concatenate([right, lengths], axis=3), scale=100.0, bounds=(0.0, 10_000.0))
+    _, high = ends(found)
+    assert found.note == "few of the 30 videos differ: a rough guess"
+    assert high < 0.3

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lmms_eval_captions.metrics.ppi_mean import Corrected, Pairs, ppi_mean
+from lmms_eval_captions.metrics.ppi_mean import Corrected, ppi_mean
+from lmms_eval_captions.metrics.two_phases import Pairs
 
 Floats = NDArray[np.float64]
 
@@ -167,3 +168,36 @@ def test_a_judge_that_people_hardly_contradict_is_noted() -> None:
     """The rest of what labels tell is that it is not known how often it errs."""
     judge, _, has = drawn(500, 100)
     assert "people differ from the judge on 0 of 100" in corrected(pairs_of(judge, judge, has)).note
+
+
+def test_labels_that_all_say_the_same_give_no_interval() -> None:
+    """An interval without width would claim that nothing else can be."""
+    judge, _, has = drawn(500, 100)
+    alone = corrected(pairs_of(judge, np.ones(500), has), lam=0.0)
+    assert (alone.value, alone.low, alone.high) == (100, None, None)
+    assert alone.note == "no interval: all labels say the same"
+
+
+def test_a_task_that_repeats_another_adds_no_certainty() -> None:
+    """The mean of both has the interval of one: what a video adds to both is summed first."""
+    judge, people, has = drawn(600, 200)
+    pairs = pairs_of(judge, people, has)
+    once = corrected(pairs)
+    twice = ppi_mean(pairs, pairs, scale=100.0, bounds=(0.0, 100.0))
+    assert twice.value == pytest.approx(once.value)
+    assert twice.lam == pytest.approx(once.lam)
+    assert twice.standard_error == pytest.approx(once.standard_error)
+    assert (twice.n_labels, twice.n_videos) == (400, 200)
+
+
+def test_tasks_of_other_videos_have_independent_errors() -> None:
+    """The mean's variance is the sum of theirs over the square of how many they are."""
+    terms = []
+    for place, n_labels in enumerate((100, 200)):
+        judge, people, has = drawn(600, n_labels, seed=place)
+        terms.append(pairs_of(judge, people, has, videos=600 * place + np.arange(600)))
+    alone = [corrected(term, lam=0.7) for term in terms]
+    mean = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0), lam=0.7)
+    assert mean.value == pytest.approx(np.mean([each.value for each in alone]))
+    errors = [each.standard_error or 0.0 for each in alone]
+    assert mean.standard_error == pytest.approx(np.hypot(*errors) / 2)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -42,22 +42,23 @@ def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--format",
-        choices=["text", "markdown", "latex", "json"],
+        choices=["text", "markdown", "latex", "csv", "json"],
         default="text",
-        help="of the report",
+        help="default: text",
     )
+    add_output(command)
     command.set_defaults(run=_agree)
 
 
 def _agree(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.agree.agree import agree
+    from lmms_eval_captions.lmms_eval_tasks.commands.agree.data import as_csv, as_json
     from lmms_eval_captions.lmms_eval_tasks.commands.agree.tables import report
 
     folders = [folder.expanduser() for folder in arguments.folders]
     findings = agree(folders, tasks=arguments.tasks, reference=arguments.reference)
-    if arguments.format == "json":
-        document = {"benchmarks": [found.to_json() for found in findings]}
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-    else:
-        sys.stdout.write(report(findings, arguments.format))
+    writers = {"json": as_json, "csv": as_csv}
+    writer = writers.get(arguments.format)
+    text = report(findings, arguments.format) if writer is None else writer(findings)
+    write_output(text, arguments.output)
     return 0

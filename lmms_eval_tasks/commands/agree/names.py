@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import takewhile
 from typing import Final
 
@@ -53,19 +53,26 @@ def _details(run: JudgedRun) -> dict[str, str]:
 def captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
     """Names of the captioners, all different.
 
-    Their models' folders; where these are the same, what the names of a captioner's folders have
-    in common; else the first folder's name.
+    What all of a captioner's folders are called, as ``compare`` calls it; else their models'
+    folders; where these are the same, what the names of a captioner's folders have in common; else
+    the first folder's name.
     """
     owned: list[list[JudgedRun]] = [[] for _ in range(max(captioners) + 1)]
     for run, place in zip(runs, captioners, strict=True):
         owned[place].append(run)
     for names in (
+        [_same({run.name.rpartition("/")[2] for run in own}) for own in owned],
         [own[0].folder.name for own in owned],
         [_common([run.name for run in own]) for own in owned],
     ):
         if len(set(names)) == len(names) and all(names):
             return names
     return [own[0].name for own in owned]
+
+
+def _same(names: Set[str]) -> str:
+    """The name that all are, else nothing."""
+    return next(iter(names)) if len(names) == 1 else ""
 
 
 def _common(names: Sequence[str]) -> str:

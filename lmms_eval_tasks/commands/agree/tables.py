@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import Final, Literal
+from typing import Literal
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.conclusions import shown_interval
@@ -17,23 +17,33 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     PairFindings,
     Ranking,
 )
-from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS, Part, Table
+from lmms_eval_captions.lmms_eval_tasks.table_formats import (
+    RENDERERS,
+    Part,
+    Table,
+    in_markdown,
+    printable,
+)
 from lmms_eval_captions.metrics.clustered_slope import Slope
 from lmms_eval_captions.metrics.paired_interval import Difference
 
 Form = Literal["text", "markdown", "latex"]
-
-_BEFORE_LINE: Final = {"text": "", "markdown": "- ", "latex": "% "}
-"""What stands before a conclusion."""
 
 
 def report(findings: Sequence[Findings], form: Form) -> str:
     """Everything that was found out; of each benchmark last a line for each judge."""
     blocks = []
     for found in findings:
-        lines = (f"{_BEFORE_LINE[form]}{line}\n" for line in found.conclusions)
+        lines = (_line(printable(conclusion), form) for conclusion in found.conclusions)
         blocks.append(f"{RENDERERS[form](list(_parts(found)))}\n{''.join(lines)}")
     return "\n".join(blocks)
+
+
+def _line(conclusion: str, form: Form) -> str:
+    """A conclusion as one line, however long, which programs find by the judge's name."""
+    if form == "markdown":
+        return f"- {in_markdown(conclusion)}\n"
+    return f"{'% ' if form == 'latex' else ''}{conclusion}\n"
 
 
 def _parts(found: Findings) -> Iterator[Part]:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
@@ -62,7 +64,7 @@ def add_compare(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--paper", action="store_true", help="the table of the benchmark's paper, a row for each"
     )
     command.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    command.add_argument("--output", type=Path, metavar="FILE", help="write there, not to stdout")
+    add_output(command)
     command.set_defaults(run=_compare)
 
 
@@ -81,10 +83,10 @@ def _compare(arguments: argparse.Namespace) -> int:
                     f"{option}: expected results of two captioners and no --paper, got "
                     f"{len(captioners)}"
                 )
-        _write(_paper(captioners, names, arguments.format), arguments.output)
+        write_output(_paper(captioners, names, arguments.format), arguments.output)
         return 0
     text, code = _comparison(captioners, names, gates, arguments)
-    _write(text, arguments.output)
+    write_output(text, arguments.output)
     return code
 
 
@@ -100,8 +102,8 @@ def _comparison(
         compare_all,
     )
     from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import decide, exit_code
-    from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import names_to_show
     from lmms_eval_captions.lmms_eval_tasks.table_formats import RENDERERS
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import names_to_show
 
     shown = names_to_show(captioners, names)
     comparer = Comparer(captioners, arguments.across_judges)
@@ -133,17 +135,3 @@ def _paper(captioners: Sequence[Captioner], names: Sequence[str], kind: str) -> 
     if kind == "csv":
         return paper.as_csv(filled)
     return RENDERERS[kind]([paper.part_of(one, captioners) for one in filled])
-
-
-def _write(text: str, path: Path | None) -> None:
-    from lmms_eval_captions.judges.errors import DataError
-    from lmms_eval_captions.judges.files.atomic_write import write_atomically
-
-    if path is None:
-        sys.stdout.write(text)
-        return
-    try:
-        write_atomically(path.expanduser(), text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise DataError(f"--output {path}: cannot be written: {error}") from error
-    sys.stderr.write(f"written to {path}\n")

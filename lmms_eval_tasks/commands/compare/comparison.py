@@ -10,6 +10,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips, flips_of
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead, lead_of
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.lengths import Length, length_of
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import (
     Moved,
@@ -17,14 +18,14 @@ from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import (
     moved_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Row, rows_of, rows_of_tasks
-from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import (
+from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
+from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import (
     groups_of,
     sections_of,
     tasks_of_groups,
 )
-from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
-from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 
 TASKS: Final = "tasks"
@@ -59,6 +60,8 @@ class Compared:
     n_left_out: Mapping[str, int]
     """Section to its groups beyond those that are compared."""
     pairs: Sequence[Pair]
+    lead: Lead | None
+    """Of three captioners or more."""
     lengths: Sequence[Length]
     judge: str
     """Which judge it was, and in how many runs, of each captioner where they differ."""
@@ -144,12 +147,13 @@ class Comparer:
             for place, other in enumerate(several[1:], start=1)
         ]
         lengths = [
-            length_of(verdicts, captioner.runs)
+            length_of(verdicts, captioner.runs[name])
             for verdicts, captioner in zip(several, self.captioners, strict=True)
         ]
         return Compared(
             name, first.benchmark, aligned.counts, rows_of(several, [None], metrics=metrics),
-            sections, n_left_out, pairs, lengths, _judge(several, self._names()), warnings,
+            sections, n_left_out, pairs, lead_of(several), lengths,
+            _judge(several, self._names()), warnings,
         )  # fmt: skip
 
     def _warnings_of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:

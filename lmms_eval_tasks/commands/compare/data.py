@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Compared
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import Decided, exit_code
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.report import gate_sentence, summaries
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Row
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
@@ -73,10 +74,19 @@ def _document(one: Compared, names: Sequence[str]) -> Document:
             {"captioner": names[pair.other], "baseline": names[0], **asdict(pair)}
             for pair in one.pairs
         ],
+        "lead": None if one.lead is None else _lead(one.lead, names),
         "lengths": [
             {"captioner": name, **asdict(length)}
             for name, length in zip(names, one.lengths, strict=True)
         ],
+    }
+
+
+def _lead(lead: Lead, names: Sequence[str]) -> Document:
+    return {
+        "captioner": names[lead.first],
+        "is_real": all(ahead.is_real for ahead in lead.over),
+        "over": [{"captioner": names[ahead.other], **asdict(ahead)} for ahead in lead.over],
     }
 
 
@@ -92,6 +102,7 @@ def _gate(one: Decided, names: Sequence[str]) -> Document:
         "high": one.difference.high,
         "n_videos": one.difference.n_videos,
         "n_videos_to_settle": one.n_videos,
+        "left_out": one.left_out,
         "words": gate_sentence(one, names),
     }
 

@@ -71,6 +71,8 @@ class Decided:
     n_videos: int | None
     """Videos that would settle it, were the difference what it seems now; ``None`` where it is
     settled or that cannot be told."""
+    left_out: str = ""
+    """What was not compared, such as captions that not all have, else empty."""
     why: str = ""
     """Why nothing can be decided whatever the interval, else empty."""
 
@@ -140,8 +142,8 @@ def _decide(comparer: Comparer, gate: Gate, name: str) -> list[Decided]:
         decision: Decision = "INCONCLUSIVE" if warnings else _decision(gate, found)
         is_open = decision == "INCONCLUSIVE" and not warnings
         n_videos = videos_to_settle(found, margin=gate.bound) if is_open else None
-        why = "; ".join(warnings)
-        decided.append(Decided(gate, name, place, found, decision, n_videos, why))
+        left_out, why = aligned.counts.words(), "; ".join(warnings)
+        decided.append(Decided(gate, name, place, found, decision, n_videos, left_out, why))
     return decided
 
 

@@ -27,6 +27,8 @@ class Length:
     """Captions of one captioner."""
 
     n_captions: int
+    n_empty: int
+    """Those without a word, which count as ones that say nothing."""
     words: float | None
     """Mean of a caption; ``None`` where the run did not keep it."""
     tokens: float | None
@@ -35,7 +37,7 @@ class Length:
     """Why they cannot, else empty."""
 
 
-def length_of(verdicts: Verdicts, runs: Mapping[str, RunResults]) -> Length:
+def length_of(verdicts: Verdicts, run: RunResults) -> Length:
     """Mean words and T5 tokens of the captions that verdicts are of.
 
     Tokens are those that the run counted; else those of the captions in its sample logs, where
@@ -43,7 +45,7 @@ def length_of(verdicts: Verdicts, runs: Mapping[str, RunResults]) -> Length:
 
     Args:
         verdicts: Of one captioner.
-        runs: Its tasks and groups to the run that they are of.
+        run: The one that they are of.
     """
     captions = [caption for task in verdicts.tasks for caption in task.captions]
     words = [caption.n_words for caption in captions if caption.n_words is not None]
@@ -51,27 +53,31 @@ def length_of(verdicts: Verdicts, runs: Mapping[str, RunResults]) -> Length:
     reason = ""
     if not counted:
         try:
-            counted = list(_tokens_in_logs(verdicts, runs))
+            counted = list(_tokens_in_logs(verdicts, run))
         except DataError as error:
             reason = str(error)
     return Length(
-        len(captions), fmean(words) if words else None, fmean(counted) if counted else None, reason
+        len(captions),
+        sum(caption.n_empty for caption in captions),
+        fmean(words) if words else None,
+        fmean(counted) if counted else None,
+        reason,
     )
 
 
-def _tokens_in_logs(verdicts: Verdicts, runs: Mapping[str, RunResults]) -> Iterator[int]:
+def _tokens_in_logs(verdicts: Verdicts, run: RunResults) -> Iterator[int]:
     """Tokens of the captions in sample logs.
 
     Raises:
         DataError: If there is no tokenizer here, a log is missing, or they are too large.
     """
     count = token_counter(_tokenizer())
-    of_tasks = [(task, runs.get(task.task, runs[verdicts.name])) for task in verdicts.tasks]
-    logs = [_log_of(task, run) for task, run in of_tasks]
+    # A task of a group may have a newer run of its own, which has other captions.
+    logs = [_log_of(task, run) for task in verdicts.tasks]
     n_bytes = sum(log.stat().st_size for log in logs)
     if n_bytes > _MOST_BYTES:
         raise DataError(f"the sample logs have {n_bytes / 2**20:,.0f} MiB, too much to read here")
-    for task, run in of_tasks:
+    for task in verdicts.tasks:
         videos = {caption.video_id for caption in task.captions}
         for sample in run.samples(task.task):
             item = sample.get(task.benchmark.headline)

@@ -207,13 +207,16 @@ def _found(
     if run is None:
         return nan, None
     value = run.tasks[name].scores.get(metric, nan)
-    breakdown: Any = run.breakdown(name) or {}
-    section, of_group = group
-    figures = breakdown.get(section, {}).get(of_group, {})
-    deviation = figures.get(f"{metric}_std")
+    figures: object = run.breakdown(name)
+    for key in group:
+        figures = figures.get(key) if isinstance(figures, dict) else None
+    known = figures if isinstance(figures, dict) else {}
+    of_group, deviation = (
+        float(figure) if isinstance(figure := known.get(key), int | float) else None
+        for key in (metric, f"{metric}_std")
+    )
     if group != ALL:
-        of_section = figures.get(metric)
-        value = nan if of_section is None else of_section
+        value = nan if of_group is None else of_group
     return value, deviation
 
 

@@ -10,6 +10,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Compared, Pair
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.flips import Flips
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import Decided
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import Moved
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Contrast, Row
 from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table
@@ -51,7 +52,7 @@ def part_of(compared: Compared, names: Sequence[str]) -> Part:
         *(table for pair in compared.pairs for table in _pair_tables(compared, pair, names)),
         _lengths(compared, names),
     ]
-    title = f"{compared.name}: {' and '.join(names[1:])} against {names[0]}"
+    title = f"{compared.name}: {_listed(names[1:])} against {names[0]}"
     return Part(title, sentences, tables, list(_remarks(compared, names)))
 
 
@@ -62,14 +63,17 @@ def _judged(compared: Compared) -> str:
 
 
 def summaries(compared: Compared, names: Sequence[str]) -> list[str]:
-    """A sentence for each captioner but the first: whether it is better, and where."""
+    """Of three or more which is best; of each but the first whether it is better, and where."""
     headline = compared.benchmark.headline
     row = next((row for row in compared.overall if row.metric == headline), None)
     if row is None:
         return []
     return [
-        _summary(compared, names[0], names[place], place, contrast)
-        for place, contrast in enumerate(row.contrasts, start=1)
+        *([] if compared.lead is None else [_best(compared, compared.lead, names)]),
+        *(
+            _summary(compared, names[0], names[place], place, contrast)
+            for place, contrast in enumerate(row.contrasts, start=1)
+        ),
     ]
 
 
@@ -77,7 +81,7 @@ def overview(compared: Sequence[Compared], names: Sequence[str], left_out: Seque
     """What all of it says, a sentence for each task or group and captioner."""
     sentences = [sentence for one in compared for sentence in summaries(one, names)]
     return Part(
-        f"{' and '.join(names[1:])} against {names[0]}",
+        f"{_listed(names[1:])} against {names[0]}",
         [*sentences, *(f"Left out: {words}." for words in left_out)],
     )
 
@@ -94,6 +98,8 @@ def gate_sentence(one: Decided, names: Sequence[str]) -> str:
         f"{one.decision}: {one.gate.text} on {one.name}, {names[one.other]} less {names[0]}: "
         f"{_difference(found)}"
     )
+    if one.left_out:
+        words = f"{words} (left out: {one.left_out})"
     if one.why:
         return f"{words}; these numbers decide nothing: {one.why}"
     if one.decision != "INCONCLUSIVE":
@@ -109,7 +115,7 @@ def gate_sentence(one: Decided, names: Sequence[str]) -> str:
 def _summary(compared: Compared, first: str, other: str, place: int, contrast: Contrast) -> str:
     metric = compared.benchmark.metrics[compared.benchmark.headline]
     found = contrast.difference
-    number = f"{_difference(found, metric)}{_p_words(contrast)}"
+    number = f"{_difference(found, metric)}{_p_words(contrast.p_value)}"
     what = f"on {compared.benchmark.headline} of {compared.name}"
     where = _where(compared, place)
     if contrast.outcome == _TIED:
@@ -127,6 +133,24 @@ def _summary(compared: Compared, first: str, other: str, place: int, contrast: C
     if contrast.outcome == "unknown":
         return f"Nothing can be said of {other} and {first} {what}: {number}; {found.note}."
     return f"{other} is {contrast.outcome} than {first} {what}: {number}{where}."
+
+
+def _best(compared: Compared, lead: Lead, names: Sequence[str]) -> str:
+    """Which of the captioners is best; where that is not sure, which of the others may be."""
+    metric = compared.benchmark.metrics[compared.benchmark.headline]
+    what = f"on {compared.benchmark.headline} of {compared.name}"
+    first, n_all = names[lead.first], len(names)
+    unsure = [ahead for ahead in lead.over if not ahead.is_real]
+    nearest = (unsure or lead.over)[0]
+    number = f"{_difference(nearest.difference, metric)}{_p_words(nearest.p_value)}"
+    said = f"{first} less {names[nearest.other]} is {number} (Holm's over all pairs of the {n_all})"
+    if not unsure:
+        return f"Best of the {n_all} is {first} {what}, ahead of each of the others: {said}."
+    others = _listed([names[ahead.other] for ahead in unsure])
+    return (
+        f"None of the {n_all} is best beyond chance {what}: {first} has the best number, but "
+        f"{others} cannot be told from it: {said}."
+    )
 
 
 def _where(compared: Compared, place: int) -> str:
@@ -250,11 +274,12 @@ def _moved(rows: Sequence[Moved], what: str, first: str, other: str, headline: s
 
 def _lengths(compared: Compared, names: Sequence[str]) -> Table:
     return Table(
-        ["captions of", "captions", "words on average", "T5 tokens on average"],
+        ["captions of", "captions", "without a word", "words on average", "T5 tokens on average"],
         [
             [
                 name,
                 f"{length.n_captions:,}",
+                f"{length.n_empty:,}",
                 _NONE if length.words is None else f"{length.words:.1f}",
                 _NONE if length.tokens is None else f"{length.tokens:.1f}",
             ]
@@ -335,15 +360,24 @@ def _p(value: float | None) -> str:
     return "<0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
-def _p_words(contrast: Contrast) -> str:
-    text = _p(contrast.p_value)
-    if contrast.p_value is None:
+def _p_words(value: float | None) -> str:
+    if value is None:
         return ""
+    text = _p(value)
     return f", p {text}" if text[0] == "<" else f", p = {text}"
 
 
 def _number(value: float) -> str:
     return _NONE if isnan(value) else f"{value:.2f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _plain(section: str) -> str:

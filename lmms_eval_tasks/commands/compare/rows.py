@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isnan
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group, parts_of
@@ -14,6 +14,9 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 from lmms_eval_captions.metrics.holm import holm
 from lmms_eval_captions.metrics.interval import Interval, interval
 from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.metrics.ratio_parts import RatioParts
 
 Outcome = Literal["better", "worse", "tied", "unknown"]
 
@@ -64,13 +67,21 @@ def row_of(several: Sequence[Verdicts], metric: str, group: Group | None = None)
         return None
     bounds = (0.0, known.highest)
     values = [interval(array, scale=known.scale, bounds=bounds) for array in parts]
-    found = [paired_interval(array, parts[0], scale=known.scale) for array in parts[1:]]
-    found = [_within(difference, known.highest) for difference in found]
+    found = [difference_of(array, parts[0], known) for array in parts[1:]]
     contrasts = [
         Contrast(difference, difference.p_value, _outcome(difference, difference.p_value, known))
         for difference in found
     ]
     return Row(metric, group, values, contrasts)
+
+
+def difference_of(a: RatioParts, b: RatioParts, metric: Metric) -> Difference:
+    """A metric of one captioner less that of another; its interval holds only what there can be."""
+    found = paired_interval(a, b, scale=metric.scale)
+    if found.low is None or found.high is None:
+        return found
+    highest = metric.highest
+    return replace(found, low=max(found.low, -highest), high=min(found.high, highest))
 
 
 def adjusted(benchmark: Benchmark[Any, Any], rows: Iterable[Row]) -> list[Row]:
@@ -135,13 +146,6 @@ def _rows(
 ) -> list[Row]:
     found = (row(metric, group) for metric in metrics for group in groups)
     return adjusted(benchmark, [one for one in found if one is not None])
-
-
-def _within(found: Difference, highest: float) -> Difference:
-    """A difference whose interval holds no value that there cannot be."""
-    if found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(found.low, -highest), high=min(found.high, highest))
 
 
 def _outcome(difference: Difference, p_value: float | None, metric: Metric) -> Outcome:

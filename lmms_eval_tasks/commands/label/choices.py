@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import isfinite, isnan
 
 import numpy as np
@@ -17,6 +17,7 @@ from lmms_eval_captions.metrics.bradley_terry import BradleyTerry, bradley_terry
 from lmms_eval_captions.metrics.correlations import Correlations, correlations
 from lmms_eval_captions.metrics.elo import PAPER, Elo, elo
 from lmms_eval_captions.metrics.interval import Interval
+from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS
 from lmms_eval_captions.metrics.ratings import ratings_of
 
 
@@ -37,6 +38,9 @@ def choices_report(
     rng = np.random.default_rng(seed)
     ratings = elo(matches, scores, videos, n_captioners=len(names), rng=rng)
     strengths = bradley_terry(matches, scores, videos, n_captioners=len(names))
+    if strengths.low is None:
+        # Where all videos say the same of a captioner, resamples of them do, too.
+        ratings = replace(ratings, low=None, high=None)
     of_metrics = _correlations(names, ratings, strengths, captioners)
     people = sorted({choice.annotator for choice in choices})
     among = _among(choices, people)
@@ -49,7 +53,7 @@ def choices_report(
         f"Elo with AuroraCap's parameters (Table O14: K {PAPER.k_factor:g}, at least "
         f"{PAPER.minimum:g}, {PAPER.n_matches:,} matches drawn from the choices), mean over",
         "simulations; 95 % intervals over videos.",
-        *([f"note: Bradley-Terry: {strengths.note}"] if strengths.note else []),
+        *_notes(strengths.note, len(np.unique(videos))),
         *_correlation_lines(of_metrics, names, captioners),
     ]
     document = {
@@ -65,6 +69,13 @@ def choices_report(
         },
     }
     return Report(lines, {"choices": document})
+
+
+def _notes(of_strengths: str, n_videos: int) -> Iterator[str]:
+    if of_strengths:
+        yield f"note: Bradley-Terry: {of_strengths}; so Elo has no interval, either"
+    elif n_videos < FEW_VIDEOS:
+        yield f"note: only {n_videos} videos: the intervals are a rough guess"
 
 
 def _rating_rows(

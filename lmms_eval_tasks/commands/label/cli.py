@@ -145,7 +145,9 @@ def _labels(arguments: argparse.Namespace) -> int:
         import json
 
         merged = {key: value for report in reports for key, value in report.document.items()}
-        print(json.dumps(merged, ensure_ascii=False, indent=1))
+        # JSON has no NaN.
+        finite = json.loads(json.dumps(merged), parse_constant=lambda _name: None)
+        print(json.dumps(finite, ensure_ascii=False, indent=1))
     else:
         print("\n\n".join("\n".join(report.lines) for report in reports))
     return 0

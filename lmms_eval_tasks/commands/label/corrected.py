@@ -6,16 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, values_of
 from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Pair
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group, parts_of_captions
 from lmms_eval_captions.metrics.interval import Interval, interval
 from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
-from lmms_eval_captions.metrics.ppi_mean import Corrected, Pairs, ppi_mean
+from lmms_eval_captions.metrics.ppi_mean import Corrected, ppi_mean
+from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.two_phases import Pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,8 +60,10 @@ def compare(domain: Domain, metric: str, group: Group | None = None) -> Compared
         metric: One of the benchmark's.
         group: Questions of this group alone.
     """
-    pairs = [p for p in domain.pairs if group is None or p.group(group[0]) == group[1]]
-    people = [_people(domain, pair, metric) for pair in pairs]
+    pairs = domain.pairs
+    if group is not None:
+        pairs = [pair for pair in pairs if pair.group(group[0]) == group[1]]
+    people = (_people(domain, pair, metric) for pair in pairs)
     n_labels = sum(some is not None for some in people)
     found = Compared(
         metric=metric, group=group, n_labels=n_labels, judge_all=_judge_all(domain, metric, group),
@@ -65,34 +71,64 @@ def compare(domain: Domain, metric: str, group: Group | None = None) -> Compared
     )  # fmt: skip
     if not n_labels:
         return replace(found, note="no label")
+    length = other_factors(domain.pairs[0].benchmark, metric, domain.captions)
+    if length is None:
+        return replace(found, note="not given: the captions' tokens are not known")
+    terms = [arrays_of(domain, metric, pairs)]
+    n_silent = sum(bool(domain.labelled(pair)) for pair in pairs) - n_labels
+    if n_silent:
+        found = replace(
+            found,
+            note=f"{n_silent} of {n_silent + n_labels} labelled pairs lack it: the others stand "
+            "for all, which skews it where people gave it to some answers more than to others",
+        )
+    return with_people(found, terms, domain.pairs[0].benchmark.metrics[metric], length)
+
+
+def with_people(
+    found: Compared, terms: Sequence[Pairs], metric: Metric, length: float = 1.0
+) -> Compared:
+    """What is found of a metric once people's labels are looked at.
+
+    Args:
+        found: What the judge says.
+        terms: Its pairs; of a mean over several tasks those of each, all of which have labels.
+        metric: Which one.
+        length: What else it multiplies its ratio with, 1 for nothing.
+    """
+    scale, bounds = metric.scale * length, (0.0, metric.highest)
+    judge, people, difference = _same_pairs(terms, scale)
+    found = replace(found, judge=judge, people=people)
+    if length != 1:
+        note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
+        return replace(found, note=note)
+    return replace(
+        found,
+        difference=difference,
+        labels_alone=ppi_mean(*terms, scale=scale, bounds=bounds, lam=0.0),
+        corrected=ppi_mean(*terms, scale=scale, bounds=bounds),
+    )
+
+
+def arrays_of(domain: Domain, metric: str, pairs: Sequence[Pair]) -> Pairs:
+    """A task's pairs for a metric, its videos and strata numbered as they come.
+
+    Args:
+        domain: A task of a captioner with labels.
+        metric: One of the benchmark's.
+        pairs: Those of the task that count, at least one.
+    """
     judge = [
         _mean([_parts(pair, metric, values) for values in pair.runs(metric)]) for pair in pairs
     ]
-    length = _other_factors(domain, metric)
-    if length is None:
-        return replace(found, note="not given: the captions' tokens are not known")
-    known = domain.pairs[0].benchmark.metrics[metric]
-    arrays = Pairs(
+    people = [_people(domain, pair, metric) for pair in pairs]
+    return Pairs(
         judge=np.array(judge),
         people=np.array([some or (0.0, 0.0) for some in people]),
         is_labelled=np.array([some is not None for some in people]),
-        videos=_places([pair.record.video_id for pair in pairs]),
-        strata=_places([pair.stratum(domain.by) for pair in pairs]),
+        videos=places_of([pair.record.video_id for pair in pairs]),
+        strata=places_of([pair.stratum(domain.by) for pair in pairs]),
         weights=_weights(pairs, metric),
-    )
-    scale, bounds = known.scale * length, (0.0, known.highest)
-    same = _same_pairs(arrays, scale)
-    found = replace(found, judge=same[0], people=same[1], difference=same[2])
-    if length != 1:
-        return replace(
-            found,
-            difference=None,
-            note="not corrected: it is a ratio to the captions' length; correct acc, and divide",
-        )
-    return replace(
-        found,
-        labels_alone=ppi_mean(arrays, scale=scale, bounds=bounds, lam=0.0),
-        corrected=ppi_mean(arrays, scale=scale, bounds=bounds),
     )
 
 
@@ -140,13 +176,15 @@ def _weights(pairs: Sequence[Pair], metric: str) -> Floats:
     return weights
 
 
-def _other_factors(domain: Domain, metric: str) -> float | None:
+def other_factors(
+    benchmark: Benchmark[Any, Any], metric: str, captions: Sequence[CaptionRecord]
+) -> float | None:
     """What a metric multiplies its ratio over questions with: 1 for most, ``None`` if not known."""
-    benchmark, first = domain.pairs[0].benchmark, domain.pairs[0]
     ratios = benchmark.metrics[metric].ratios
-    if ratios is not None and len(ratios([first.runs(metric)[0]], [first.record])[0]) == 1:
+    first = next(caption for caption in captions if caption.values[metric])
+    if ratios is not None and len(ratios([first.values[metric][0]], [first])[0]) == 1:
         return 1.0
-    found = parts_of_captions(benchmark, metric, [domain.captions])
+    found = parts_of_captions(benchmark, metric, [captions])
     if found is None:
         return None
     sums = found.parts[0].sum(axis=0)[0]
@@ -162,27 +200,34 @@ def _judge_all(domain: Domain, metric: str, group: Group | None) -> Interval | N
     return interval(found.parts, scale=known.scale, bounds=(0.0, known.highest))
 
 
-def _same_pairs(pairs: Pairs, scale: float) -> tuple[float, float, Difference]:
+def _same_pairs(terms: Sequence[Pairs], scale: float) -> tuple[float, float, Difference]:
     """The judge's number, people's, and the difference people - judge on the labelled pairs."""
+    n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
+    both = [_sides(pairs, n_videos) for pairs in terms]
+    judge, people = (np.stack(side, axis=1)[None, :, :, None] for side in zip(*both, strict=True))
+    numbers = [float(values_of_runs(side, scale=scale)[0]) for side in (judge, people)]
+    return numbers[0], numbers[1], paired_interval(people, judge, scale=scale)
+
+
+def _sides(pairs: Pairs, n_videos: int) -> tuple[Floats, Floats]:
+    """What videos add by the judge and by people on labelled pairs, shape (n_videos, 2) each."""
     sizes = np.bincount(pairs.strata, pairs.weights)
     labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
     drawn = np.bincount(pairs.strata, labelled, minlength=len(sizes))
     shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
-    judge, people = (_of_videos(side, shares, pairs.videos) for side in (pairs.judge, pairs.people))
-    difference = paired_interval(people, judge, scale=scale)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        numbers = [scale * s[0] / s[1] for s in (p.sum(axis=(0, 1, 2, 3)) for p in (judge, people))]
-    return float(numbers[0]), float(numbers[1]), difference
+    judge, people = (
+        np.stack(
+            [np.bincount(pairs.videos, shares * side, minlength=n_videos) for side in columns.T],
+            axis=-1,
+            dtype=np.float64,
+        )
+        for columns in (pairs.judge, pairs.people)
+    )
+    return judge, people
 
 
-def _of_videos(side: Floats, shares: Floats, videos: NDArray[np.intp]) -> Floats:
-    """What videos add, shape (1, n_videos, 1, 1, 2)."""
-    columns = [np.bincount(videos, shares * column).astype(np.float64) for column in side.T]
-    sums: Floats = np.stack(columns, axis=-1)
-    return sums[None, :, None, None, :]
-
-
-def _places(names: Sequence[str]) -> NDArray[np.intp]:
+def places_of(names: Sequence[str]) -> NDArray[np.intp]:
+    """Each name's place among those that there are, in the order in which they first come."""
     known: Mapping[str, int] = {name: place for place, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], dtype=np.intp)
 

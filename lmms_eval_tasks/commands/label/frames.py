@@ -21,6 +21,9 @@ _LONGEST: Final = 448
 """Longer side of a frame, in pixels."""
 _QUALITY: Final = 72
 
+NO_VIDEOS: Final = (
+    "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
+)
 Documents = Mapping[str, Mapping[str, Any]]
 """Video's id to its document."""
 
@@ -72,9 +75,7 @@ def _pictures(
     if not n_frames:
         raise DataError("--frames is 0")
     if settings.data is None and not has_videos(benchmark.source, settings.cache):
-        raise DataError(
-            "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
-        )
+        raise DataError(NO_VIDEOS)
     clip = read_frames(benchmark.video_path(settings, doc), n_frames, max_pixels=_LONGEST**2)
     return [_address(frame) for frame in clip.frames]
 

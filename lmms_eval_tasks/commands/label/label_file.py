@@ -34,6 +34,8 @@ class VerdictLabel:
     label: Label
     by: tuple[str, ...]
     """What the sample was stratified by; empty where it was not."""
+    stratum: str | None
+    """The stratum that its pair was drawn from, ``None`` where that is not said."""
     is_changed: bool
     """Whether it was changed after the judge's verdict was seen."""
     seconds: float
@@ -135,15 +137,26 @@ def _key(row: Mapping[str, Any]) -> tuple[object, ...]:
 def _read(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
     try:
         return read(row)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{where}: the label {reason}; export it again") from error
+    except KeyError as error:
+        raise DataError(f"{where}: the label lacks {error}; export it again") from error
+    except _NotAsExportedError as error:
+        raise DataError(f"{where}: the label {error}; export it again") from error
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"{where}: the label cannot be read ({error}); export it again") from error
+
+
+class _NotAsExportedError(ValueError):
+    """A label is not one that a page gives."""
 
 
 def _choice(row: Mapping[str, Any]) -> ChoiceLabel:
     choice = row["label"]["choice"]
     if choice not in _SCORE:
-        raise ValueError(f"has the choice {choice!r:.80}, expected any of {', '.join(_SCORE)}")
+        raise _NotAsExportedError(
+            f"has the choice {choice!r:.80}, expected any of {', '.join(_SCORE)}"
+        )
+    if row[LEFT] == row[RIGHT]:
+        raise _NotAsExportedError(f"is a choice between two captions of {row[LEFT]!r:.80}")
     return ChoiceLabel(
         annotator=str(row["annotator"]),
         task=str(row["task"]),
@@ -157,7 +170,8 @@ def _verdict(row: Mapping[str, Any]) -> VerdictLabel:
     task = str(row["task"])
     benchmark = our_benchmarks().get(task)
     if benchmark is None or benchmark.grading is None:
-        raise ValueError(f"is of {task!r:.80}, which people are not asked about")
+        raise _NotAsExportedError(f"is of {task!r:.80}, which people are not asked about")
+    design = dict(row.get("design") or {})
     return VerdictLabel(
         annotator=str(row["annotator"]),
         captioner=str(row.get("captioner", "")),
@@ -168,24 +182,34 @@ def _verdict(row: Mapping[str, Any]) -> VerdictLabel:
         answer=str(row.get("answer", "")),
         caption_digest=str(row.get("caption_digest", "")),
         label=_label(row["label"], benchmark.grading),
-        by=tuple(map(str, dict(row.get("design") or {}).get("by") or ())),
+        by=_by(design),
+        stratum=None if design.get("stratum") is None else str(design["stratum"]),
         is_changed=bool(row.get("changed_after_reveal")),
         seconds=float(row.get("seconds") or 0.0),
     )
+
+
+def _by(design: Mapping[str, Any]) -> tuple[str, ...]:
+    by = design.get("by") or []
+    if not isinstance(by, list):
+        raise _NotAsExportedError(f"has a sample stratified by {by!r:.80}, expected a list")
+    return tuple(map(str, by))
 
 
 def _label(label: Mapping[str, Any], grading: Grading) -> Label:
     choice = label.get("choice")
     names = [known.name for known in grading.choices]
     if names and choice not in names:
-        raise ValueError(f"has the choice {choice!r:.80}, expected any of {', '.join(names)}")
+        raise _NotAsExportedError(
+            f"has the choice {choice!r:.80}, expected any of {', '.join(names)}"
+        )
     ratings = {str(name): float(value) for name, value in dict(label.get("ratings") or {}).items()}
     for rating in grading.ratings:
         value = ratings.get(rating.name)
         if value is None and rating.is_optional:
             continue
         if value is None or not isfinite(value) or not rating.low <= value <= rating.high:
-            raise ValueError(
+            raise _NotAsExportedError(
                 f"has {value!r} for {rating.name!r}, expected {rating.low:g} to {rating.high:g}"
             )
     return Label(choice=None if choice is None else str(choice), ratings=ratings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from lmms_eval_captions.judges.errors import DataError
@@ -65,14 +65,20 @@ def domains_of(
     }
     found: dict[tuple[str, str], dict[Key, list[VerdictLabel]]] = {}
     reasons: Counter[str] = Counter()
-    for label in labels:
-        candidates = {
+    names = [captioner.name for captioner in captioners]
+    of_labels = [
+        {
             name: places[name, label.task, label.video_id, label.place]
-            for name in (captioner.name for captioner in captioners)
+            for name in names
             if (name, label.task, label.video_id, label.place) in places
         }
-        captioner = _captioner(label, candidates)
+        for label in labels
+    ]
+    meant = _meant(labels, of_labels, names)
+    for label, candidates in zip(labels, of_labels, strict=True):
+        captioner = _captioner(label, candidates, meant[label.captioner])
         if captioner in candidates:
+            _check_stratum(label, candidates[captioner])
             of_pair = found.setdefault((captioner, label.task), {})
             of_pair.setdefault((label.video_id, label.place), []).append(label)
         else:
@@ -87,24 +93,57 @@ def domains_of(
     return domains, [f"{n} labels are left out: {reason}" for reason, n in reasons.items()]
 
 
-def _captioner(label: VerdictLabel, candidates: Mapping[str, Pair]) -> str:
+def _meant(
+    labels: Sequence[VerdictLabel],
+    of_labels: Sequence[Mapping[str, Pair]],
+    names: Sequence[str],
+) -> dict[str, list[str]]:
+    """The captioners that a label's captioner may be: that of its name, else who has its captions.
+
+    A folder may have been renamed. Some captions are the same for two captioners, such as empty
+    ones: more than half of them must be.
+    """
+    same: Counter[tuple[str, str]] = Counter()
+    for label, candidates in zip(labels, of_labels, strict=True):
+        for name, pair in candidates.items():
+            same[label.captioner, name] += _is_same_caption(label, pair)
+    n_labels = Counter(label.captioner for label in labels)
+    return {
+        captioner: [captioner]
+        if captioner in names
+        else [name for name in names if 2 * same[captioner, name] > n]
+        for captioner, n in n_labels.items()
+    }
+
+
+def _is_same_caption(label: VerdictLabel, pair: Pair) -> bool:
+    digests = label.caption_digest, pair.record.caption_digest
+    return not all(digests) or digests[0] == digests[1]
+
+
+def _captioner(label: VerdictLabel, candidates: Mapping[str, Pair], meant: Sequence[str]) -> str:
     """Whose caption a label is of, or why it is nobody's."""
     if not candidates:
         return "their task, video or question has no verdict there"
-    digest = label.caption_digest
-    same = [
-        name
-        for name, pair in candidates.items()
-        if not digest or not pair.record.caption_digest or pair.record.caption_digest == digest
-    ]
-    if not same:
-        return "they are of other captions"
-    name = label.captioner if label.captioner in same else same[0]
-    if len(same) > 1 and name != label.captioner:
+    if len(meant) > 1:
         return f"several captioners may be meant by {label.captioner!r:.80}"
-    if label.question and candidates[name].question not in ("", label.question):
+    same = [name for name in meant if name in candidates]
+    if not same or not _is_same_caption(label, candidates[same[0]]):
+        return "they are of other captions"
+    if label.question and candidates[same[0]].question not in ("", label.question):
         return "they are of other questions"
-    return name
+    return same[0]
+
+
+def _check_stratum(label: VerdictLabel, pair: Pair) -> None:
+    """Raise where a pair is weighed by another stratum than it was drawn from."""
+    stratum = replace(pair, captioner=label.captioner).stratum(label.by)
+    if label.by and label.stratum not in (None, stratum):
+        raise DataError(
+            f"labels of {label.task}: {label.video_id!r:.80} was drawn as {label.stratum!r:.80} by "
+            f"{'+'.join(label.by)} and is {stratum!r:.80} now; give the results that the page was "
+            "made of as --against, not those of another judging"
+        )
 
 
 def _design(task: str, labels: Mapping[Key, Sequence[VerdictLabel]]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const isPairs = data.kind === "pair";
+const NAMELESS = "Type your name first: every label carries it.";
 const PREFIX = "lmms-eval-captions:" + data.page;
 const state = { rows: {}, place: 0, draft: null, seconds: 0, shownAt: 0, demanded: null, exported: 0, keeps: true };
 
@@ -18,20 +19,32 @@ const rowOf = (one) => state.rows[one.id];
 const grading = (one) => data.gradings[one.grading];
 const choicesOf = (one) => one.choices || grading(one).choices;
 
+const itemIds = new Set(data.items.map((one) => one.id));
+function isRow(row) {
+  return Boolean(row) && (row.label === null || Boolean(row.label && row.label.ratings));
+}
+function stored() {
+  const kept = annotator() ? read(storeKey()) : null;
+  try { return (kept && JSON.parse(kept)) || {}; } catch { return {}; }
+}
+function take(rows) {
+  // Another tab may have the page open, too: of each answer the later one counts.
+  for (const [id, row] of Object.entries(rows || {})) {
+    const mine = state.rows[id];
+    if (itemIds.has(id) && isRow(row) && (!mine || String(mine.answered_at) < String(row.answered_at))) state.rows[id] = row;
+  }
+}
 function keep() {
+  take(stored().rows);
   write(storeKey(), JSON.stringify({ rows: state.rows, place: state.place, exported: state.exported }));
   write(PREFIX, annotator());
 }
 function load() {
-  state.rows = {}; state.place = 0; state.exported = 0;
-  const kept = annotator() ? read(storeKey()) : null;
-  if (kept) {
-    const known = new Set(data.items.map((one) => one.id));
-    const found = JSON.parse(kept);
-    for (const [id, row] of Object.entries(found.rows || {})) if (known.has(id)) state.rows[id] = row;
-    state.place = Math.min(Math.max(0, found.place | 0), data.items.length - 1);
-    state.exported = found.exported | 0;
-  }
+  const kept = stored();
+  state.rows = {}; state.draft = null;
+  take(kept.rows);
+  state.place = Math.min(Math.max(0, kept.place | 0), data.items.length - 1);
+  state.exported = kept.exported | 0;
 }
 function say(text) { byId("message").textContent = text; }
 function element(name, text, attributes) {
@@ -78,7 +91,7 @@ function showCaptions(one) {
     const title = isPairs ? (index ? "Right caption" : "Left caption") : "Caption";
     section.append(element("h2", title));
     const text = data.captions[place];
-    section.append(element("div", text || "(the caption is empty)", { class: "text caption", dir: "auto", tabindex: "0", role: "region", "aria-label": title }));
+    section.append(element("div", text.trim() ? text : "(the caption is empty)", { class: "text caption", dir: "auto", tabindex: "0", role: "region", "aria-label": title }));
     return section;
   }));
 }
@@ -157,9 +170,10 @@ function tick() {
   state.shownAt = visible() ? performance.now() : 0;
 }
 function go(place) {
+  const isLost = state.draft !== null && !keepDraft();
   state.place = Math.min(Math.max(0, place), data.items.length - 1);
   state.draft = null; state.seconds = 0; state.shownAt = 0;
-  tick(); say(""); show();
+  tick(); say(!isLost ? "" : annotator() ? "The answer before was not complete, and is not kept." : NAMELESS); show();
   if (annotator()) keep();
   byId("main").focus();
   window.scrollTo(0, 0);
@@ -177,20 +191,26 @@ function missing(one, label) {
 }
 function hasName() {
   if (annotator()) return true;
-  say("Type your name first: every label carries it.");
+  say(NAMELESS);
   byId("annotator").focus();
   return false;
+}
+function keepDraft() { return state.draft !== null && !missing(item(), state.draft) && save(state.draft, false); }
+function isSame(one, other) {
+  const names = new Set([...Object.keys(one.ratings), ...Object.keys(other.ratings)]);
+  return one.choice === other.choice && [...names].every((name) => one.ratings[name] === other.ratings[name]);
 }
 function save(label, skipped) {
   if (!hasName()) return false;
   const one = item();
   const before = rowOf(one);
+  const isChanged = Boolean(before) && !(before.label && !skipped && isSame(before.label, label));
   tick();
   state.rows[one.id] = {
     ...data.about, ...one.row, item: one.id, page: data.page, kind: data.kind, label: skipped ? null : label, skipped,
     judge: one.judge, annotator: annotator(), seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
     judge_seen: Boolean(before && before.judge_seen),
-    changed_after_reveal: Boolean(before && before.judge_seen), answered_at: new Date().toISOString(),
+    changed_after_reveal: Boolean(before && (before.changed_after_reveal || (before.judge_seen && isChanged))), answered_at: new Date().toISOString(),
   };
   state.seconds = 0; state.draft = null;
   state.exported = Math.min(state.exported, Object.keys(state.rows).length - 1);
@@ -228,6 +248,7 @@ function advance() {
 }
 function skip() { if (save(null, true)) advance(); }
 function exportRows() {
+  keepDraft();
   const rows = data.items.map(rowOf).filter(Boolean);
   if (!rows.length) { say("There is nothing to export yet."); return; }
   const text = rows.map((row) => JSON.stringify(row) + "\n").join("");
@@ -240,21 +261,19 @@ function exportRows() {
   say(rows.length + " lines are exported.");
 }
 async function importRows(file) {
-  const known = new Set(data.items.map((one) => one.id));
   const rows = [];
   let left = 0;
   for (const line of (await file.text()).split("\n")) {
     if (!line.trim()) continue;
     let row = null;
     try { row = JSON.parse(line); } catch { row = null; }
-    if (row && row.page === data.page && known.has(row.item) && row.annotator) rows.push(row); else left += 1;
+    if (isRow(row) && row.page === data.page && itemIds.has(row.item) && row.annotator) rows.push(row); else left += 1;
   }
   if (!annotator() && rows.length) { byId("annotator").value = rows[0].annotator; load(); }
   let taken = 0;
   for (const row of rows) {
-    const before = state.rows[row.item];
     if (row.annotator !== annotator()) left += 1;
-    else { if (!before || before.answered_at < row.answered_at) state.rows[row.item] = row; taken += 1; }
+    else { take({ [row.item]: row }); taken += 1; }
   }
   state.exported = taken === Object.keys(state.rows).length ? taken : state.exported;
   go(state.place);
@@ -273,16 +292,21 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (isTyping(field)) return;
+  // A key that is held down answers one question, not those after it.
+  if (event.repeat && (event.key === "Enter" || event.key.length === 1)) { event.preventDefault(); return; }
   if (event.key === "Enter") { if (field.tagName !== "BUTTON" || field.id === "next") { event.preventDefault(); next(); } return; }
-  const choice = choicesOf(item()).find((one) => one.key === event.key.toLowerCase());
+  const key = event.key.toLowerCase();
+  const choice = choicesOf(item()).find((one) => one.key === key);
   const rating = grading(item()).ratings.find((one) => one.is_optional && one.high <= 9);
+  const needed = [...byId("ratings").elements].find((input) => input.value === "" && !rating);
   if (choice) choose(choice.name);
   else if (rating && /^\d$/.test(event.key) && Number(event.key) <= rating.high) { draft().ratings[rating.name] = Number(event.key); showRatings(item()); }
+  else if (needed && /^\d$/.test(event.key)) { needed.focus(); return; }
   else if (event.key === "ArrowLeft") go(state.place - 1);
   else if (event.key === "ArrowRight") go(state.place + 1);
-  else if (event.key === "s") skip();
-  else if (event.key === "x") exportRows();
-  else if (event.key === "r" && !byId("reveal").hidden) reveal();
+  else if (key === "s") skip();
+  else if (key === "x") exportRows();
+  else if (key === "r" && !byId("reveal").hidden) reveal();
   else return;
   event.preventDefault();
 });
@@ -301,6 +325,11 @@ byId("ratings").addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("visibilitychange", tick);
 window.addEventListener("beforeunload", (event) => {
   if (!state.keeps && Object.keys(state.rows).length > state.exported) event.preventDefault();
+});
+window.addEventListener("storage", (event) => {
+  if (!annotator() || event.key !== storeKey()) return;
+  take(stored().rows);
+  if (state.draft === null) show(); else showProgress();
 });
 byId("annotator").value = read(PREFIX) || "";
 load();

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.label.frames import Documents, frames_of
+from lmms_eval_captions.lmms_eval_tasks.commands.label.frames import NO_VIDEOS, Documents, frames_of
 from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
@@ -78,6 +78,8 @@ def finish_page(
         settings, videos.values(), n_frames=options.n_frames, most_bytes=max(most, 0)
     )
     for item in items:
+        if item["frames"] not in videos:
+            reasons[item["frames"]] = f"No frames: {NO_VIDEOS}"
         item["no_frames"] = reasons.get(item["frames"], "")
     what = repr([(item["row"], item["id"]) for item in items]).encode("utf-8", "replace")
     data = {

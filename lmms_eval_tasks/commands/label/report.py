@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isnan
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.label.agreement import Agreement, agreements_of
 from lmms_eval_captions.lmms_eval_tasks.commands.label.corrected import (
     Compared,
     compare,
     design_notes,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.label.groups import ComparedGroup, compared_groups
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import VerdictLabel
 from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, domains_of
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
@@ -42,17 +44,21 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Scored:
+    """The numbers of a task, or of a group of tasks, of one captioner."""
+
+    name: tuple[str, str]
+    benchmark: Benchmark[Any, Any]
+    overall: Mapping[str, Compared]
+    groups: Mapping[tuple[str, str], Mapping[str, Compared]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(_Scored):
     """All that is said of one domain."""
 
     domain: Domain
     agreements: Sequence[Agreement]
-    overall: Mapping[str, Compared]
-    groups: Mapping[tuple[str, str], Mapping[str, Compared]]
-
-    @property
-    def name(self) -> tuple[str, str]:
-        return self.domain.task, self.domain.captioner
 
 
 def verdicts_report(labels: Sequence[VerdictLabel], captioners: Sequence[Captioner]) -> Report:
@@ -63,21 +69,36 @@ def verdicts_report(labels: Sequence[VerdictLabel], captioners: Sequence[Caption
     """
     domains, left_out = domains_of(labels, captioners)
     found = [_of_domain(domain) for domain in domains]
+    of_groups, group_notes = compared_groups(domains, captioners)
+    scored: list[_Scored] = [
+        *found,
+        *(
+            _Scored((each.name, each.captioner), each.benchmark, each.scores, {})
+            for each in of_groups
+        ),
+    ]
     lines = [line for of_domain in found for line in _head(of_domain)]
     lines += ["", "Agreement (1 is full, 0 is chance) with 95 % intervals over videos:"]
     lines += text_table(list(_agreement_rows(found)), n_left=3)
+    if any(each.domain.by for each in found):
+        lines.append("note: it is that of the pairs as drawn: strata are not weighed here")
     lines += ["", "Scores with 95 % intervals over videos, and what labels make of the judge's:"]
-    lines += text_table(list(_score_rows(found)), n_left=3)
-    lines += _notes(found)
+    lines += text_table(list(_score_rows(scored)), n_left=3)
+    lines += _notes(scored)
     lines += ["", "Judge and people on the same labelled pairs, and how far they are apart:"]
-    for rows in _table_4(found):
+    for rows in _table_4(scored):
         lines += [*text_table(rows, n_left=2), ""]
     for title, rows in _table_11(found):
         lines += [title, *text_table(rows, n_left=3), ""]
     lines += ["People less judge on the same pairs, with 95 % intervals over videos:"]
-    lines += text_table(list(_difference_rows(found)), n_left=4)
-    lines += [f"note: {text}" for text in left_out]
-    return Report(lines, {"verdicts": [_document(each) for each in found], "left_out": left_out})
+    lines += text_table(list(_difference_rows(scored)), n_left=4)
+    lines += [f"note: {text}" for text in (*group_notes, *left_out)]
+    document = {
+        "verdicts": [_document(each) for each in found],
+        "groups_of_tasks": [_group_document(each) for each in of_groups],
+        "left_out": left_out,
+    }
+    return Report(lines, document)
 
 
 def _of_domain(domain: Domain) -> _Found:
@@ -91,7 +112,12 @@ def _of_domain(domain: Domain) -> _Found:
         and any(pair.group(section) != name for pair in domain.pairs)
     }
     overall = {metric: compare(domain, metric) for metric in benchmark.metrics}
-    return _Found(domain, agreements_of(domain), overall, groups)
+    name = domain.task, domain.captioner
+    return _Found(name, benchmark, overall, groups, domain, agreements_of(domain))
+
+
+def _of_group(compared: ComparedGroup) -> _Scored:
+    return _Scored((compared.name, compared.captioner), compared.benchmark, compared.scores, {})
 
 
 def _head(found: _Found) -> Iterator[str]:
@@ -116,7 +142,7 @@ def _agreement_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
             yield (*each.name, agreement.who, str(agreement.n_pairs), "; ".join(shown))
 
 
-def _score_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
+def _score_rows(found: Sequence[_Scored]) -> Iterator[tuple[str, ...]]:
     yield (
         "task", "captioner", "metric", "judge on all", "labels alone", "corrected", "lambda",
         "narrower",
@@ -136,11 +162,11 @@ def _score_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
             )
 
 
-def _notes(found: Sequence[_Found]) -> list[str]:
+def _notes(found: Sequence[_Scored]) -> list[str]:
     """What must be known of the numbers above, each said once."""
     lines = [
-        "The corrected score is given for metrics that are means or ratios over labelled pairs of",
-        "one task; not for groups of tasks, nor for con. It assumes the sample that the page drew.",
+        "The corrected score assumes the sample that the page drew. It is given for means and",
+        "ratios over pairs, not for con; for a group of tasks where each of them has labels.",
     ]
     said: dict[str, list[str]] = {}
     for each in found:
@@ -148,13 +174,13 @@ def _notes(found: Sequence[_Found]) -> list[str]:
             corrected = compared.corrected
             for note in (compared.note, "" if corrected is None else corrected.note):
                 if note:
-                    said.setdefault(note, []).append(f"{each.domain.captioner} {metric}")
+                    said.setdefault(note, []).append(f"{' '.join(each.name)} {metric}")
     return lines + [f"note ({', '.join(names)}): {note}" for note, names in said.items()]
 
 
-def _digits(found: _Found, metric: str) -> int:
+def _digits(found: _Scored, metric: str) -> int:
     """Digits behind the point: one of percentages, two of grades."""
-    return 1 if found.domain.pairs[0].benchmark.metrics[metric].highest > _GRADES else 2
+    return 1 if found.benchmark.metrics[metric].highest > _GRADES else 2
 
 
 def _narrower(compared: Compared) -> str:
@@ -166,7 +192,7 @@ def _narrower(compared: Compared) -> str:
     return f"{1 - widths[0] / widths[1]:.0%}" if len(widths) > 1 and widths[1] else _NONE
 
 
-def _table_4(found: Sequence[_Found]) -> Iterator[list[list[str]]]:
+def _table_4(found: Sequence[_Scored]) -> Iterator[list[list[str]]]:
     """Rows by task and captioner, a table for each benchmark: VidCapBench's Table 4."""
     for metrics in dict.fromkeys(tuple(each.overall) for each in found):
         heads = [name for metric in metrics for name in (f"{metric} judge", "people", "diff.")]
@@ -209,7 +235,7 @@ def _table_11(found: Sequence[_Found]) -> Iterator[tuple[str, list[list[str]]]]:
         yield title, rows
 
 
-def _first_section(found: _Found) -> str:
+def _first_section(found: _Scored) -> str:
     """The section of the breakdown that is printed; the document has all."""
     return next((section for section, _ in found.groups), "")
 
@@ -221,7 +247,7 @@ def _cell(compared: Mapping[str, Compared] | None, metrics: Sequence[str], *, mo
     return " / ".join(map(_number, sides))
 
 
-def _difference_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
+def _difference_rows(found: Sequence[_Scored]) -> Iterator[tuple[str, ...]]:
     yield "task", "captioner", "group", "metric", "labels", "people - judge", "p"
     for each in found:
         section = _first_section(each)
@@ -230,7 +256,7 @@ def _difference_rows(found: Sequence[_Found]) -> Iterator[tuple[str, ...]]:
         for name, of_group in groups.items():
             for metric, compared in of_group.items():
                 difference = compared.difference
-                if difference is not None:
+                if difference is not None and not isnan(difference.difference):
                     low, high = difference.low, difference.high
                     digits = _digits(each, metric)
                     has_ends = low is not None and high is not None
@@ -272,4 +298,13 @@ def _document(found: _Found) -> dict[str, object]:
             | {"scores": {metric: asdict(compared) for metric, compared in of_group.items()}}
             for (section, name), of_group in found.groups.items()
         ],
+    }
+
+
+def _group_document(found: ComparedGroup) -> dict[str, object]:
+    return {
+        "group": found.name,
+        "captioner": found.captioner,
+        "tasks": list(found.tasks),
+        "scores": {name: asdict(compared) for name, compared in found.scores.items()},
     }

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.commands.compare.shown import names_to_show
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import Rule
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions, opinions_of
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.split import Split, split
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import names_to_show
 
 
 def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Opinions]:

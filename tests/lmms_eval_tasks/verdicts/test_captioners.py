@@ -85,3 +85,17 @@ def test_a_folder_named_twice_and_one_without_our_tasks_are_errors(tmp_path: Pat
     path.write_text(json.dumps({"results": {"mmlu": {"acc,none": 0.5}}}))
     with pytest.raises(DataError, match="verdicts of a task"):
         captioners_of([tmp_path / "other"])
+
+
+@pytest.mark.parametrize("again", ["again/..", "m", "results", "above", "link"])
+def test_a_run_is_of_one_captioner(
+    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is named twice is an error however it is written: it would tie with itself."""
+    results = _run(tmp_path / "a")
+    (tmp_path / "a" / "again").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    monkeypatch.chdir(tmp_path)
+    second = {"results": results, "above": tmp_path, "link": tmp_path / "link"}
+    with pytest.raises(DataError, match="is named twice; name each results folder once"):
+        captioners_of([Path("a"), second.get(again, tmp_path / "a" / again)])

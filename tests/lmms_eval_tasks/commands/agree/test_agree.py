@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -567,7 +569,7 @@ def test_markdown(
     """Tables of pipes, headings, and the conclusions as a list."""
     assert main(["agree", *map(str, study.values()), "--format", "markdown"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("### vidcapbench: vidcapbench_ae\n")
+    assert text.startswith("### vidcapbench: vidcapbench\\_ae\n")
     assert (
         "**Captioners under both judges**\n\n| rank | gpt-4o | acc | gemma | acc |\n| :--- |"
         in text
@@ -582,6 +584,62 @@ def test_latex(study: Mapping[tuple[str, str], Path], capsys: pytest.CaptureFixt
     text = capsys.readouterr().out
     assert r"\caption{Captioners under both judges}" in text
     assert text.splitlines()[-1].startswith("% gemma: agrees with gpt-4o to kappa ")
+
+
+def test_csv_holds_the_numbers_of_json_and_goes_into_a_file(
+    study: Mapping[tuple[str, str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each number, with whom it is of, as ``compare`` has it."""
+    ((pair,), found) = _pairs_and_all(capsys, study)
+    path = tmp_path / "new" / "agree.csv"
+    words = [*map(str, study.values()), "--format", "csv", "--output", str(path)]
+    assert main(["agree", *words]) == 0
+    assert capsys.readouterr().out == ""
+    lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    of = {
+        (line["judge"], line["section"], line["group"], line["metric"], line["quantity"]): line
+        for line in lines
+    }
+    assert len(of) == len(lines)
+    kappa = pair["agreements"][0]["kappa"]
+    line = of["gemma", "overall", "all", "verdict", "kappa"]
+    assert line["reference"] == "gpt-4o"
+    assert [float(line[name]) for name in ("value", "low", "high")] == [
+        kappa["value"], kappa["low"], kappa["high"]
+    ]  # fmt: skip
+    for row in pair["leniency"]:
+        line = of["gemma", row["section"], row["group"], row["metric"], "difference"]
+        assert float(line["value"]) == row["difference"]["difference"]
+        assert line["p_holm"] == ("" if row["p_holm"] is None else str(row["p_holm"]))
+    tau = of["gemma", "overall", "all", pair["ranking"]["metric"], "tau_b"]
+    assert float(tau["value"]) == pair["ranking"]["tau_b"]
+    assert {line["benchmark"] for line in lines} == {found["benchmark"]}
+
+
+def _pairs_and_all(
+    capsys: pytest.CaptureFixture[str], study: Mapping[tuple[str, str], Path]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    (found,) = _agree(capsys, *study.values())
+    return found["pairs"], found
+
+
+def test_captioners_are_called_as_compare_calls_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a captioner's folders have one name below each judge's, that is the captioner's."""
+    task = "vcapsbench"
+    said = _said(task, seed=1)
+    folders = [
+        write_run(
+            tmp_path / judge / name,
+            {task: _records(task, judge, [said], _texts(name))},
+            model=f"file_{name}.jsonl",
+        ).parents[1]
+        for judge in ("gpt-4o", "gemma")
+        for name in ("alpha", "beta")
+    ]
+    (found,) = _agree(capsys, *folders)
+    assert found["captioners"] == ["alpha", "beta"]
 
 
 def test_text_fits_a_terminal(

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -173,6 +174,24 @@ def test_words_and_tokens_of_captions_stand_beside(
     assert [(one["words"], one["tokens"]) for one in lengths] == [(5, 5), (9, 9)]
 
 
+def test_captions_without_a_word_are_counted_beside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They count as ones that say nothing: a captioner may be worse for these alone."""
+    task = "vcapsbench"
+    of = records(task, drawn(task, 1, n_videos=15))
+    for name, n_empty in (("a", 0), ("b", 3)):
+        empty = [replace(record, n_empty=1, n_words=0) for record in of[:n_empty]]
+        write_run(tmp_path / name, {task: [*empty, *of[n_empty:]]})
+    folders = [str(tmp_path / name) for name in "ab"]
+    document = json.loads(_printed(capsys, *folders, "--format", "json"))
+    assert [one["n_empty"] for one in document["compared"][0]["lengths"]] == [0, 3]
+    told = _printed(capsys, *folders)
+    table = told[told.index("How long the captions are") :].splitlines()
+    assert "without a word" in table[1]
+    assert table[3].split()[:3] == ["b", "15", "3"]
+
+
 def test_tokens_are_counted_in_sample_logs_where_there_is_a_tokenizer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], bench: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +216,34 @@ def test_tokens_are_counted_in_sample_logs_where_there_is_a_tokenizer(
         log.write_text("".join(f"{json.dumps(sample)}\n" for sample in samples))
     lengths = json.loads(_printed(capsys, *arguments))["compared"][0]["lengths"]
     assert [length["tokens"] for length in lengths] == [2, 3]
+
+
+def test_tokens_of_a_group_are_those_of_its_own_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bench: pytest.MonkeyPatch
+) -> None:
+    """A task of it that was run again by itself, later, has other captions."""
+    bench.setenv("LMMS_CAPTIONS_T5", str(_tokenizer(tmp_path / "tokenizer.json")))
+    tasks = ("vdc_camera", "vdc_short")
+    of = {task: records(task, drawn(task, 1, n_videos=1)) for task in tasks}
+    for name in "ab":
+        path = write_run(tmp_path / name, of, groups={"vdc_score": tasks})
+        _log(path, tasks, "a a")
+    judging = path.with_name(f"{STAMP}_judging.json")
+    judging.write_text(judging.read_text().replace("2026-", "2025-"))
+    for each in list(path.parent.iterdir()):
+        each.rename(each.with_name(each.name.replace("2026", "2025")))
+    _log(write_run(tmp_path / "b", {"vdc_short": of["vdc_short"]}), tasks[1:], "a a a a a a")
+    folders = [str(tmp_path / name) for name in "ab"]
+    document = json.loads(_printed(capsys, *folders, "--tasks", "vdc_score", "--format", "json"))
+    assert [one["tokens"] for one in document["compared"][0]["lengths"]] == [2, 2]
+
+
+def _log(results: Path, tasks: Sequence[str], words: str) -> None:
+    """A sample log of each task with a caption of the one video."""
+    sample = {"filtered_resps": words, "vdc_acc": {"video_id": "video_000.mp4"}}
+    for task in tasks:
+        log = results.with_name(f"{STAMP}_samples_{task}.jsonl")
+        log.write_text(f"{json.dumps(sample)}\n")
 
 
 def _tokenizer(path: Path) -> Path:

@@ -138,3 +138,17 @@ def test_differences_beyond_the_range_are_cut(
     rows = _difference(capsys, folders)["compared"][0]["rows"]
     highs = [row["difference_high"] for row in rows if row["difference_high"] is not None]
     assert max(highs) == 100
+
+
+def test_a_gate_says_what_it_did_not_look_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A captioner that has no caption of a third of the videos may keep a bound on the others."""
+    task = "vcapsbench"
+    plant(tmp_path / "a", task, drawn(task, 1, n_videos=30, good=0.3))
+    plant(tmp_path / "b", task, drawn(task, 2, n_videos=20, good=0.9))
+    folders = [str(tmp_path / name) for name in "ab"]
+    (gate,) = _difference(capsys, folders, "--gate", "ar>=0")["gates"]
+    assert gate["decision"] == "GO"
+    assert gate["left_out"] == "10 captions that not all have"
+    assert gate["words"].endswith("(left out: 10 captions that not all have).")

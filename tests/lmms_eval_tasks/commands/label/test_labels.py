@@ -213,6 +213,26 @@ def test_what_cannot_be_told_or_is_said_twice(tmp_path: Path) -> None:
         ),
         pytest.param("", "there is no label in it", id="empty"),
         pytest.param(
+            json.dumps(label_of("m", "v", 0, "left", kind="pair", left="m", right="m")),
+            "is a choice between two captions of 'm'",
+            id="one captioner",
+        ),
+        pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", label="wrong")),
+            r"line 1: the label cannot be read \('str' object .*\); export it again",
+            id="a word",
+        ),
+        pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", question_index=float("inf"))),
+            "line 1: the label cannot be read",
+            id="an endless number",
+        ),
+        pytest.param(
+            json.dumps(label_of("m", "v", 0, "wrong", design={"by": "dimensions"})),
+            "stratified by 'dimensions', expected a list",
+            id="design",
+        ),
+        pytest.param(
             json.dumps(
                 label_of("m", "v", 0, "yes", task="vdc_camera")
                 | {"label": {"choice": "yes", "ratings": {"score": 9}}}
@@ -302,3 +322,161 @@ def test_strata_get_as_many_as_they_have() -> None:
     assert len(set(places)) == 10
     assert sum(place >= 50 for place in places) == 5
     assert draw(["a"] * 50 + ["b"] * 5, 10, seed=3) == places != draw(["a"] * 55, 10, seed=4)
+
+
+def planted_tasks(
+    folder: Path, tasks: Sequence[str], said: Mapping[str, str], *, n_videos: int = 30
+) -> list[Row]:
+    """A run over a group's tasks in which the judge is right of one of two, and labels of all.
+
+    Args:
+        folder: Gets the run.
+        tasks: Of one benchmark; the first has three questions of each video, others one.
+        said: Verdict of the judge to people's, where people think otherwise.
+        n_videos: The same for all tasks.
+    """
+    names = {"vdc_score": ("yes", "no"), "vidcapbench": ("correct", "wrong")}
+    group = "vdc_score" if tasks[0].startswith("vdc") else "vidcapbench"
+    records, rows = {}, []
+    for order, task in enumerate(tasks):
+        captions = []
+        for video in range(n_videos):
+            questions = [Question(f"{place}?", {}) for place in range(1 if order else 3)]
+            judge = [names[group][(video + place + order) % 2] for place in range(len(questions))]
+            captions.append(PlantedCaption(f"v{video}", questions, [judge], text="some words"))
+            rows += [
+                label_of("one", f"v{video}", place, said.get(verdict, verdict), task=task)
+                for place, verdict in enumerate(judge)
+                if (video + order) % 3 or said[verdict] == verdict
+            ]
+        records[task] = [record_of(task, caption) for caption in captions]
+    write_run(folder, records, groups={group: tasks})
+    return rows
+
+
+VDC_TASKS = [f"vdc_{aspect}" for aspect in ("camera", "short", "background")]
+
+
+def test_a_group_is_the_mean_of_its_tasks_by_people_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VDC's headline: the judge's on all pairs, the labels' and the corrected score."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS, {"yes": "yes", "no": "no"})
+    del labels[::4]
+    labels += [{**row, "label": {"choice": "yes", "ratings": {}}} for row in labels[-3:]]
+    document = document_of(capsys, labels, tmp_path / "one")
+    (group,) = document["groups_of_tasks"]
+    assert (group["group"], group["captioner"]) == ("vdc_score", "one")
+    of_tasks = [each["scores"]["vdc_acc"] for each in document["verdicts"]]
+    assert len(of_tasks) == 3
+    found = group["scores"]["vdc_acc"]
+    for name in ("judge_all", "labels_alone"):
+        assert found[name]["value"] == pytest.approx(
+            np.mean([of[name]["value"] for of in of_tasks])
+        )
+    lam = found["corrected"]["lam"]
+    rectified = found["people"] + lam * (found["judge_all"]["value"] - found["judge"])
+    assert found["corrected"]["value"] == pytest.approx(rectified)
+    assert lam > 0
+    for name in ("judge", "people"):
+        assert found[name] == pytest.approx(np.mean([of[name] for of in of_tasks]))
+    assert found["difference"]["difference"] == pytest.approx(found["people"] - found["judge"])
+    assert found["n_labels"] == sum(of["n_labels"] for of in of_tasks)
+    assert main(["labels", str(tmp_path / "labels.jsonl"), "--against", str(tmp_path / "one")]) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert sum(words[:3] == ["vdc_score", "one", "vdc_acc"] for words in printed) == 1
+
+
+def test_a_pooled_group_counts_the_questions_of_its_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VidCapBench: three questions of AE for one of HE, however many of each were labelled."""
+    tasks = ("vidcapbench_ae", "vidcapbench_he")
+    labels = planted_tasks(tmp_path / "one", tasks, {"correct": "wrong", "wrong": "wrong"})[:-9]
+    document = document_of(capsys, labels, tmp_path / "one")
+    (group,) = document["groups_of_tasks"]
+    ae, he = (each["scores"]["acc"] for each in document["verdicts"])
+    assert ae["n_labels"] / he["n_labels"] != 3
+    found = group["scores"]["acc"]
+    assert found["judge_all"]["value"] == pytest.approx(50)
+    for name in ("people", "judge"):
+        assert found[name] == pytest.approx(0.75 * ae[name] + 0.25 * he[name])
+    alone = [of["labels_alone"]["value"] for of in (ae, he)]
+    assert found["labels_alone"]["value"] == pytest.approx(0.75 * alone[0] + 0.25 * alone[1])
+    assert found["corrected"] is not None
+    assert group["scores"]["con"]["corrected"] is None
+
+
+def test_a_group_with_a_task_without_labels_is_not_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which one is said; nothing is guessed for it."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS, {"yes": "no", "no": "no"})
+    some = [row for row in labels if row["task"] != "vdc_short"]
+    assert document_of(capsys, some, tmp_path / "one")["groups_of_tasks"] == []
+    assert main(["labels", str(tmp_path / "labels.jsonl"), "--against", str(tmp_path / "one")]) == 0
+    note = "note: vdc_score of one is not given: no label is of vdc_short"
+    assert note in capsys.readouterr().out.splitlines()
+
+
+def test_captions_that_two_captioners_share_are_not_mixed_up(tmp_path: Path) -> None:
+    """Labels of a captioner that is not there are not another's; those of a renamed folder are."""
+    (tmp_path / "two").mkdir()
+    rows = [{**row, "captioner": "one"} for row in planted_he(tmp_path, "two")]
+    captioners = captioners_of([tmp_path / "two"])
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    (domain,), left_out = domains_of(labels, captioners)
+    assert (domain.captioner, len(domain.labels), left_out) == ("two", 48, [])
+    for row in rows[8:]:
+        row["caption_digest"] = "another"
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    with pytest.raises(DataError, match="they are of other captions"):
+        domains_of(labels, captioners)
+
+
+@pytest.mark.parametrize("by", ["dimensions", "verdict"])
+def test_a_stratum_that_is_another_now_is_refused(by: str, tmp_path: Path) -> None:
+    """Weights would be of another sample: after another judging, or of an edited file."""
+    rows = planted_he(tmp_path, "one")
+    captioners = captioners_of([tmp_path / "one"])
+    for row in rows:
+        row["design"] = {"by": [by], "stratum": "x"}
+    labels = read_labels([write_rows(tmp_path / "l.jsonl", rows)]).verdicts
+    with pytest.raises(DataError, match=by):
+        domains_of(labels, captioners)
+
+
+def test_what_some_labels_lack_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """VDC's grade is optional: who grades only right answers grades no random sample."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS[:1], {"yes": "yes", "no": "no"})
+    for row in labels[:40]:
+        row["label"]["ratings"] = {"score": 5}
+    document = document_of(capsys, labels, tmp_path / "one")
+    scores = document["verdicts"][0]["scores"]
+    assert scores["vdc_score"]["note"].startswith("50 of 90 labelled pairs lack it")
+    assert scores["vdc_acc"]["note"] == ""
+
+
+def test_the_document_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not known is null: other programs read no NaN."""
+    labels = planted_tasks(tmp_path / "one", VDC_TASKS[:1], {"yes": "yes", "no": "no"})
+    document = document_of(capsys, labels, tmp_path / "one")
+    assert document["verdicts"][0]["scores"]["vdc_score"]["people"] is None
+
+
+@pytest.mark.parametrize("choice", ["tie", "left"])
+def test_choices_that_are_all_the_same_give_no_interval(
+    choice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Resamples of them are the same, too: an interval without width would be false."""
+    rows = [
+        label_of("", f"v{video}", 0, choice, kind="pair", left="a", right="b")
+        for video in range(30)
+    ]
+    file = write_rows(tmp_path / "labels.jsonl", rows)
+    assert main(["labels", str(file), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["choices"]
+    for name in ("elo", "bradley_terry"):
+        assert (found[name]["low"], found[name]["high"]) == (None, None)
+    assert main(["labels", str(file)]) == 0
+    assert "so Elo has no interval, either" in capsys.readouterr().out

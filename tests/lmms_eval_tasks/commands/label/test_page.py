@@ -118,6 +118,7 @@ def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
     page = verdict_page(captioners_of([tmp_path]), PageOptions(n=5, tasks=None), nowhere)
     assert page.data["frames"] == {}
     assert page.notes[0].startswith("frames of 0 of")
+    assert "set LMMS_CAPTIONS_DATA" in page.notes[1]
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
@@ -174,6 +175,78 @@ def test_twenty_verdicts_by_keyboard(browser: Any, tmp_path: Path) -> None:
     assert said == ["correct", "partial", "neutral", "wrong"] * 5
     assert all(row["seconds"] >= 0 and len(row["judge"]) == 2 for row in rows)
     assert {url for url in asked if not url.startswith(("file:", "data:", "blob:"))} == set()
+
+
+def test_two_tabs_lose_nothing_of_each_other(browser: Any, tmp_path: Path) -> None:
+    """Each answers other questions in turn; a damaged store is begun anew."""
+    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
+    write_page(tmp_path / "page.html", page_of(tmp_path, n=20))
+    asked: list[str] = []
+    context = browser.new_context()
+    first = _opened(context, tmp_path, asked)
+    _name(first)
+    second = _opened(context, tmp_path, asked)
+    for key in ("2", "Enter", "1"):
+        first.keyboard.press(key)
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "0"):
+        second.keyboard.press(key)
+    assert second.inner_text("#count").startswith("3 of 20 answered")
+    first.reload()
+    assert first.inner_text("#count").startswith("3 of 20 answered")
+    first.evaluate("localStorage.setItem(storeKey(), '{')")
+    first.reload()
+    first.keyboard.press("2")
+    assert first.inner_text("#count").startswith("1 of 20 answered")
+    assert [text for text in asked if not text.startswith("file:")] == []
+
+
+def test_slips_of_the_hand_cost_nothing(browser: Any, tmp_path: Path) -> None:
+    """A key held down, the same answer again, an arrow or an export instead of Enter."""
+    judged_run(tmp_path, {"vdc_camera": CAPTIONS})
+    write_page(tmp_path / "page.html", page_of(tmp_path, n=20))
+    page = _opened(browser.new_context(accept_downloads=True), tmp_path, [])
+    _name(page)
+    for _ in range(5):
+        page.keyboard.down("s")
+    page.keyboard.up("s")
+    assert "1 not to be told" in page.inner_text("#count")
+    for key in ("y", "4", "ArrowRight"):
+        page.keyboard.press(key)
+    assert page.inner_text("#count").startswith("1 of 20 answered")
+    for key in ("3", "ArrowRight"):
+        page.keyboard.press(key)
+    assert "not complete" in page.inner_text("#message")
+    page.keyboard.press("n")
+    with page.expect_download() as download:
+        page.keyboard.press("X")
+    page.keyboard.press("Enter")
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    rows = [json.loads(line) for line in download.value.path().read_text("utf-8").splitlines()]
+    assert [row["label"] and row["label"]["choice"] for row in rows] == [None, "yes", "no"]
+    flags = "Object.values(state.rows).map((row) => row.changed_after_reveal)"
+    assert not any(page.evaluate(flags))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("y")
+    page.keyboard.press("Enter")
+    assert sum(page.evaluate(flags)) == 1
+
+
+def test_ratings_are_typed_without_the_mouse(browser: Any, tmp_path: Path) -> None:
+    """The first digit goes to the first number, Enter to the next, the last Enter saves."""
+    judged_run(tmp_path, {"msvd_eval_ref_free": CAPTIONS[:2]})
+    write_page(tmp_path / "page.html", page_of(tmp_path))
+    page = _opened(browser.new_context(), tmp_path, [])
+    _name(page)
+    page.keyboard.type("80\n70\n60\n50\n")
+    assert page.evaluate("Object.values(Object.values(state.rows)[0].label.ratings)") == [
+        80, 70, 60, 50,
+    ]  # fmt: skip
+
+
+def _name(page: BrowserPage) -> None:
+    page.fill("#annotator", "Ann")
+    page.press("#annotator", "Enter")
 
 
 def _opened(context: Any, folder: Path, asked: list[str]) -> BrowserPage:
