@@ -27,13 +27,19 @@ def check_shapes(benchmark: Benchmark[Any, Any], captions: Sequence[CaptionRecor
         _check(benchmark, caption)
     for name, metric in benchmark.metrics.items():
         if not metric.labels and len(_kinds(captions, name)) > 1:
-            raise TypeError(f"expected words or numbers for {name}, got both")
+            raise TypeError(f"expected words, numbers or rows of as many counts for {name}")
 
 
-def _kinds(captions: Sequence[CaptionRecord], metric: str) -> set[bool]:
-    """Whether values are words, for all of them."""
-    types = {type(v) for caption in captions for run in caption.values[metric] for v in run}
-    return {kind is str for kind in types if kind is not type(None)}
+def _kinds(captions: Sequence[CaptionRecord], metric: str) -> set[object]:
+    """What values are: words, numbers, or rows of how many counts."""
+    values = (v for caption in captions for run in caption.values[metric] for v in run)
+    return {
+        len(value)
+        if isinstance(value, list)
+        else ("words" if isinstance(value, str) else "numbers")
+        for value in values
+        if value is not None
+    }
 
 
 def _check(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> None:
@@ -80,13 +86,17 @@ def _are_labels(values: Sequence[object], labels: Sequence[str]) -> bool:
 
 
 def _are_plain(values: Sequence[object]) -> bool:
-    """Whether all are numbers, unscored, or words of a benchmark that names no labels."""
+    """Whether all are numbers, rows of counts, or words of a benchmark without labels."""
     types = {*map(type, values)}
+    if types <= {list, type(None)}:
+        return all(_are_finite(row) for row in values if isinstance(row, list))
     if types <= {str, type(None)}:
         return True
-    return types <= {*_NUMBERS, type(None)} and all(
-        isfinite(value) for value in values if isinstance(value, int | float)
-    )
+    return _are_finite([value for value in values if value is not None])
+
+
+def _are_finite(values: Sequence[object]) -> bool:
+    return all(type(value) in _NUMBERS and isfinite(value) for value in values)  # type: ignore[arg-type] # a number
 
 
 def _of(record: CaptionRecord, words: str) -> str:

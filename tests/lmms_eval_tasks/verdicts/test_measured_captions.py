@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 
 from drawn_captions import COUNTED
+from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import (
+    verdict_path,
+    write_verdicts,
+)
 from lmms_eval_captions.metrics.bleu import bleu
 from lmms_eval_captions.metrics.meteor import meteor
-from planted_runs import PlantedCaption, Question, record_of, write_run
+from planted_runs import STAMP, PlantedCaption, Question, record_of, write_run
 
 N_VIDEOS = 14
 TASK = "vdc_classic_camera"
@@ -137,3 +143,20 @@ def test_people_are_not_asked_what_is_measured(
     words = _error(capsys, "label", tmp_path / "a", "--output", output)
     assert "expected tasks that people can be asked about" in words
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "row", [[1, 2], ["many"], [float("inf")] * 10], ids=["few", "words", "inf"]
+)
+def test_counts_that_are_none_are_an_error_that_names_the_file(
+    row: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Users may edit files: what cannot be added up is found when it is read."""
+    records = _run(tmp_path / "a", range(N_VIDEOS), 1)
+    path = verdict_path(tmp_path / "a" / "m", STAMP, TASK)
+    items = [breakdown_item(benchmark_of_task(TASK), record) for record in records]
+    items[3]["values"]["bleu_1"] = [[row]]  # type: ignore[index] # an item of JSON
+    write_verdicts(path, {"task": TASK}, items)
+    _run(tmp_path / "b", range(N_VIDEOS), 2)
+    words = _error(capsys, "compare", tmp_path / "a", tmp_path / "b")
+    assert f"the verdicts of {TASK[:8]}" in words
