@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down, breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -24,10 +25,26 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_pat
 
 STAMP: Final = "20260102_030405"
 
+
+def _words(n: int) -> WordsJudgement:
+    """Of ten words beside ten of a reference, the first n are the same."""
+    n_grams = (10, 9, 8, 7)
+    return WordsJudgement(
+        run=0,
+        reference="",
+        tokenizer="plain",
+        cider=n / 2,
+        rouge_l=n / 10,
+        bleu=(10, 10, *n_grams, *(n - order for order in range(len(n_grams)))),
+        meteor=(10, 10, 0, 0, n, n, *(0.0,) * 14, 1, n, n),
+    )
+
+
 VERDICTS: Final[Mapping[str, Sequence[object]]] = {
     "vdc": ("yes", "no"),
     "vdc_rouge": (0.9, 0.1),
     "vdc_vdd": ("yes", "no"),
+    "vdc_classic": tuple(map(_words, (9, 6, 3))),
     "vidcapbench": ("correct", "partial", "neutral", "wrong"),
     "vcapsbench": ("positive", "negative", "unanswerable"),
     "capquiz": ("true_positive", "false_positive", "false_negative"),
@@ -157,13 +174,15 @@ def _values(
     benchmark: Benchmark[Any, Any], metric: str, runs: Sequence[Sequence[object]]
 ) -> list[list[object]]:
     """What a metric reads of these verdicts."""
-    n_values = benchmark.metrics[metric].n_values
-    of_score = {"yes": 4.0, "no": 1.0}
-    reads = of_score if metric in ("vdc_score", "vdd_score") else {}
-    return [
-        [reads.get(verdict, verdict) for verdict in run for _ in range(n_values)]  # type: ignore[call-overload]
-        for run in runs
-    ]
+    known = benchmark.metrics[metric]
+    grades = {"yes": 4.0, "no": 1.0} if metric in ("vdc_score", "vdd_score") else {}
+
+    def read(verdict: Any) -> Sequence[object]:  # noqa: ANN401 - whatever a judge may say
+        if isinstance(verdict, WordsJudgement):
+            return known.values(verdict)
+        return [grades.get(verdict, verdict)] * known.n_values
+
+    return [[value for verdict in run for value in read(verdict)] for run in runs]
 
 
 def _dump(path: Path, document: Mapping[str, object]) -> None:

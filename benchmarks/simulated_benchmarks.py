@@ -65,6 +65,11 @@ CASES: Final = (
     Case(name="vdc_rouge task", benchmark="vdc_rouge", metrics=("vdc_rouge",),
          labels=(1.0, 0.5, 0.2, 0.0), shares=(0.15, 0.20, 0.20, 0.45),
          others=(0.17, 0.20, 0.20, 0.43)),
+    Case(name="vdc_vdd task", benchmark="vdc_vdd", metrics=("vdd_acc",), labels=("yes", "no"),
+         shares=(0.40, 0.60), others=(0.42, 0.58), questions=(1, 1)),
+    Case(name="vdc_vdd task, graded", benchmark="vdc_vdd", metrics=("vdd_score",),
+         labels=(5.0, 4.0, 3.0, 2.0, 1.0, 0.0), shares=(0.20, 0.15, 0.10, 0.10, 0.10, 0.35),
+         others=(0.22, 0.15, 0.10, 0.10, 0.10, 0.33), questions=(1, 1)),
     Case(name="vidcapbench", benchmark="vidcapbench", metrics=("acc", "pre", "cov", "con"),
          labels=("correct", "partial", "neutral", "wrong"), shares=(0.168, 0.326, 0.140, 0.366),
          others=(0.171, 0.308, 0.126, 0.395)),
@@ -81,7 +86,7 @@ CASES: Final = (
          labels=(100.0, 80.0, 60.0, 40.0, 20.0), shares=(0.30, 0.35, 0.20, 0.10, 0.05),
          others=(0.33, 0.35, 0.18, 0.09, 0.05), questions=(4, 4)),
 )  # fmt: skip
-"""Every metric of every benchmark; the dimensions of MSVD-Eval are one function."""
+"""Every metric that a judge decides; the dimensions of MSVD-Eval are one function."""
 
 
 class Design(NamedTuple):

@@ -19,8 +19,9 @@ SAME_FUNCTION = {"completeness", "conciseness", "relevance"}
 
 
 def test_every_metric_is_simulated() -> None:
-    """A new metric must show that its interval covers, too."""
-    every = {(name, metric) for name, one in all_benchmarks().items() for metric in one.metrics}
+    """A new metric that a judge decides must show that its interval covers, too."""
+    judged = {name: one for name, one in all_benchmarks().items() if one.measure is None}
+    every = {(name, metric) for name, one in judged.items() for metric in one.metrics}
     cases = {(case.benchmark, metric) for case in CASES for metric in case.metrics}
     assert every - {("msvd_eval", name) for name in SAME_FUNCTION} == cases
 

@@ -74,7 +74,7 @@ def _records(
     verdicts = next(VERDICTS[key] for key, one in all_benchmarks().items() if one is benchmark)
     rng = np.random.default_rng(seed)
     # One rating of the whole caption, or several questions in two groups of each section.
-    n_questions = 1 if benchmark.name == "msvd_eval" else N_QUESTIONS
+    n_questions = N_QUESTIONS if benchmark.sections else 1
     records = []
     for video, ease in enumerate(rng.beta(2, 2, n_videos)):
         truth = rng.random(n_questions) < ease
