@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, wrapped
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
 
-_KINDS: Final = ("results", "judging", "breakdown_*", "samples_*")
+_KINDS: Final = ("results", "judging", "breakdown_*", "verdicts_*", "samples_*")
 _DATA: Final = "LMMS_CAPTIONS_DATA"
 
 

@@ -143,13 +143,14 @@ def _best(compared: Compared, lead: Lead, names: Sequence[str]) -> str:
     unsure = [ahead for ahead in lead.over if not ahead.is_real]
     nearest = (unsure or lead.over)[0]
     number = f"{_difference(nearest.difference, metric)}{_p_words(nearest.p_value)}"
-    said = f"{first} less {names[nearest.other]} is {number} (Holm's over all pairs of the {n_all})"
+    pairs = f"over all pairs of the {n_all}, as the leader is chosen by its number"
+    said = f"{first} less {names[nearest.other]} is {number} (Holm's {pairs})"
     if not unsure:
         return f"Best of the {n_all} is {first} {what}, ahead of each of the others: {said}."
     others = _listed([names[ahead.other] for ahead in unsure])
     return (
-        f"None of the {n_all} is best beyond chance {what}: {first} has the best number, but "
-        f"{others} cannot be told from it: {said}."
+        f"Which of the {n_all} is best {what} is not certain: {first} leads, and {others} may be "
+        f"as good: {said}."
     )
 
 
