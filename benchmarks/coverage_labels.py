@@ -198,7 +198,7 @@ def _judge(setting: Setting, videos: Places, people: Places, rng: np.random.Gene
 
 
 def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
-    what = "vdc_acc" if setting.by_video else setting.metric
+    what: str = "vdc_acc" if setting.by_video else setting.metric
     if setting.n_tasks > 1:
         what = f"{what} of {setting.n_tasks} tasks"
     return (

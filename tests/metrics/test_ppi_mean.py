@@ -200,4 +200,4 @@ def test_tasks_of_other_videos_have_independent_errors() -> None:
     mean = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0), lam=0.7)
     assert mean.value == pytest.approx(np.mean([each.value for each in alone]))
     errors = [each.standard_error or 0.0 for each in alone]
-    assert mean.standard_error == pytest.approx(np.hypot(*errors) / 2)
+    assert mean.standard_error == pytest.approx(np.linalg.norm(errors) / 2)

@@ -225,9 +225,10 @@ def test_tokens_of_a_group_are_those_of_its_own_run(
     bench.setenv("LMMS_CAPTIONS_T5", str(_tokenizer(tmp_path / "tokenizer.json")))
     tasks = ("vdc_camera", "vdc_short")
     of = {task: records(task, drawn(task, 1, n_videos=1)) for task in tasks}
-    for name in "ab":
-        path = write_run(tmp_path / name, of, groups={"vdc_score": tasks})
+    paths = [write_run(tmp_path / name, of, groups={"vdc_score": tasks}) for name in "ab"]
+    for path in paths:
         _log(path, tasks, "a a")
+    path = paths[-1]
     judging = path.with_name(f"{STAMP}_judging.json")
     judging.write_text(judging.read_text().replace("2026-", "2025-"))
     for each in list(path.parent.iterdir()):
