@@ -178,7 +178,8 @@ class Comparer:
                         f"{words}: that moves scores, and the difference would not be the "
                         "captions' alone. Judge all captions in one way (--model caption_file "
                         "--model_args path=FOLDER judges those of a folder with sample logs), or "
-                        "compare them as they are with --across-judges"
+                        "compare them as they are with --across-judges. The same captions judged "
+                        "by several judges are compared by lmms-eval-captions agree"
                     )
                 yield f"{words}: the difference is not the captions' alone"
 
