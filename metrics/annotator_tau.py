@@ -33,8 +33,8 @@ def annotator_tau(
     Source:
         Of MSVD-Eval (G-VEval, section 4.3) the published ratings; the paper prints no such number.
 
-    >>> annotator_tau([[1, 1], [2, 3], [3, 2]], variant="b")
-    0.3333333333333333
+    >>> round(annotator_tau([[1, 1], [2, 3], [3, 2]], variant="b"), 4)
+    0.3333
     """
     n_annotators = max(map(len, ratings), default=0)
     if not are_known:

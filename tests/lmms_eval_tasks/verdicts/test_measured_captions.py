@@ -159,4 +159,5 @@ def test_counts_that_are_none_are_an_error_that_names_the_file(
     write_verdicts(path, {"task": TASK}, items)
     _run(tmp_path / "b", range(N_VIDEOS), 2)
     words = _error(capsys, "compare", tmp_path / "a", tmp_path / "b")
-    assert f"the verdicts of {TASK[:8]}" in words
+    assert f"a/m/{STAMP}_results.json: the verdicts of" in words
+    assert "score the captions again" in words
