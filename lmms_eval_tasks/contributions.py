@@ -24,25 +24,16 @@ _MOST_READS: Final = 100_000_000
 """Values that leaving out every caption in turn may read, some ten seconds' worth."""
 
 
-def contributions(
-    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
-) -> list[float] | None:
-    """What each caption that counts contributes to a metric, mean over judge runs.
-
-    Returns:
-        In the metric's unit, their mean is the metric; ``None`` where the metric has no value, or
-        where it is not known what a caption adds to it.
-    """
-    of_captions = contributions_by_caption(benchmark, metric, records)
-    if of_captions is None:
-        return None
-    return [value for value in of_captions if value is not None]
-
-
 def contributions_by_caption(
     benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
 ) -> list[float | None] | None:
-    """As :func:`contributions`, one for each record; ``None`` for a caption that does not count."""
+    """What each caption contributes to a metric, mean over judge runs.
+
+    Returns:
+        One for each record, ``None`` for a caption that does not count: in the metric's unit, their
+        mean is the metric. ``None`` where the metric has no value, or where it is not known what a
+        caption adds to it.
+    """
     score, of_captions = _influences(benchmark, metric, records)
     if of_captions is None:
         return None

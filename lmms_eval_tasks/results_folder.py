@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite, nan
 from pathlib import Path
-from typing import Final, TypeGuard
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
@@ -292,10 +292,6 @@ def _tables(document: object, key: str) -> Iterator[tuple[str, Mapping[str, obje
     for name, table in members.items() if isinstance(members, dict) else ():
         if isinstance(table, dict):
             yield name, table
-
-
-def _is_finite(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and isfinite(value)
 
 
 def _read_json(path: Path, what: str) -> object:

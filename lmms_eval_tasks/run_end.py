@@ -32,7 +32,6 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     take_out_words,
     with_intervals,
 )
-from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
@@ -106,7 +105,7 @@ def complete(
         ours.setdefault(task, {})["breakdown"] = _write(
             {**head, **breakdown}, "breakdown", f"_{task}", folder=folder, stamp=stamp
         )
-    _write_verdicts(head, folder=folder, stamp=stamp)
+    _write_verdicts(head, ours, folder=folder, stamp=stamp)
     document = {
         **head,
         **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
@@ -136,7 +135,9 @@ def _predicted(results: Mapping[str, Any], *, folder: Path | None, stamp: str) -
     return {"predict_only": True, **_head(results, None), "tasks": logs}
 
 
-def _write_verdicts(head: Document, *, folder: Path | None, stamp: str) -> None:
+def _write_verdicts(
+    head: Document, ours: Mapping[str, Mapping[str, str]], *, folder: Path | None, stamp: str
+) -> None:
     """Write what was judged, for commands that compare runs, beside lmms-eval's results."""
     if folder is None:
         return
@@ -145,12 +146,18 @@ def _write_verdicts(head: Document, *, folder: Path | None, stamp: str) -> None:
         if task == benchmark.pooled_group:
             continue  # its tasks' verdicts are those of the group
         path = verdict_path(folder, stamp, task)
-        signature = signature_of(finished.records, finished.args)
+        signature = ours.get(task, {}).get("signature")
         items = (breakdown_item(benchmark, record) for record in finished.records)
         try:
             write_verdicts(path, {**head, "task": task, "signature": signature}, items)
         except OSError as error:
-            logger.error("verdicts of {} cannot be written to {}: {}", task, path, error)
+            logger.error(
+                "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "
+                "them or the sample log: mend that and run again, nothing is asked twice",
+                task,
+                path,
+                error,
+            )
 
 
 def _write(

@@ -21,15 +21,22 @@ from drawn_captions import (
     record,
 )
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
-from lmms_eval_captions.lmms_eval_tasks.contributions import (
-    contributions,
-    contributions_by_caption,
-)
+from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+
+
+def contributions(
+    benchmark: Benchmark[Any, Any], metric: str, records: Sequence[CaptionRecord]
+) -> list[float] | None:
+    """Those of the captions that count."""
+    of_captions = contributions_by_caption(benchmark, metric, records)
+    if of_captions is None:
+        return None
+    return [value for value in of_captions if value is not None]
 
 
 def standard_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from ended_runs import STAMP, Tracker, results_of, shown
 from lmms_eval_captions.judges.settings import data_settings
@@ -75,4 +76,23 @@ def test_a_breakdown_that_cannot_be_written_says_why(name: str, task: str, tmp_p
     value = results["lmms_eval_captions"]["tasks"][task]["breakdown"]
     assert value.startswith(f"none: {tmp_path / 'm'} cannot be written to (")
     assert value.endswith("; mend that and run again")
+    assert results["results"][task]["acc,none"] == 1.5
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize(("name", "task"), TASKS)
+def test_verdicts_that_cannot_be_written_are_said_with_what_to_do(
+    name: str, task: str, tmp_path: Path
+) -> None:
+    """The scores stand, and the log names the task and what mends it."""
+    (tmp_path / "m").write_text("no folder")
+    items = [caption["breakdown"] for caption in _judged(name, task)]
+    hooks_of(all_benchmarks()[name]).aggregate_breakdown(items)
+    results = results_of({task: shown(task, {"acc": 1.5, "signature": "", "breakdown": ""})})
+    lines: list[str] = []
+    sink = logger.add(lines.append, level="ERROR", format="{message}")
+    complete(results, folder=tmp_path / "m", stamp=STAMP)
+    logger.remove(sink)
+    (line,) = (line for line in lines if line.startswith(f"verdicts of {task} cannot be written"))
+    assert line.endswith("mend that and run again, nothing is asked twice\n")
     assert results["results"][task]["acc,none"] == 1.5
