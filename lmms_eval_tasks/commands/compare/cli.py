@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
 from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     gates = [Gate.parse(text) for text in arguments.gate]
     captioners = captioners_of(arguments.folders)
-    names = [name.strip() for name in (arguments.tasks or "").split(",") if name.strip()]
+    names = split_names(arguments.tasks)
     if arguments.paper or len(captioners) == 1:
         for option, is_set in (("--gate", gates), ("--group", arguments.group)):
             if is_set:

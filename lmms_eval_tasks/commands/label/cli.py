@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
@@ -68,8 +70,8 @@ def _label(arguments: argparse.Namespace) -> int:
 
     options = PageOptions(
         n=arguments.n,
-        tasks=_names(arguments.tasks) or None,
-        by=_names(arguments.by),
+        tasks=tuple(split_names(arguments.tasks)) or None,
+        by=tuple(split_names(arguments.by)),
         seed=arguments.seed,
         n_frames=max(arguments.frames, 0),
         reveal=arguments.reveal,
@@ -151,10 +153,6 @@ def _labels(arguments: argparse.Namespace) -> int:
     else:
         print("\n\n".join("\n".join(report.lines) for report in reports))
     return 0
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
 
 
 def _positive(text: str) -> int:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
@@ -104,7 +106,7 @@ def _json(done: Split) -> dict[str, object]:
 
 
 def _names(text: str) -> list[str]:
-    names = [name for name in (part.strip() for part in text.split(",")) if name]
+    names = split_names(text)
     if not names:
         raise argparse.ArgumentTypeError(f"expected names of tasks or groups, got {text!r:.80}")
     return names
