@@ -199,6 +199,11 @@ class Benchmark(Generic[Q, J]):
     right: frozenset[object] = frozenset()
     """What the headline reads of a question that the caption answers rightly; empty where judges
     give grades."""
+    missed: frozenset[object] = frozenset()
+    """What the headline reads of a question whose answer the caption does not hold; of one that
+    says otherwise too, where the judge does not tell these apart."""
+    wrong: frozenset[object] = frozenset()
+    """What the headline reads of a question that the caption answers wrongly."""
     headline_means: str = ""
     """What the headline counts, in a few words for who sees it for the first time."""
     groups: Callable[[Doc, Q, J | None], Mapping[str, str]] = lambda _doc, _question, _judgement: {}

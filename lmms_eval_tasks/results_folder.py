@@ -157,6 +157,10 @@ class RunResults:
         except ValueError:
             return self.path.stat().st_mtime
 
+    def has_samples(self, task: str) -> bool:
+        """Whether the run has a sample log of a task."""
+        return task in logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
+
     def samples(self, task: str) -> Iterator[dict[str, object]]:
         """What lmms-eval logged of each document of a task, in the log's order.
 

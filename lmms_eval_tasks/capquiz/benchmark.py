@@ -161,6 +161,8 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     },
     headline="capf1",
     right=frozenset({"true_positive"}),
+    missed=frozenset({"false_negative"}),
+    wrong=frozenset({"false_positive"}),
     headline_means="% of the quiz that the caption answers, and how rightly: their harmonic mean",
     groups=_groups,
     sections={

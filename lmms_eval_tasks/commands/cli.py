@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimat
 from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add_labels
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
+from lmms_eval_captions.lmms_eval_tasks.commands.report.cli import add_report
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what is installed, which judge would be asked and whether it answers, data found",
     )
     command.set_defaults(run=_doctor)
+    add_report(commands)
     add_compare(commands)
     add_meta_eval(commands)
     add_estimate(commands)

@@ -139,6 +139,8 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
     },
     headline="ar",
     right=frozenset({"positive"}),
+    missed=frozenset({"unanswerable"}),
+    wrong=frozenset({"negative"}),
     headline_means="% of yes-no questions that the caption alone answers rightly",
     groups=lambda _doc, question, _judgement: groups_of(question.category),
     sections={"groups": tuple(GROUPS), "categories": tuple(GROUP_OF)},

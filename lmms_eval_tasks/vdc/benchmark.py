@@ -167,6 +167,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
     },
     headline="vdc_acc",
     right=frozenset({"yes"}),
+    missed=frozenset({"no"}),
     headline_means="% of questions that the caption alone answers rightly, mean over videos",
     groups=lambda doc, question, _judgement: {
         "aspects": doc["aspect"],
@@ -198,6 +199,7 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
     },
     headline="vdc_rouge",
     right=frozenset(),
+    missed=frozenset(),
     paper_table=None,
     headline_means="ROUGE-L in % of answers from the caption alone and gold answers",
 )

@@ -112,6 +112,7 @@ VDC_CLASSIC: Final[Benchmark[WordsQuestion, WordsJudgement]] = replace(
     headline_means="ROUGE-L in % of captions and reference captions, without a judge",
     grading=None,
     right=frozenset(),
+    missed=frozenset(),
     paper_table=None,
     question_file=None,
     groups=lambda _doc, _question, _judgement: {},

@@ -131,15 +131,19 @@ def align_tasks(several: Sequence[TaskVerdicts]) -> tuple[list[list[CaptionRecor
 
 def _keyed(captions: Sequence[CaptionRecord]) -> Iterator[tuple[Key, CaptionRecord]]:
     """Captions that were judged, by video and how many of it stood before."""
-    names = _numbered([caption.video_id for caption in captions])
+    names = numbered([caption.video_id for caption in captions])
     for key, caption in zip(names, captions, strict=True):
         # One that was left out has no values, not even empty ones of a judge run.
         if not caption.n_dropped and any(caption.values.values()):
             yield key, caption
 
 
-def _numbered(names: Sequence[str]) -> list[Key]:
-    """Names with how often each stood before."""
+def numbered(names: Sequence[str]) -> list[Key]:
+    """Names with how often each stood before.
+
+    >>> numbered(["a", "b", "a"])
+    [('a', 0), ('b', 0), ('a', 1)]
+    """
     if len(set(names)) == len(names):
         return [(name, 0) for name in names]
     n_before: Counter[str] = Counter()
@@ -196,7 +200,7 @@ def _places(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> dict[Key, 
     n_questions = _n_questions(benchmark, record)
     # Of a caption that an older version could not have judged it is not logged what was asked.
     texts = record.asked if len(record.asked) == n_questions else [""] * n_questions
-    return {key: place for place, key in enumerate(_numbered(texts))}
+    return {key: place for place, key in enumerate(numbered(texts))}
 
 
 def _scored_in_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
@@ -58,12 +59,15 @@ def names_with_verdicts(run: RunResults) -> list[str]:
     return [name for name in run.tasks if _members(run, name)]
 
 
-def read_verdicts(run: RunResults, name: str) -> Verdicts:
+def read_verdicts(
+    run: RunResults, name: str, kept: dict[tuple[Path, str], TaskVerdicts] | None = None
+) -> Verdicts:
     """The verdicts of a task or a group.
 
     Args:
         run: A run's results.
         name: One of :func:`names_with_verdicts`.
+        kept: Results file and task to what was read before; what is read is added.
 
     Raises:
         DataError: If it is none of them, or if neither the verdicts nor the sample log of one of
@@ -75,7 +79,11 @@ def read_verdicts(run: RunResults, name: str) -> Verdicts:
             f"{run.path}: expected verdicts of any of {', '.join(names_with_verdicts(run))}, "
             f"got {name!r:.80}"
         )
-    tasks = tuple(_read_task(run, task) for task in members)
+    known = {} if kept is None else kept
+    for task in members:
+        if (run.path, task) not in known:
+            known[run.path, task] = _read_task(run, task)
+    tasks = tuple(known[run.path, task] for task in members)
     return Verdicts(name, tasks, tasks[0].benchmark.pooled_group == name)
 
 

@@ -255,6 +255,8 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
     pooled_group="vidcapbench",
     headline="acc",
     right=frozenset({"correct"}),
+    missed=frozenset({"neutral"}),
+    wrong=frozenset({"wrong"}),
     headline_means="% of questions that the caption alone answers fully and rightly",
     groups=lambda _doc, question, _judgement: {
         "dimensions": question.dimension,

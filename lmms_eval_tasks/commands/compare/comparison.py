@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from typing import Any, Final
@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Row, rows_o
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Aligned, Counts, align
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
 from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import (
     groups_of,
     sections_of,
@@ -80,10 +81,12 @@ class Comparer:
     Args:
         captioners: At least two, the one that the others are compared with first.
         across_judges: Whether they may have been judged in different ways.
+        read: What gives a captioner's verdicts on a task or a group.
     """
 
     captioners: Sequence[Captioner]
     across_judges: bool = False
+    read: Callable[[Captioner, str], Verdicts] = Captioner.verdicts
     _aligned: dict[str, tuple[Aligned, list[str]]] = field(default_factory=dict)
 
     def aligned(self, name: str) -> tuple[Aligned, list[str]]:
@@ -94,7 +97,7 @@ class Comparer:
             NothingInCommonError: If no question has a verdict for all.
         """
         if name not in self._aligned:
-            several = [captioner.verdicts(name) for captioner in self.captioners]
+            several = [self.read(captioner, name) for captioner in self.captioners]
             aligned = align(several)
             if not aligned.counts.n_questions:
                 raise NothingInCommonError(
@@ -123,20 +126,8 @@ class Comparer:
         aligned, warnings = self.aligned(name)
         several, first = aligned.verdicts, aligned.verdicts[0]
         metrics = list(first.benchmark.metrics)
-        sections: dict[str, Sequence[Row]] = {}
-        n_left_out = {}
         groups = groups_of(first, section)
-        tasks = tasks_of_groups(first, groups)
-        if len(first.tasks) > 1 and not tasks:
-            sections[TASKS] = rows_of_tasks(several, metrics=metrics)
-        if groups:
-            shown = groups[:_MOST_GROUPS]
-            sections[groups[0][0]] = (
-                rows_of_tasks(several, metrics=metrics, groups=tasks)
-                if tasks
-                else rows_of(several, shown, metrics=metrics)
-            )
-            n_left_out[groups[0][0]] = len(groups) - len(shown)
+        sections, n_left_out = _sections(several, groups)
         pairs = [
             Pair(
                 place,
@@ -155,6 +146,20 @@ class Comparer:
             sections, n_left_out, pairs, lead_of(several), lengths,
             _judge(several, self._names()), warnings,
         )  # fmt: skip
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of a task or a group, overall and of the benchmark's first section.
+
+        Args:
+            name: One that all have.
+
+        Raises:
+            DataError: As :meth:`aligned`.
+        """
+        several = self.aligned(name)[0].verdicts
+        sections, _ = _sections(several, groups_of(several[0], None))
+        overall = rows_of(several, [None], metrics=list(several[0].benchmark.metrics))
+        return [*overall, *(row for rows in sections.values() for row in rows)]
 
     def _warnings_of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:
         """What is to be said of how the captioners were judged.
@@ -216,6 +221,32 @@ class Comparer:
 
     def _names(self) -> list[str]:
         return [captioner.name for captioner in self.captioners]
+
+
+def _sections(
+    several: Sequence[Verdicts], groups: Sequence[Group]
+) -> tuple[dict[str, Sequence[Row]], dict[str, int]]:
+    """Section to the rows of its groups, and to its groups beyond those.
+
+    Args:
+        several: Of all captioners, aligned.
+        groups: Those of a section of the breakdown; none where it has none.
+    """
+    first = several[0]
+    metrics = list(first.benchmark.metrics)
+    sections: dict[str, Sequence[Row]] = {}
+    tasks = tasks_of_groups(first, groups)
+    if len(first.tasks) > 1 and not tasks:
+        sections[TASKS] = rows_of_tasks(several, metrics=metrics)
+    if not groups:
+        return sections, {}
+    shown, name = groups[:_MOST_GROUPS], groups[0][0]
+    sections[name] = (
+        rows_of_tasks(several, metrics=metrics, groups=tasks)
+        if tasks
+        else rows_of(several, shown, metrics=metrics)
+    )
+    return sections, {name: len(groups) - len(shown)}
 
 
 def compare_all(

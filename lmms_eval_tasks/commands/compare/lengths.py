@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -11,6 +11,7 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults
+from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import (
     HUB_REPO,
@@ -83,7 +84,7 @@ def _tokens_in_logs(verdicts: Verdicts, run: RunResults) -> Iterator[int]:
             item = sample.get(task.benchmark.headline)
             video = item.get("video_id") if isinstance(item, dict) else None
             if video in videos:
-                yield count(_caption_of(sample))
+                yield count(caption_of(sample))
 
 
 def _tokenizer() -> Path:
@@ -108,10 +109,3 @@ def _log_of(task: TaskVerdicts, run: RunResults) -> Path:
     if task.task not in logs:
         raise DataError("there is no sample log with the captions: run with --log_samples")
     return logs[task.task]
-
-
-def _caption_of(sample: Mapping[str, object]) -> str:
-    caption = sample.get("filtered_resps")
-    while isinstance(caption, list):
-        caption = caption[0] if caption else ""
-    return str(caption)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from lmms_eval_captions.lmms_eval_tasks.web_page.embedding import json_in_html, source_hash
 
 _HERE: Final = Path(__file__).parent
 
@@ -28,22 +27,7 @@ def render(title: str, data: Mapping[str, object]) -> str:
         title=title,
         style=style,
         script=script,
-        style_hash=_source_hash(style),
-        script_hash=_source_hash(script),
-        data=_json_in_html(data),
+        style_hash=source_hash(style),
+        script_hash=source_hash(script),
+        data=json_in_html(data),
     )
-
-
-def _json_in_html(data: Mapping[str, object]) -> str:
-    r"""JSON that cannot end the element it stands in, nor begin a comment.
-
-    >>> _json_in_html({"caption": "</script><!--&"})
-    '{"caption": "\\u003c/script\\u003e\\u003c!--\\u0026"}'
-    """
-    text = json.dumps(data)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _source_hash(text: str) -> str:
-    """What the page's policy knows its own style and script by; nothing else runs."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.label.frames import NO_VIDEOS, Documents, frames_of
-from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import Documents
+from lmms_eval_captions.lmms_eval_tasks.web_page.frames import NO_VIDEOS, frames_of
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
@@ -90,30 +89,6 @@ def finish_page(
     n_shown = len({item["frames"] for item in items} & frames.keys())
     n_videos = len({item["frames"] for item in items})
     return Page(data, tuple(_notes(n_shown, n_videos, reasons, most)))
-
-
-def caption_of(sample: Mapping[str, Any]) -> str:
-    """The caption of a sample of a log."""
-    replies = sample.get("filtered_resps") or sample.get("resps") or ""
-    while isinstance(replies, list):
-        replies = replies[0] if replies else ""
-    return str(replies)
-
-
-def documents_of(task: str, settings: DataSettings) -> Documents:
-    """The documents of a task by video, none where they are neither needed nor at hand."""
-    benchmark = benchmark_of_task(task)
-    grading = benchmark.grading
-    is_needed = grading is not None and grading.needs_data
-    if not is_needed and settings.data is None and not has_videos(benchmark.source, settings.cache):
-        return {}
-    try:
-        read = benchmark.read(settings, benchmark.tasks[task])
-    except DataError:
-        if is_needed:
-            raise
-        return {}
-    return {benchmark.video_id(doc): doc for doc in read}
 
 
 def grading_to_row(grading: Grading | None) -> dict[str, object]:

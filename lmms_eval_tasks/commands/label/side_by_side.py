@@ -15,8 +15,6 @@ from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import (
     Page,
     PageOptions,
-    caption_of,
-    documents_of,
     finish_page,
     grading_to_row,
 )
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.judges.settings import DataSettings
     from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
+from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import documents_of
 
 LEFT: Final = "left"
 RIGHT: Final = "right"

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.lmms_eval_tasks.commands.label.frames import Documents
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import (
     Page,
     PageOptions,
-    caption_of,
-    documents_of,
     finish_page,
     grading_to_row,
 )
@@ -31,6 +28,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import Design, d
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
+from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import Documents, documents_of
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings

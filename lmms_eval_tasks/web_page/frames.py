@@ -24,8 +24,6 @@ _QUALITY: Final = 72
 NO_VIDEOS: Final = (
     "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
 )
-Documents = Mapping[str, Mapping[str, Any]]
-"""Video's id to its document."""
 
 
 def frames_of(
@@ -34,6 +32,7 @@ def frames_of(
     *,
     n_frames: int,
     most_bytes: int,
+    longest: int = _LONGEST,
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Frames of videos that are at hand; nothing is downloaded.
 
@@ -43,6 +42,7 @@ def frames_of(
             asked about.
         n_frames: Of each video, evenly spaced.
         most_bytes: Of all frames together; videos beyond it have none.
+        longest: Longer side of a frame, in pixels.
 
     Returns:
         Key to the frames as addresses of JPEG data, and key to why there are none.
@@ -54,7 +54,7 @@ def frames_of(
         if key in frames or key in reasons:
             continue
         try:
-            pictures = _pictures(settings, benchmark, doc, n_frames)
+            pictures = _pictures(settings, benchmark, doc, n_frames, longest)
         except DataError as error:
             reasons[key] = f"No frames: {error}"
             continue
@@ -68,7 +68,11 @@ def frames_of(
 
 
 def _pictures(
-    settings: DataSettings, benchmark: Benchmark[Any, Any], doc: Mapping[str, Any], n_frames: int
+    settings: DataSettings,
+    benchmark: Benchmark[Any, Any],
+    doc: Mapping[str, Any],
+    n_frames: int,
+    longest: int,
 ) -> list[str]:
     from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
@@ -76,16 +80,16 @@ def _pictures(
         raise DataError("--frames is 0")
     if settings.data is None and not has_videos(benchmark.source, settings.cache):
         raise DataError(NO_VIDEOS)
-    clip = read_frames(benchmark.video_path(settings, doc), n_frames, max_pixels=_LONGEST**2)
-    return [_address(frame) for frame in clip.frames]
+    clip = read_frames(benchmark.video_path(settings, doc), n_frames, max_pixels=longest**2)
+    return [_address(frame, longest) for frame in clip.frames]
 
 
-def _address(frame: NDArray[np.uint8]) -> str:
+def _address(frame: NDArray[np.uint8], longest: int) -> str:
     """A frame, shape (height, width, 3), as an address that holds it."""
     from PIL import Image
 
     picture = Image.fromarray(frame)
-    picture.thumbnail((_LONGEST, _LONGEST))
+    picture.thumbnail((longest, longest))
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

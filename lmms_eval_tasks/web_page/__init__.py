@@ -1,0 +1,1 @@
+"""What pages have in common that are one file of HTML and load nothing from anywhere."""
