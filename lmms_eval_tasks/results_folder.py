@@ -157,6 +157,12 @@ class RunResults:
         except ValueError:
             return self.path.stat().st_mtime
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the run's judging document warns of."""
+        warnings = self.judging.get("warnings")
+        return list(map(str, warnings)) if isinstance(warnings, list) else []
+
     def has_samples(self, task: str) -> bool:
         """Whether the run has a sample log of a task."""
         return task in logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))

@@ -53,9 +53,16 @@ def frames_of_rows(
         view.name: documents_of(view.name, settings)
         for view in {v.name: v for v, _ in rows}.values()
     }
-    worst = sorted(range(len(rows)), key=lambda place: _score(*rows[place]))
+    # The worst of each benchmark first, then the second of each: none is left without any.
+    scores = [_score(*row) for row in rows]
+    ranks: list[tuple[int, float, int]] = []
+    n_of: Counter[str] = Counter()
+    for place in sorted(range(len(rows)), key=lambda place: scores[place]):
+        name = rows[place][0].benchmark.name
+        ranks.append((n_of[name], scores[place], place))
+        n_of[name] += 1
     videos: dict[str, tuple[str, Benchmark[Any, Any], Mapping[str, Any]]] = {}
-    for place in worst:
+    for _, _, place in sorted(ranks):
         view, row = rows[place]
         doc = documents[view.name].get(row.video_id)
         if doc is not None and len(videos) < n_videos:

@@ -53,7 +53,7 @@ def score_table(sources: Sources) -> Table:
                 rows.append([Cell(view.name), *name, *_numbers(view, results)])
     notes = [
         "[95%]: interval over videos.",
-        "Judge runs: standard deviation over them, and the judge's part of the interval's variance.",
+        "Judge runs: standard deviation over them, and their part of the interval's variance.",
         "Unscored: questions without a verdict that could be read, of all judge runs.",
     ]
     return Table("Scores", columns, rows, notes)
@@ -88,19 +88,31 @@ def signature_table(sources: Sources) -> Table:
 
 def warnings_of(sources: Sources) -> list[str]:
     """What a reader of the scores must see, each once with the tasks that it is true of."""
-    told: dict[str, dict[str, None]] = {}
+    told: dict[str, dict[str, list[str]]] = {}
+    leaves = [view for view in sources.views if len(view.tasks) == 1]  # a group says it by these
     for captioner in sources.captioners:
         for run, _ in _runs(captioner):
-            for warning in run.judging.get("warnings") or ():
-                told.setdefault(str(warning), {})[captioner.name] = None
-    for view in sources.views:
-        if len(view.tasks) == 1:  # of a group its tasks say it
-            for captioner, warning in _warnings(sources.captioners, view):
-                told.setdefault(warning, {})[f"{view.name} of {captioner}"] = None
+            for warning in run.warnings:
+                told.setdefault(warning, {})[captioner.name] = []
+    for view in leaves:
+        for name, warning in _warnings(sources.captioners, view):
+            told.setdefault(warning, {}).setdefault(name, []).append(view.name)
+    several = len(sources.captioners) > 1
     return [
         *sources.missing,
-        *(f"{_listed(list(whom))}: {warning}" for warning, whom in told.items()),
+        *(
+            f"{'; '.join(_whom(name, tasks, leaves, several) for name, tasks in of.items())}: "
+            f"{warning}."
+            for warning, of in told.items()
+        ),
     ]
+
+
+def _whom(name: str, tasks: Sequence[str], leaves: Sequence[View], several: bool) -> str:
+    """What a warning is about: such as ``demo: vdc_camera, vdc_short``."""
+    is_all = not tasks or len(tasks) == len(leaves)
+    whom = "All tasks" if is_all else _listed(tasks)
+    return whom if not several else name if is_all else f"{name} ({whom})"
 
 
 def _numbers(view: View, results: TaskResults) -> Iterator[Cell]:
@@ -121,9 +133,8 @@ def _numbers(view: View, results: TaskResults) -> Iterator[Cell]:
     yield Cell(_share(results, "unscored") or str((signature and signature.unscored) or NOTHING))
     yield Cell(_share(results, "empty") or NOTHING)
     yield Cell(_no_caption(results))
-    yield Cell(
-        ", ".join(f"{name} {_other(results, name)}" for name in others if name in results.scores)
-    )
+    shown = {name.partition(",")[0] for name in results.metrics}
+    yield Cell(", ".join(f"{name} {_other(results, name)}" for name in others if name in shown))
 
 
 def _other(results: TaskResults, name: str) -> str:

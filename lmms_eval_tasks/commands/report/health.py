@@ -62,7 +62,7 @@ def health_table(view: View, names: Sequence[str]) -> Table:
         if verdicts is not None
     ]
     notes = [
-        "Alpha: Krippendorff's, over the verdicts of judge runs; 1 is the same always, 0 is chance.",
+        "Alpha: Krippendorff's, over the verdicts of judge runs; 1 is always the same, 0 chance.",
         "The slope says whether longer captions score higher; errors are clustered by video.",
     ]
     return Table("Judge", columns, rows, notes)

@@ -49,9 +49,11 @@ def missed_tables(view: View, names: Sequence[str]) -> list[Table]:
     tables = []
     for section in _sections(view):
         counts = [{} if of is None else _counts(benchmark, of, section) for of in view.verdicts]
-        for ranking in _rankings(benchmark):
-            if ranking.kind in kinds.values():
-                tables.append(_table(section, ranking, counts, names))
+        tables += [
+            _table(section, ranking, counts, names)
+            for ranking in _rankings(benchmark)
+            if ranking.kind in kinds.values()
+        ]
     return [table for table in tables if table.rows]
 
 

@@ -1,4 +1,4 @@
-"""Captioners beside the first, on the questions that both have a verdict on, as ``compare`` does."""
+"""Captioners beside the first, on the questions that both have a verdict on, by ``compare``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -159,7 +158,7 @@ def _context(
     some = bool(sources.views)
     return {
         "title": f"Captions of {', '.join(names) or 'no run'}",
-        "subtitle": f"A report of {DISTRIBUTION} {package_version()}: scores, verdicts and replies.",
+        "subtitle": f"Scores, verdicts and replies, by {DISTRIBUTION} {package_version()}.",
         "warnings": head.warnings_of(sources),
         "head": [head.score_table(sources), head.run_table(sources)] if some else [],
         "signatures": head.signature_table(sources) if some else None,

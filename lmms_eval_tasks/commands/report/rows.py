@@ -124,7 +124,7 @@ def value_of(benchmark: Benchmark[Any, Any], metric: str, record: CaptionRecord)
 
 
 def flips_of(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> tuple[int, int]:
-    """Questions whose verdict is known to differ between judge runs, and all where that is known."""
+    """Questions whose verdict differs between judge runs, and all of which that is known."""
     runs = record.values.get(benchmark.headline, ())
     metric = benchmark.metrics[benchmark.headline]
     if len(runs) < 2 or not benchmark.counts_ahead or len({*map(len, runs)}) > 1:

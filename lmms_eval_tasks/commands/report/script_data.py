@@ -13,7 +13,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import LENGTHS, lengths_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired
 from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import (
-    NOT_ASKED,
     Row,
     codes_of,
     flips_of,

@@ -53,8 +53,14 @@ class Section:
 
 
 def overall_of(view: View) -> list[Figures]:
-    """The metrics of each captioner over all questions, as its results have them."""
-    return [{} if results is None else _own(view, results.measured) for results in view.results]
+    """The metrics of each captioner over all questions: the breakdown's, else the results'."""
+    found: list[Figures] = []
+    for run, results in zip(view.runs, view.results, strict=True):
+        own = {} if results is None else _own(view, results.measured)
+        breakdown = {} if run is None else _breakdown(run, view.name, [])
+        figures = breakdown.get(ALL[0], {}).get(ALL[1])
+        found.append({**own, **dict(_measured(figures))} if figures else own)
+    return found
 
 
 def sections_of(view: View, missing: list[str]) -> list[Section]:

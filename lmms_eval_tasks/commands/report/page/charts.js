@@ -1,6 +1,7 @@
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "path://M0,0L10,0L5,9Z", "emptyCircle", "emptyRect", "emptyTriangle", "emptyDiamond", "pin"];
 const SYMBOL_SIGNS = ["●", "■", "▲", "◆", "▼", "○", "□", "△", "◇", "⬮"];
 const LINES = ["solid", "dashed", "dotted"];
+const FONT = "system-ui, sans-serif";
 const HIGHEST_CANVAS = 7000;
 const charts = new Map();
 let colours = {};
@@ -12,8 +13,9 @@ function readColours() {
 }
 const colourOf = (captioner) => colours.captioners[captioner % 10];
 const shortOf = (text, length = 40) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
-/* ECharts reads {name|text} as a style in the text of tooltips; a space of no width keeps the text what it is. */
-const literal = (text) => shortOf(String(text), 120).replaceAll("{", "{\u200b");
+/* A name as ECharts may draw it. It reads {name|text} as a style in tooltips, and keeps the widths of texts in plain
+   objects, which "__proto__" would change for the whole page: spaces of no width keep both from happening. */
+const literal = (text, length = 120) => "\u200b" + shortOf(String(text).replace(/\s+/g, " "), length).replaceAll("{", "{\u200b");
 const nameOf = (captioner) => captioners()[captioner].name;
 const shownCaptioners = () => captioners().map((_, captioner) => captioner).filter((captioner) => !state.hidden.has(captioner));
 
@@ -25,7 +27,7 @@ function draw(box, label, height, option) {
   box.setAttribute("aria-label", label);
   box.style.height = Math.round(height) + "px";
   const chart = echarts.init(box, null, { renderer: "canvas", width: box.clientWidth || 300, height: Math.round(height) });
-  chart.setOption({ animation: false, textStyle: { fontFamily: "system-ui, sans-serif", color: colours.ink }, ...option });
+  chart.setOption({ animation: false, textStyle: { fontFamily: FONT, color: colours.ink }, ...option });
   // The width is watched, as the window's may change; the first call tells what is known.
   let width = box.clientWidth;
   const watch = new ResizeObserver(() => {
@@ -56,7 +58,7 @@ function valueAxis(more) {
 function nameAxis(names, width) {
   return {
     type: "category", inverse: true, data: names.map((_, place) => String(place)), axisTick: { show: false }, axisLine: { lineStyle: { color: colours.line } },
-    axisLabel: { color: colours.ink, interval: 0, width, overflow: "truncate", formatter: (place) => shortOf(names[Number(place)], 60) },
+    axisLabel: { color: colours.ink, interval: 0, width, overflow: "truncate", formatter: (place) => literal(names[Number(place)], 60) },
   };
 }
 const namesWidth = (box) => Math.min(220, Math.round((box.clientWidth || 300) * 0.34));
@@ -137,7 +139,7 @@ function drawRadar(shape, metric, top) {
     radar: {
       // No more than what was measured: a radar takes the smallest scale that it is given.
       indicator: names.map((_, place) => ({ name: String(place), min: 0, max: top })), radius: isNarrow ? "52%" : "62%", splitNumber: 5, triggerEvent: false,
-      axisName: { color: colours.ink, fontSize: isNarrow ? 10 : 12, formatter: (place) => shortOf(names[Number(place)], isNarrow ? 12 : 22) },
+      axisName: { color: colours.ink, fontSize: isNarrow ? 10 : 12, formatter: (place) => literal(names[Number(place)], isNarrow ? 12 : 22) },
       splitLine: { lineStyle: { color: colours.line } }, splitArea: { show: false }, axisLine: { lineStyle: { color: colours.line } },
     },
     series: [{
@@ -197,7 +199,7 @@ function drawBar(api, look) {
     end = Math.max(end, to);
     parts.push(line(from, y, to, y, colours.ink), line(from, y - half / 2, from, y + half / 2, colours.ink), line(to, y - half / 2, to, y + half / 2, colours.ink));
   }
-  if (look.thick >= 9) parts.push({ type: "text", style: { x: end + 5, y, text: number(value, look.metric), fill: colours.ink, fontSize: 11, verticalAlign: "middle" } });
+  if (look.thick >= 9) parts.push({ type: "text", style: { x: end + 5, y, text: number(value, look.metric), fill: colours.ink, fontSize: 11, fontFamily: FONT, verticalAlign: "middle" } });
   return { type: "group", children: parts };
 }
 function line(x1, y1, x2, y2, colour) { return { type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.2 } }; }
@@ -253,7 +255,7 @@ function drawDifference(row, api, metric, isWide, frame) {
   else if (row.outcome === "worse") parts.push({ type: "polygon", shape: { points: [[x - size, y - size], [x + size, y - size], [x, y + size]] }, style: { fill: colour } });
   else parts.push({ type: "circle", shape: { cx: x, cy: y, r: size - 1 }, style: row.outcome === "tied" ? { fill: colour } : { fill: colours.card, stroke: colour, lineWidth: 2 } });
   const said = signed(row.difference, metric) + (isWide && hasInterval ? " [" + signed(row.low, metric) + ", " + signed(row.high, metric) + "]" : "");
-  parts.push({ type: "text", style: { x: frame.x + frame.width + 8, y, text: said, fill: colours.ink, fontSize: 12, verticalAlign: "middle" } });
+  parts.push({ type: "text", style: { x: frame.x + frame.width + 8, y, text: said, fill: colours.ink, fontSize: 12, fontFamily: FONT, verticalAlign: "middle" } });
   return { type: "group", children: parts };
 }
 
@@ -325,10 +327,12 @@ function drawLength() {
   const size = total > 4000 ? 4 : total > 500 ? 6 : 8;
   const chart = draw(box, "Scatter of " + metric.name + " over " + state.x + ". " + byId("length-note").textContent, 420, {
     grid: { left: 56, right: 24, top: 28, bottom: 48 },
-    tooltip: tooltip((point) => literal(nameOf(Number(point.seriesName))) + "\n" + literal(core().rows.video[point.value[2]]) + "\n" + point.value[0] + " " + state.x + ", " + metric.name + " " + number(point.value[1], metric)),
-    xAxis: valueAxis({ name: state.x, nameLocation: "middle", nameGap: 28, min: 0 }), yAxis: valueAxis({ name: shortOf(metric.name), min: 0, max: metric.highest && metric.highest <= 100 ? metric.highest : undefined, nameTextStyle: { color: colours.soft, align: "left" } }),
+    tooltip: tooltip((point) => literal(nameOf(Number(point.seriesName))) + "\n" + literal(core().rows.video[point.value[2]]) + "\n" + point.value[0] + " " + state.x + ", " + literal(metric.name, 40) + " " + number(point.value[1], metric)),
+    xAxis: valueAxis({ name: state.x, nameLocation: "middle", nameGap: 28, min: 0 }), yAxis: valueAxis({ name: literal(metric.name, 40), min: 0, max: metric.highest && metric.highest <= 100 ? metric.highest : undefined, nameTextStyle: { color: colours.soft, align: "left" } }),
+    // The brush brings buttons with it, which the mouse alone could press.
+    toolbox: { show: false },
     brush: {
-      toolbox: [], xAxisIndex: 0, brushMode: "single", transformable: false, brushStyle: { borderWidth: 1, color: "rgba(120,140,170,0.2)", borderColor: colours.ink },
+      xAxisIndex: 0, brushMode: "single", transformable: false, brushStyle: { borderWidth: 1, color: "rgba(120,140,170,0.2)", borderColor: colours.ink },
       throttleType: "debounce", throttleDelay: 60, outOfBrush: { colorAlpha: 0.12 },
     },
     series: shownCaptioners().map((captioner) => ({

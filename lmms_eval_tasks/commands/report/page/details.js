@@ -94,7 +94,8 @@ function captionElement(captioner, baseline, row, texts) {
   const box = element("section");
   box.append(element("h4", nameOf(captioner), { class: "captioner-" + captioner % 10, dir: "auto" }));
   const stands = STATES[(core().rows.state[captioner] || [])[row] || 0];
-  const said = [valueText(captioner, row, metricOf(view().headline)) + " " + view().headline];
+  const value = valueOf(view().headline, captioner, row);
+  const said = value === null ? [stands || "no value"] : [view().headline + " " + valueText(captioner, row, metricOf(view().headline))];
   for (const what of view().lengths || []) if (lengthOf(what, captioner, row) !== null) said.push(count(lengthOf(what, captioner, row)) + " " + what);
   box.append(element("p", said.join(" · "), { class: "soft" }));
   const text = texts.captions[captioner];
@@ -126,8 +127,8 @@ function showMarked(box, text, side) {
     if (kept) box.append(run);
     else {
       const mark = element(side.name);
-      mark.append(element("span", "[only here: ", { class: "unseen" }), run, element("span", "] ", { class: "unseen" }));
-      box.append(mark);
+      mark.append(element("span", "[only here: ", { class: "unseen" }), run.trimEnd(), element("span", "]", { class: "unseen" }));
+      box.append(mark, run.slice(run.trimEnd().length));
     }
     place = end;
   }

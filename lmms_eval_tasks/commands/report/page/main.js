@@ -49,6 +49,14 @@ function showQuestions(cell) {
   byId("videos").scrollIntoView();
   byId("video-table").focus({ preventScroll: true });
 }
+/* Of the header only the links and controls stay in sight, and nothing that has the focus lies under them. */
+function placeHeader() {
+  const header = document.querySelector("header");
+  const hidden = Math.max(0, header.querySelector("nav").offsetTop - 4);
+  header.style.top = -hidden + "px";
+  const isSticky = getComputedStyle(header).position === "sticky";
+  document.documentElement.style.scrollPaddingTop = (isSticky ? header.offsetHeight - hidden : 0) + 12 + "px";
+}
 function refuse(text) {
   const box = byId("video-browser");
   box.hidden = false;
@@ -60,6 +68,7 @@ async function begin() {
   byId("view").parentElement.hidden = true;
   byId("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
   prefersDark.addEventListener("change", () => { if (!document.documentElement.dataset.theme) setTheme(isDark() ? "dark" : "light"); });
+  new ResizeObserver(placeHeader).observe(document.querySelector("header"));
   if (!byId("core")) return;
   if (typeof DecompressionStream === "undefined") { refuse("This browser is too old for the table of videos and the charts: it cannot unpack what is in this file. All other parts are shown. Any browser of 2023 or later will do."); return; }
   // The page is painted first, as unpacking takes a moment.

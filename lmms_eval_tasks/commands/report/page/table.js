@@ -153,13 +153,12 @@ function moveInTable(event) {
 }
 
 /* Filters, sorts and shows the table; says how long it took since the event at the given time. */
-function apply(what = "filter", at = performance.now()) {
+function apply(what = "filter", at = performance.now(), staysThere = false) {
   if (!byId("video-table")) return;
   const totals = filterRows();
   sortRows();
-  state.cursor = 0;
-  const grid = byId("video-table");
-  grid.scrollTop = 0;
+  state.cursor = staysThere ? Math.min(state.cursor, Math.max(0, state.shown.length - 1)) : 0;
+  if (!staysThere) byId("video-table").scrollTop = 0;
   drawRows();
   byId("found").textContent = count(state.shown.length) + " of " + several(totals.rows, "caption") + ", " + count(totals.shownQuestions) + " of " + several(totals.questions, "question") + searchNote();
   showBrushNote();
@@ -246,9 +245,7 @@ function startSearch() {
     // Not at each chunk: the table would jump under the reader's hands.
     if (searched.n < nRows() && performance.now() - told < 400) return;
     told = performance.now();
-    const at = state.cursor;
-    apply("search");
-    state.cursor = Math.min(at, Math.max(0, state.shown.length - 1));
+    apply("search", performance.now(), true);
   };
   readForSearch(tell).catch((error) => { searched.trouble = "Captions cannot be searched: " + error.message; apply("search"); });
 }

@@ -1,4 +1,4 @@
-"""What tests of ``label`` and ``labels`` share."""
+"""What tests of pages share."""
 
 from __future__ import annotations
 
