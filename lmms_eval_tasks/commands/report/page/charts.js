@@ -115,9 +115,9 @@ function drawShape() {
   const shape = chosenShape();
   const metric = metricOf(state.metric);
   if (shape) {
-    const values = shownCaptioners().flatMap((captioner) => figuresOf(shape, captioner)).filter(Boolean).map((figure) => figure[0]).filter((value) => value !== null);
+    const values = shownCaptioners().flatMap((captioner) => figuresOf(shape, captioner)).filter(Boolean).flatMap((figure) => [figure[0], figure[2] ?? null]).filter((value) => value !== null);
     const top = roundAbove(Math.max(0, ...values), metric.highest);
-    byId("shape-note").textContent = "Scale from 0 to " + top + (top < metric.highest ? ", as no value is higher; the highest there can be is " + metric.highest : "") +
+    byId("shape-note").textContent = "Scale from 0 to " + top + (top < metric.highest ? ", as no value or interval goes higher; the highest there can be is " + metric.highest : "") +
       ". Whiskers: the interval of each value. " + (metric.higher_is_better === false ? "Lower is better." : "Higher is better.");
     drawRadar(shape, metric, top);
     drawBars(shape, metric, top);
@@ -173,7 +173,7 @@ function drawBars(shape, metric, top) {
       const captioner = Number(point.seriesName);
       const figure = figuresOf(shape, captioner)[point.dataIndex] || [null];
       const asked = ((shape.n_questions || [])[captioner] || [])[point.dataIndex];
-      return literal(nameOf(captioner)) + "\n" + literal(names[point.dataIndex]) + ": " + figureText(figure, metric) + (asked === undefined ? "" : "\n" + several(asked, "question"));
+      return literal(nameOf(captioner)) + "\n" + literal(names[point.dataIndex]) + ": " + figureText(figure, metric) + (asked === undefined || asked === null ? "" : "\n" + several(asked, "question"));
     }),
     xAxis: valueAxis({ min: 0, max: top }), yAxis: nameAxis(names, width), series: bars,
   });
@@ -204,7 +204,7 @@ function drawBar(api, look) {
 }
 function line(x1, y1, x2, y2, colour) { return { type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.2 } }; }
 
-const isOverall = (row) => !row.section || !row.group;
+const isOverall = (row) => !row.section || !row.group || (row.section === "overall" && row.group === "all");
 function drawForest(shape, metric) {
   const box = byId("forest");
   const pair = (view().pairs || [])[state.pair];
