@@ -73,10 +73,14 @@ class Page:
         core, data = self.core, self._bytes("questions")
         rows, n, n_sections = core["rows"], core["n_questions"], core["n_sections"]
         assert len(data) == n * (2 * n_sections + sum(c["n_runs"] for c in core["captioners"]))
-        groups = [memoryview(data[2 * n * k : 2 * n * (k + 1)]).cast("H") for k in range(n_sections)]
+        groups = [
+            memoryview(data[2 * n * k : 2 * n * (k + 1)]).cast("H") for k in range(n_sections)
+        ]
         codes, start = [], 2 * n * n_sections
         for captioner in core["captioners"]:
-            codes.append([data[start + n * r : start + n * (r + 1)] for r in range(captioner["n_runs"])])
+            codes.append(
+                [data[start + n * r : start + n * (r + 1)] for r in range(captioner["n_runs"])]
+            )
             start += n * captioner["n_runs"]
         blocks = self.blocks()
         for place, video in enumerate(rows["video"]):

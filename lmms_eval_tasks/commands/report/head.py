@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import measured_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import Sources, View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
     NOTHING,
@@ -17,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
     cells,
     plural,
 )
+from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, TaskResults
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
@@ -47,10 +49,10 @@ def score_table(sources: Sources) -> Table:
     ]
     rows = []
     for view in sources.views:
-        for captioner, results in zip(sources.captioners, view.results, strict=True):
-            if results is not None:
+        for captioner, run in zip(sources.captioners, view.runs, strict=True):
+            if run is not None:
                 name = [Cell(captioner.name)] if several else []
-                rows.append([Cell(view.name), *name, *_numbers(view, results)])
+                rows.append([Cell(view.name), *name, *_numbers(view, run)])
     notes = [
         "[95%]: interval over videos.",
         "Judge runs: standard deviation over them, and their part of the interval's variance.",
@@ -115,9 +117,10 @@ def _whom(name: str, tasks: Sequence[str], leaves: Sequence[View], several: bool
     return whom if not several else name if is_all else f"{name} ({whom})"
 
 
-def _numbers(view: View, results: TaskResults) -> Iterator[Cell]:
+def _numbers(view: View, run: RunResults) -> Iterator[Cell]:
     """The cells of a task behind its name."""
-    measured = results.measured
+    results = run.tasks[view.name]
+    measured = measured_of(view, run, view.name)
     headline = view.benchmark.headline
     own = measured.get(headline)
     others = [name for name in view.benchmark.metrics if name != headline]
@@ -130,18 +133,28 @@ def _numbers(view: View, results: TaskResults) -> Iterator[Cell]:
         yield Cell("nan" if has_score else NOTHING, "worse" if has_score else "soft")
     yield Cell((own.judge_part if own else "") or NOTHING)
     signature = results.signature
-    yield Cell(_share(results, "unscored") or str((signature and signature.unscored) or NOTHING))
+    yield Cell(_share(results, "unscored") or _told(signature.unscored if signature else None))
     yield Cell(_share(results, "empty") or NOTHING)
     yield Cell(_no_caption(results))
     shown = {name.partition(",")[0] for name in results.metrics}
-    yield Cell(", ".join(f"{name} {_other(results, name)}" for name in others if name in shown))
+    yield Cell(
+        ", ".join(
+            f"{name} {_other(results, measured.get(name), name)}"
+            for name in others
+            if name in shown
+        )
+    )
 
 
-def _other(results: TaskResults, name: str) -> str:
-    if name in results.measured:
-        return str(results.measured[name])
+def _other(results: TaskResults, measured: Measured | None, name: str) -> str:
+    if measured is not None:
+        return str(measured)
     unavailable = results.signature.unavailable if results.signature else frozenset()
     return "N/A" if name in unavailable else "nan"
+
+
+def _told(share: Share | None) -> str:
+    return f"{share.n:,}/{share.of:,}" if share else NOTHING
 
 
 def _share(results: TaskResults, name: str) -> str:

@@ -13,6 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import NOTHING, Cell, Column, Table
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
+_SMALLEST_P: Final = 0.0001
 _SIGNS: Final = {"better": "▲ better", "worse": "▼ worse", "tied": "= tied", "unknown": "unknown"}
 
 
@@ -98,11 +99,17 @@ def pair_table(paired: Paired, names: Sequence[str]) -> Table:
             Cell("all questions" if row.group is None else ": ".join(row.group)),
             Cell(row.metric),
             Cell(_difference(contrast), kind),
-            Cell(NOTHING if p_value is None else f"{p_value:.4f}", kind),
+            Cell(_p_text(p_value), kind),
             Cell(_SIGNS[contrast.outcome], kind),
         ])  # fmt: skip
     caption = f"{names[paired.other]} less {names[0]}, paired by question and video"
     return Table(caption, columns, rows, [paired.summary])
+
+
+def _p_text(p_value: float | None) -> str:
+    if p_value is None:
+        return NOTHING
+    return f"{p_value:.4f}" if p_value >= _SMALLEST_P else f"< {_SMALLEST_P}"
 
 
 def _difference(contrast: Contrast) -> str:

@@ -53,14 +53,22 @@ class Section:
 
 
 def overall_of(view: View) -> list[Figures]:
-    """The metrics of each captioner over all questions: the breakdown's, else the results'."""
-    found: list[Figures] = []
-    for run, results in zip(view.runs, view.results, strict=True):
-        own = {} if results is None else _own(view, results.measured)
-        breakdown = {} if run is None else _breakdown(run, view.name, [])
-        figures = breakdown.get(ALL[0], {}).get(ALL[1])
-        found.append({**own, **dict(_measured(figures))} if figures else own)
-    return found
+    """The metrics of each captioner over all questions."""
+    return [{} if run is None else measured_of(view, run, view.name) for run in view.runs]
+
+
+def measured_of(view: View, run: RunResults, name: str) -> Figures:
+    """The metrics of a task or group: the breakdown's, else the results'.
+
+    Args:
+        view: Of the same benchmark.
+        run: The run.
+        name: One of its tasks and groups.
+    """
+    known = run.tasks[name].measured
+    own = {metric: known[metric] for metric in view.benchmark.metrics if metric in known}
+    figures = _breakdown(run, name, []).get(ALL[0], {}).get(ALL[1])
+    return {**own, **dict(_measured(figures))} if figures else own
 
 
 def sections_of(view: View, missing: list[str]) -> list[Section]:
@@ -129,18 +137,12 @@ def _text(measured: Measured | None) -> str:
     return NOTHING if measured is None else str(measured)
 
 
-def _own(view: View, measured: Mapping[str, Measured]) -> dict[str, Measured]:
-    return {name: measured[name] for name in view.benchmark.metrics if name in measured}
-
-
 def _tasks(view: View) -> Section:
     """Each task of a group, by its own results."""
     figures: list[dict[str, Figures]] = []
     for run in view.runs:
-        found = {} if run is None else run.tasks
-        figures.append(
-            {task: _own(view, found[task].measured) for task in view.tasks if task in found}
-        )
+        there = [task for task in view.tasks if run is not None and task in run.tasks]
+        figures.append({task: measured_of(view, run, task) for task in there if run is not None})
     return Section(TASKS, view.tasks, figures, [], 0)
 
 

@@ -208,7 +208,10 @@ const isOverall = (row) => !row.section || !row.group || (row.section === "overa
 function drawForest(shape, metric) {
   const box = byId("forest");
   const pair = (view().pairs || [])[state.pair];
-  const rows = !pair ? [] : pair.rows.filter((row) => row.metric === state.metric && row.difference !== null && (isOverall(row) || (shape && row.section === shape.section)));
+  const known = !pair ? [] : pair.rows.filter((row) => row.metric === state.metric && row.difference !== null);
+  const ofSection = known.filter((row) => shape && row.section === shape.section);
+  // Of a group whose tasks are groups of questions, differences go by these.
+  const rows = known.filter((row) => isOverall(row) || !ofSection.length || ofSection.includes(row));
   rows.sort((one, other) => Number(isOverall(other)) - Number(isOverall(one)));
   const isShown = Boolean(pair);
   for (const id of ["forest-title", "forest-summary", "forest-note"]) byId(id).hidden = !isShown;
@@ -344,7 +347,7 @@ function drawLength() {
   chart.on("brushEnd", (brushed) => {
     const area = brushed.areas[0];
     const isEmpty = !area || area.range[0][1] - area.range[0][0] < 3 || area.range[1][1] - area.range[1][0] < 3;
-    if (isEmpty) { clearBrush(performance.now()); return; }
+    if (isEmpty) { clearBrush(performance.now()); showBrush(); return; }
     setBrush({ axis: state.x, metric: state.y, x: area.coordRange[0], y: area.coordRange[1] }, performance.now());
     byId("length-from").value = Math.round(area.coordRange[0][0]);
     byId("length-to").value = Math.round(area.coordRange[0][1]);
@@ -365,7 +368,7 @@ function setBrush(brush, at) {
 }
 function clearBrush(at) {
   for (const id of ["length-from", "length-to"]) if (byId(id)) byId(id).value = "";
-  if (!state.brush) { showBrush(); return; }
+  if (!state.brush) return;
   setBrush(null, at);
   showBrush();
 }

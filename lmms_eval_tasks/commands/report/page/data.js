@@ -59,7 +59,8 @@ const nRows = () => core().rows.video.length;
 const count = (number) => number.toLocaleString("en-US");
 const several = (number, noun) => count(number) + " " + noun + (number === 1 ? "" : "s");
 function metricOf(name) { return view().metrics.find((metric) => metric.name === name) || { name, highest: 1, higher_is_better: true }; }
-function digits(metric) { return metric.highest >= 50 ? 1 : metric.highest > 1 ? 2 : 3; }
+/* As many digits as the tables have. */
+function digits(metric) { return metric.highest > 1 ? 2 : 3; }
 function number(value, metric) { return value === null || value === undefined ? "–" : value.toFixed(digits(metric)); }
 function signed(value, metric) { return value === null || value === undefined ? "–" : (value > 0 ? "+" : "") + value.toFixed(digits(metric)).replace("-", "−"); }
 function valueOf(metric, captioner, row) {

@@ -1,5 +1,6 @@
 const ROW_HEIGHT = 40;
 const HEAD_HEIGHT = 60;
+const MOST_GROUPS = 300;
 let columns = [];
 
 /* How often each kind of verdict was given, over all judge runs. */
@@ -58,7 +59,7 @@ function differenceCell(row, metric) {
 function columnsOfView() {
   const metric = metricOf(view().headline);
   const { rows } = core();
-  const made = [{ title: "Video", width: "minmax(13rem, 1fr)", cell: (row) => textCell(rows.video[row], false, "first") }];
+  const made = [{ title: "Video", width: "17rem", cell: (row) => textCell(rows.video[row], false, "first") }];
   if (view().tasks.length > 1) made.push({ title: "Task", width: "11rem", cell: (row) => textCell(core().tasks[rows.task[row]].name) });
   made.push({ title: "Questions shown", width: "6rem", isNumber: true, cell: (row) => textCell(state.matched[row] === rows.n[row] ? String(rows.n[row]) : state.matched[row] + " of " + rows.n[row], true) });
   captioners().forEach((captioner, place) => {
@@ -205,7 +206,10 @@ function categoryChoices() {
   categories = [];
   const made = [["", "all"]];
   for (const [section, groups] of categoriesOfView()) {
-    made.push({ title: section, options: [...groups].map((group) => { categories.push([section, group]); return [String(categories.length - 1), shortOf(group, 80)]; }) });
+    const shown = [...groups].slice(0, MOST_GROUPS);
+    const options = shown.map((group) => { categories.push([section, group]); return [String(categories.length - 1), shortOf(group, 80)]; });
+    const nMore = groups.size - shown.length;
+    made.push({ title: section + (nMore ? ", the largest (" + count(nMore) + " more)" : ""), options });
   }
   return made;
 }
@@ -235,7 +239,10 @@ function makeFilters() {
       (value, at) => { state.captioner = Number(value); apply("filter", at); }, { id: "verdict-captioner" })));
   }
   bar.append(field("Sort", select([], "", (value, at) => { state.sort = value; apply("sort", at); }, { id: "sort" })),
-    button("Clear filters", (event) => { clearFilters(); clearBrush(event.timeStamp); apply("filter", event.timeStamp); }, { id: "clear-filters" }));
+    button("Clear filters", (event) => {
+      clearFilters();
+      if (state.brush) clearBrush(event.timeStamp); else apply("filter", event.timeStamp);
+    }, { id: "clear-filters" }));
   return bar;
 }
 function startSearch() {
