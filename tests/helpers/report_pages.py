@@ -8,15 +8,19 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Page as BrowserPage
+
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.report.report import Options, make_report
 
+Open = Callable[..., BrowserPage]
+"""From a page's text to the page in a browser; further arguments are those of a new context."""
 RATED, UNSCORED, NOT_ASKED = 253, 254, 255
 NO_GROUP = 65_535
 

@@ -70,11 +70,9 @@ def frames_of_rows(
     pictures, reasons = frames_of(
         settings, videos.values(), n_frames=n_frames, most_bytes=_MOST_BYTES, longest=_LONGEST
     )
-    beyond = f"Frames of the {plural(n_videos, 'video')} that score worst alone are in the page."
+    beyond = f"only the {n_videos:,} that score worst have any (--framed)"
     of_rows = [
-        ""
-        if key in pictures
-        else reasons.get(key) or (beyond if documents[view.name] else NO_VIDEOS)
+        _reason(key, pictures, reasons, beyond if documents[view.name] else NO_VIDEOS)
         for key, (view, _) in zip(keys, rows, strict=True)
     ]
     return Frames(
@@ -85,11 +83,18 @@ def frames_of_rows(
     )
 
 
+def _reason(
+    key: str, pictures: Mapping[str, object], reasons: Mapping[str, str], otherwise: str
+) -> str:
+    """Why a video has no frames, empty where it has."""
+    return "" if key in pictures else reasons.get(key, otherwise).removeprefix("No frames: ")
+
+
 def _notes(n_shown: int, n_videos: int, reasons: Sequence[str]) -> list[str]:
     if n_shown == n_videos:
         return []
     most = Counter(filter(None, reasons)).most_common(1)
-    return [f"Frames of {n_shown:,} of {plural(n_videos, 'video')} are in the page: {most[0][0]}"]
+    return [f"Frames of {n_shown:,} of {plural(n_videos, 'video')} are in the page: {most[0][0]}."]
 
 
 def _score(view: View, row: Row) -> float:

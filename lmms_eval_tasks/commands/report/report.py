@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.frames import Frames, fr
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import length_table
 from lmms_eval_captions.lmms_eval_tasks.commands.report.page import LIBRARY, render
 from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired, pair_table, pairs_of
-from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import Row, rows_of
+from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import Row, n_runs_of, rows_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.script_data import Columns, view_document
 from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import (
     Section,
@@ -115,7 +114,8 @@ def _videos(sources: Sources, views: Sequence[View]) -> _Videos:
     names = [captioner.name for captioner in sources.captioners]
     tasks = dict.fromkeys(task for view in views for task in view.tasks)
     leaves = [_leaf(sources, task) for task in tasks]
-    n_runs = [max((_n_runs(leaf, c) for leaf in leaves), default=0) for c in range(len(names))]
+    of_leaves = [[n_runs_of(verdicts) for verdicts in leaf.verdicts] for leaf in leaves]
+    n_runs = [max((of[c] for of in of_leaves), default=0) for c in range(len(names))]
     videos = _Videos(Columns(n_runs))
     for leaf in leaves:
         rows = rows_of(leaf, leaf.name)
@@ -139,15 +139,6 @@ def _leaf(sources: Sources, task: str) -> View:
             return view
     group = next(view for view in sources.views if task in view.tasks)
     return group.only(task)
-
-
-def _n_runs(view: View, captioner: int) -> int:
-    verdicts = view.verdicts[captioner]
-    if verdicts is None:
-        return 0
-    headline = view.benchmark.headline
-    captions = chain.from_iterable(task.captions for task in verdicts.tasks)
-    return max((len(caption.values.get(headline, ())) for caption in captions), default=0)
 
 
 def _context(

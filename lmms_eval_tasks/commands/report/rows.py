@@ -12,7 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Key, numbered
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
 from lmms_eval_captions.metrics.same_verdict import same_verdict
 
 Kind = Literal["right", "partly", "missed", "wrong", "other"]
@@ -87,6 +87,14 @@ def n_questions_of(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> int
     """Questions of a caption, of the judge run that has most."""
     runs = record.values.get(benchmark.headline, ())
     return max(map(len, runs), default=0) // benchmark.metrics[benchmark.headline].n_values
+
+
+def n_runs_of(verdicts: Verdicts | None) -> int:
+    """Judge runs of a task or group, of the caption that has most."""
+    tasks = () if verdicts is None else verdicts.tasks
+    records = (caption for task in tasks for caption in task.captions)
+    headline = "" if verdicts is None else verdicts.benchmark.headline
+    return max((len(record.values.get(headline, ())) for record in records), default=0)
 
 
 def codes_of(

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import (
     codes_of,
     flips_of,
     kinds_of,
+    n_runs_of,
     value_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import Section, figure, overall_of
@@ -61,6 +62,7 @@ class Columns:
         self._tasks.append({
             "name": view.name,
             "benchmark": benchmark.name,
+            "n_runs": [n_runs_of(verdicts) for verdicts in view.verdicts],
             "labels": [{"name": label, "kind": kind} for label, kind in kinds.items()],
             "sections": [{"name": name, "groups": list(map(whole, g))} for name, g in sections],
         })  # fmt: skip

@@ -55,6 +55,10 @@ function lookup(table, key) { return table && Object.prototype.hasOwnProperty.ca
 const core = () => packs.core;
 const view = () => core().views[state.view];
 const captioners = () => core().captioners;
+/* Judge runs of a captioner: in a task, or the most of the view's tasks. */
+const runsIn = (task, captioner) => core().tasks[task].n_runs[captioner];
+const runsOf = (captioner) => Math.max(0, ...view().tasks.map((task) => runsIn(task, captioner)));
+const hasRuns = () => captioners().some((_, captioner) => runsOf(captioner) > 1);
 const nRows = () => core().rows.video.length;
 const count = (number) => number.toLocaleString("en-US");
 const several = (number, noun) => count(number) + " " + noun + (number === 1 ? "" : "s");

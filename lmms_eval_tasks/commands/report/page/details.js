@@ -63,7 +63,7 @@ function showDetails(panel, title, row, texts) {
 }
 function framesElement(row) {
   const frames = framesOf(row);
-  if (!frames.length) return element("p", core().rows.no_frames[row] || "No frames of this video are in the report.", { class: "note", dir: "auto" });
+  if (!frames.length) return element("p", "No frames: " + (core().rows.no_frames[row] || "none of this video are in the report") + ".", { class: "note", dir: "auto" });
   const box = element("div", undefined, { class: "frames", tabindex: "0", role: "region", "aria-label": "Frames" });
   frames.forEach((source, place) => {
     // Only pictures that were written into this file.
@@ -172,7 +172,8 @@ function questionElement(row, place, texts, matches) {
   said.append(...captioners().map((captioner, index) => {
     const side = element("div");
     side.append(element("p", captioner.name, { class: "soft captioner-" + index % 10, dir: "auto" }));
-    for (let run = 0; run < captioner.n_runs; run += 1) side.append(judgementElement(row, place, index, run, texts));
+    const nRuns = runsIn(core().rows.task[row], index);
+    for (let run = 0; run < nRuns; run += 1) side.append(judgementElement(row, place, index, run, texts));
     return side;
   }));
   box.append(said);
@@ -196,7 +197,7 @@ function judgementElement(row, place, captioner, run, texts) {
   const name = kind === "unscored" ? "unscored" : kind === "rated" ? "rated" : kind ? labels[code].name : "not asked";
   const box = element("div", undefined, { class: "judgement" });
   const line = element("p", undefined, { dir: "auto" });
-  if (captioners()[captioner].n_runs > 1) line.append(element("span", "Run " + (run + 1) + ": ", { class: "soft" }));
+  if (runsIn(core().rows.task[row], captioner) > 1) line.append(element("span", "Run " + (run + 1) + ": ", { class: "soft" }));
   line.append(element("span", (kind ? SIGNS[kind] + " " : "") + name, { class: "verdict" + (kind ? " kind-" + kind : "") }));
   if (at("words")) line.append(" " + at("words"));
   box.append(line);

@@ -64,8 +64,8 @@ function columnsOfView() {
   made.push({ title: "Questions shown", width: "6rem", isNumber: true, cell: (row) => textCell(state.matched[row] === rows.n[row] ? String(rows.n[row]) : state.matched[row] + " of " + rows.n[row], true) });
   captioners().forEach((captioner, place) => {
     made.push({ title: shortOf(captioner.name, 24) + ": " + shortOf(metric.name, 16), width: "8rem", isNumber: true, cell: (row) => textCell(valueText(place, row, metric), true) });
-    made.push({ title: shortOf(captioner.name, 30) + ": verdicts" + (captioner.n_runs > 1 ? " of " + captioner.n_runs + " judge runs" : ""), width: "12rem", cell: (row) => verdictsCell(place, row) });
-    if (captioner.n_runs > 1) made.push({ title: shortOf(captioner.name, 20) + ": differs between runs", width: "6.5rem", isNumber: true, cell: (row) => textCell(share((rows.flips[place] || [])[row]), true) });
+    made.push({ title: shortOf(captioner.name, 30) + ": verdicts" + (runsOf(place) > 1 ? " of " + runsOf(place) + " judge runs" : ""), width: "12rem", cell: (row) => verdictsCell(place, row) });
+    if (runsOf(place) > 1) made.push({ title: shortOf(captioner.name, 20) + ": differs between runs", width: "6.5rem", isNumber: true, cell: (row) => textCell(share((rows.flips[place] || [])[row]), true) });
     if ((view().lengths || []).includes("words")) made.push({ title: shortOf(captioner.name, 20) + ": words", width: "5.5rem", isNumber: true, cell: (row) => textCell(lengthText("words", place, row), true) });
   });
   if (captioners().length === 2) {
@@ -186,7 +186,7 @@ function sortChoices() {
     if (from !== to && !pairs.some(([one, other]) => one === from && other === to)) pairs.push([from, to]);
   }));
   for (const [from, to] of pairs) made.push(["regression:" + from + ":" + to, "regression from " + nameOf(from) + " to " + nameOf(to)]);
-  if (captioners().some((captioner) => captioner.n_runs > 1)) made.push(["flips", "disagreement between judge runs"]);
+  if (hasRuns()) made.push(["flips", "disagreement between judge runs"]);
   made.push(["name", "name"]);
   if ((view().lengths || []).includes("words")) made.push(["longest", "longest"]);
   return made;
@@ -221,7 +221,7 @@ function verdictChoices() {
   if (labels.size) made.push({ title: "verdict", options: [...labels.keys()].map((name) => ["label:" + name, name]) });
   if (kinds.length) made.push({ title: "kind of verdict", options: kinds.map((kind) => ["kind:" + kind, SIGNS[kind] + " " + kind]) });
   made.push(["unscored", "unscored"]);
-  if (captioners().some((captioner) => captioner.n_runs > 1)) made.push(["runs", "differs between judge runs"]);
+  if (hasRuns()) made.push(["runs", "differs between judge runs"]);
   if (captioners().length > 1) made.push(["captioners", "differs between captioners"]);
   return made;
 }
