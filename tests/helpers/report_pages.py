@@ -21,6 +21,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.report import Options, m
 
 Open = Callable[..., BrowserPage]
 """From a page's text to the page in a browser; further arguments are those of a new context."""
+TASKS = ("vidcapbench_ae", "vdc_camera", "vcapsbench", "capquiz", "msvd_eval_ref_free")
+"""A task of each benchmark."""
 RATED, UNSCORED, NOT_ASKED = 253, 254, 255
 NO_GROUP = 65_535
 

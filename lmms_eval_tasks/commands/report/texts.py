@@ -127,12 +127,19 @@ def _said(row: Row, captioner: int, n_runs: int, logged: LoggedCaption | None) -
         run = judgement.get("run")
         if isinstance(run, int) and 0 <= run < n_runs:
             of_runs[run].append(judgement)
-    return [_columns(row.places[captioner], judgements) for judgements in of_runs]
+    record = row.records[captioner]
+    # Of a caption that was not judged at all the record says why.
+    why = list(record.reasons) if record is not None else []
+    return [
+        _columns(row.places[captioner], judgements, why[0] if len(why) == 1 else None)
+        for judgements in of_runs
+    ]
 
 
-def _columns(places: Sequence[int | None], judgements: Sequence[Logged]) -> Said:
+def _columns(places: Sequence[int | None], judgements: Sequence[Logged], why: str | None) -> Said:
     if not judgements:
-        return {"answer": [], "words": [], "reply": [], "reason": []}
+        reasons = [None if place is None else whole(why) for place in places] if why else []
+        return {"answer": [], "words": [], "reply": [], "reason": reasons}
     of_questions = [
         judgements[place] if place is not None and place < len(judgements) else {}
         for place in places

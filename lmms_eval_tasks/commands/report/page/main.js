@@ -67,7 +67,7 @@ async function begin() {
   byId("controls").hidden = false;
   byId("view").parentElement.hidden = true;
   byId("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-  prefersDark.addEventListener("change", () => { if (!document.documentElement.dataset.theme) setTheme(isDark() ? "dark" : "light"); });
+  prefersDark.addEventListener("change", () => { if (!document.documentElement.dataset.theme) { showTheme(); if (packs.core) drawCharts(); } });
   new ResizeObserver(placeHeader).observe(document.querySelector("header"));
   if (!byId("core")) return;
   if (typeof DecompressionStream === "undefined") { refuse("This browser is too old for the table of videos and the charts: it cannot unpack what is in this file. All other parts are shown. Any browser of 2023 or later will do."); return; }
