@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +29,14 @@ def offline(bench: pytest.MonkeyPatch, sample: Path) -> pytest.MonkeyPatch:
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     return bench
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless browser that is installed. It may not outlive a module: it runs an event loop."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium or chrome on this machine")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page as BrowserPage
-from playwright.sync_api import sync_playwright
 
 from label_runs import judged_run, page_of, write_page
 from lmms_eval_captions.judges.errors import DataError, SettingsError
@@ -33,21 +30,9 @@ GRADED = {
     for task in benchmark.tasks
     if benchmark.grading is not None
 }
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
 
 pytestmark = pytest.mark.usefixtures("offline")
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
-    """A headless browser that is installed."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium or chrome on this machine")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 def _data_in(html: str) -> dict[str, Any]:

@@ -1,30 +1,15 @@
-"""What tests of the report share: a browser that is installed, and a page that is opened in it."""
+"""What tests of the report share: a page that is opened in a browser."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page as BrowserPage
-from playwright.sync_api import sync_playwright
 
 from report_pages import Open
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-
-
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Any]:
-    """A headless browser that is installed."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium or chrome on this machine")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
