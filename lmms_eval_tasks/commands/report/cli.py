@@ -64,6 +64,7 @@ def _report(arguments: argparse.Namespace) -> int:
         tasks=tuple(split_names(arguments.tasks)),
         n_frames=max(arguments.frames, 0),
         n_framed=max(arguments.framed, 0),
+        figures=arguments.figures,
     )
     settings = read_data_settings()
     if arguments.videos is not None:

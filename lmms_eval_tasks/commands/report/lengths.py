@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isnan
 from statistics import fmean
 
@@ -55,6 +55,29 @@ def length_table(view: View, names: Sequence[str]) -> Table:
     return Table("Length of captions", columns, rows, notes)
 
 
+def points_of(view: View) -> Iterator[tuple[str, str, list[list[tuple[float, float]]]]]:
+    """Measure of length and metric, and for each captioner both of each caption."""
+    for length in lengths_of(view):
+        for metric in view.benchmark.metrics:
+            of_captioners = [
+                [] if verdicts is None else _points(verdicts, length, metric)
+                for verdicts in view.verdicts
+            ]
+            if any(of_captioners):
+                yield length, metric, of_captioners
+
+
+def _points(verdicts: Verdicts, length: str, metric: str) -> list[tuple[float, float]]:
+    """Length and value of each caption that has both."""
+    return [
+        (float(n), value)
+        for task in verdicts.tasks
+        for caption in task.captions
+        if (n := LENGTHS[length](caption)) is not None
+        and (value := value_of(verdicts.benchmark, metric, caption)) is not None
+    ]
+
+
 def _row(verdicts: Verdicts, known: Sequence[str], metrics: Sequence[str]) -> list[str]:
     captions = [caption for task in verdicts.tasks for caption in task.captions]
     row = []
@@ -62,12 +85,7 @@ def _row(verdicts: Verdicts, known: Sequence[str], metrics: Sequence[str]) -> li
         lengths = [n for caption in captions if (n := LENGTHS[name](caption)) is not None]
         row.append(f"{fmean(lengths):,.1f}" if lengths else NOTHING)
     for metric in metrics if known else ():
-        points = [
-            (float(n), value)
-            for caption in captions
-            if (n := LENGTHS[known[0]](caption)) is not None
-            and (value := value_of(verdicts.benchmark, metric, caption)) is not None
-        ]
+        points = _points(verdicts, known[0], metric)
         row.append(_correlation(points))
     return row
 

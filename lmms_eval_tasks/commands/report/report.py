@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.report import head, health, missed
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figures import write_figures
 from lmms_eval_captions.lmms_eval_tasks.commands.report.frames import Frames, frames_of_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import length_table
 from lmms_eval_captions.lmms_eval_tasks.commands.report.page import LIBRARY, render
@@ -21,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import (
     tables_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import Sources, View, sources_of
+from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import plural
 from lmms_eval_captions.lmms_eval_tasks.commands.report.texts import BLOCK_ROWS, Blocks, LostLogs
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 from lmms_eval_captions.lmms_eval_tasks.web_page.embedding import (
@@ -46,6 +48,8 @@ class Options:
     """Frames of each video, 0 for none."""
     n_framed: int = 50
     """Videos that have frames at most, those that score worst."""
+    figures: Path | None = None
+    """Folder for the charts as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Report:
 
     html: str
     notes: Sequence[str]
-    """What is not in the page, a sentence each."""
+    """What is not in the page, and what was written beside it, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
 
     Raises:
         DataError: If a folder is not there, or named twice.
-        SettingsError: If a task is asked for that none has.
+        SettingsError: If a task is asked for that none has, or charts cannot be written.
     """
     sources = sources_of(folders)
     views = _chosen(sources, options.tasks)
@@ -98,7 +102,12 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
     frames = frames_of_rows(videos.rows, options.n_frames, options.n_framed, settings)
     notes = [*videos.lost.words(), *frames.notes]
     html = render(_context(sources, shown, notes), dict(_packs(sources, shown, videos, frames)))
-    return Report(html, [*sources.missing, *notes])
+    told = [*sources.missing, *notes]
+    if options.figures is not None:
+        names = [captioner.name for captioner in sources.captioners]
+        files = write_figures(shown, names, options.figures)
+        told.append(f"{options.figures}: {plural(len(files), 'file')} with charts, SVG and PDF")
+    return Report(html, told)
 
 
 def _chosen(sources: Sources, names: Sequence[str]) -> list[View]:
