@@ -75,5 +75,12 @@ def _report(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--output {arguments.output}: {error}") from error
     for note in report.notes:
         print(note)
+    if arguments.figures is not None:
+        from lmms_eval_captions.lmms_eval_tasks.commands.report.figures import write_figures
+
+        written = write_figures(arguments.figures, report.shown, report.names)
+        for note in written.notes:
+            print(note)
+        print(f"{arguments.figures}: {len(written.paths)} files of figures, SVG and PDF")
     print(f"{arguments.output} ({len(report.html) / 1e6:.1f} MB): open it in a browser")
     return 0

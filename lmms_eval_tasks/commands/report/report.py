@@ -56,6 +56,10 @@ class Report:
     html: str
     notes: Sequence[str]
     """What is not in the page, a sentence each."""
+    shown: Sequence[ShownView]
+    """What the page has of each task and group."""
+    names: Sequence[str]
+    """The captioners'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
     frames = frames_of_rows(videos.rows, options.n_frames, options.n_framed, settings)
     notes = [*videos.lost.words(), *frames.notes]
     html = render(_context(sources, shown, notes), dict(_packs(sources, shown, videos, frames)))
-    return Report(html, [*sources.missing, *notes])
+    names = [captioner.name for captioner in sources.captioners]
+    return Report(html, [*sources.missing, *notes], shown, names)
 
 
 def _chosen(sources: Sources, names: Sequence[str]) -> list[View]:
