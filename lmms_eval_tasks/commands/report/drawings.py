@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LABEL: Final = 92.0
 """Points that the name of a group beside its bars takes at most."""
-_SPOKE: Final = 56.0
+_SPOKE: Final = 60.0
 """Points of a name around a radar."""
 _FEW_SPOKES: Final = 8
 """Groups up to which names around a radar are level; more stand along their spokes."""
@@ -76,12 +76,11 @@ def draw_radar(section: Section, scale: Scale, names: Sequence[str]) -> Figure:
     rows = [[nan if m is None else _value(m) for m in row] for row in values_of(section, scale.metric)]
     top = round_above(max(_known(rows), default=0.0), scale.highest)
     legend = legend_height(names)
-    figure = empty_figure(WIDTH + legend - 0.2)
-    margin = _SPOKE / POINTS + 0.12
+    figure = empty_figure(WIDTH + legend)
+    margin = _SPOKE / POINTS + 0.16
     axes = axes_within(
-        figure, left=margin, right=margin, bottom=margin - 0.1, top=margin - 0.1 + legend,
-        polar=True,
-    )  # fmt: skip
+        figure, left=margin, right=margin, bottom=margin, top=margin + legend, polar=True
+    )
     angles = [2 * pi * place / len(section.groups) for place in range(len(section.groups))]
     axes.set_theta_offset(pi / 2)
     axes.set_theta_direction(-1)
@@ -97,14 +96,12 @@ def draw_radar(section: Section, scale: Scale, names: Sequence[str]) -> Figure:
             [*angles, angles[0]], [*row, row[0]], color=look.colour, linestyle=look.line,
             marker=look.marker, markersize=3, clip_on=False,
         )  # fmt: skip
-    middle = margin - 0.1 + (WIDTH - 2 * margin) / 2
+    middle = WIDTH / 2
     radius = (WIDTH - 2 * margin) / 2 + 0.09
     height = figure.get_size_inches()[1]
     for group, angle in zip(section.groups, angles, strict=True):
         x, y = WIDTH / 2 + radius * sin(angle), middle + radius * cos(angle)
         _spoke_name(figure, (x / WIDTH, y / height), group, angle, len(angles))
-    axes.set_xlabel(f"{scale.label}, 0 to {top:g}", labelpad=_SPOKE * 0.6)
-    axes.xaxis.label.set_visible(False)
     figure.text(0.01, 0.01, f"{scale.label}, 0 to {top:g}", va="bottom", ha="left")
     add_legend(figure, lines, names)
     return figure

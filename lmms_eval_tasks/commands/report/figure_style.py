@@ -11,6 +11,7 @@ from io import BytesIO
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Look:
 
 
 _LOOKS: Final = (
-    # Colours of Okabe and Ito; the last two are darker ones of theirs, as yellow is lost on white.
+    # Colours of Okabe and Ito, without their yellow, which is lost on white, and then darker ones.
     Look("#0072B2", "o", "-", ""),
     Look("#D55E00", "s", "--", "////"),
     Look("#009E73", "^", "-.", "...."),
@@ -96,8 +97,17 @@ def look_of(captioner: int) -> Look:
 
 @contextmanager
 def paper_style() -> Iterator[None]:
-    """What figures are made and saved in, whatever a user's own file of styles says."""
-    import matplotlib as mpl
+    """What figures are made and saved in, whatever a user's own file of styles says.
+
+    Raises:
+        SettingsError: If matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise SettingsError(
+            "--figures needs matplotlib, which is not installed: pip install 'matplotlib>=3.8'"
+        ) from error
 
     with mpl.rc_context():
         mpl.rcdefaults()
