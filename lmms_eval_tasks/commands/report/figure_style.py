@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from io import BytesIO
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_text import (
+    FAMILY,
+    FONT,
+    shown,
+    width_of,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH: Final = 3.25
@@ -24,20 +26,17 @@ HIGHEST: Final = 9.0
 """Inches that the bars of a figure take at most."""
 POINTS: Final = 72
 """In an inch."""
-FONT: Final = 8
 SMALL: Final = 7
 """Points, of numbers at bars."""
 INK: Final = "#222222"
 SOFT: Final = "#767676"
 LEGEND_ROW: Final = 0.17
 """Inches."""
-_FAMILY: Final = "DejaVu Sans"
-_NO_GLYPH: Final = "\N{WHITE SQUARE}"
 _STEPS: Final = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 _HANDLE: Final = 30
 """Points that an entry of a legend takes beside its text."""
 _STYLE: Final = {
-    "font.family": [_FAMILY],
+    "font.family": [FAMILY],
     "font.size": FONT,
     "axes.labelsize": FONT,
     "axes.edgecolor": SOFT,
@@ -128,7 +127,7 @@ def empty_figure(height: float) -> Figure:
 
 def axes_within(
     figure: Figure, *, left: float, right: float, bottom: float, top: float, polar: bool = False
-) -> Axes:
+) -> Any:  # noqa: ANN401 - polar axes have methods that no type of matplotlib's has
     """Axes with these margins in inches."""
     width, height = figure.get_size_inches()
     box = (
@@ -153,28 +152,6 @@ def saved(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def shown(text: str, points: float, size: float = FONT) -> str:
-    """A text as a figure shows it, on one line: cut where it is wider than there is room.
-
-    Args:
-        text: Anybody's words.
-        points: Room for it.
-        size: Of its letters, in points.
-    """
-    text = _plain(text)
-    if width_of(text, size) <= points:
-        return text
-    room = points - width_of("...", size)
-    while text and width_of(text, size) > room:
-        text = text[:-1]
-    return f"{text.rstrip()}..."
-
-
-def width_of(text: str, size: float = FONT) -> float:
-    """The width of a text of :func:`shown` in points."""
-    return sum(_advance(character) or 0.0 for character in text) * size
-
-
 def round_above(value: float, highest: float) -> float:
     """Where a scale ends that begins at 0: the next round number, but no more than there can be.
 
@@ -188,7 +165,7 @@ def round_above(value: float, highest: float) -> float:
     return float(max(value, min(end, highest)))
 
 
-def add_legend(figure: Figure, handles: Sequence[object], names: Sequence[str]) -> None:
+def add_legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
     """Name the captioners at the top, in the room that :func:`legend_height` says."""
     if len(names) < 2:
         return
@@ -213,38 +190,3 @@ def _legend_names(names: Sequence[str]) -> list[str]:
 def _legend_columns(names: Sequence[str]) -> int:
     widest = max(map(width_of, _legend_names(names))) + _HANDLE
     return max(1, min(len(names), int(WIDTH * POINTS / widest)))
-
-
-def _plain(text: str) -> str:
-    """Without what moves or hides other letters, and a square where the font has no letter."""
-    kept = []
-    for character in whole(text):
-        category = unicodedata.category(character)
-        if category in ("Cc", "Zl", "Zp"):
-            kept.append(" ")
-        elif category != "Cf":
-            kept.append(character)
-    words = " ".join("".join(kept).split())
-    return "".join(c if _advance(c) is not None else _NO_GLYPH for c in words)
-
-
-@cache
-def _advance(character: str) -> float | None:
-    """Width of a character in the size of the font; ``None`` where the font has none."""
-    font = _font()
-    if not font.get_char_index(ord(character)):
-        return None
-    from matplotlib.ft2font import LoadFlags
-
-    glyph = font.load_char(ord(character), flags=LoadFlags.NO_HINTING)
-    return float(glyph.linearHoriAdvance / 65536 / FONT)
-
-
-@cache
-def _font():  # noqa: ANN202 - a class of matplotlib's compiled part
-    from matplotlib.font_manager import FontProperties, findfont
-    from matplotlib.ft2font import FT2Font
-
-    font = FT2Font(findfont(FontProperties(family=_FAMILY)))
-    font.set_size(FONT, POINTS)
-    return font

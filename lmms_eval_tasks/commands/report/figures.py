@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,25 +13,23 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.report.drawings import (
-    Scale,
-    ShownDifference,
     draw_bars,
     draw_differences,
     draw_lengths,
-    draw_radar,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_data import (
+    Scale,
+    dots_of,
+    rows_of_pair,
     values_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_style import (
-    paper_style,
-    saved,
-    shown,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import LENGTHS, lengths_of
-from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_style import paper_style, saved
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_text import shown
+from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import lengths_of
+from lmms_eval_captions.lmms_eval_tasks.commands.report.radar_figure import draw_radar
 from lmms_eval_captions.lmms_eval_tasks.commands.report.report import ShownView
-from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import value_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import Section, overall_of
-from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,9 +79,7 @@ def write_figures(folder: Path, views: Sequence[ShownView], names: Sequence[str]
     return written
 
 
-def drawings_of(
-    one: ShownView, names: Sequence[str]
-) -> Iterator[tuple[Sequence[str], Drawing]]:
+def drawings_of(one: ShownView, names: Sequence[str]) -> Iterator[tuple[Sequence[str], Drawing]]:
     """The parts of each figure's name, and what draws it.
 
     Args:
@@ -118,31 +113,11 @@ def drawings_of(
                 )
 
 
-def dots_of(view: View, what: str, metric: str) -> list[list[tuple[float, float]]]:
-    """For each captioner the length of each caption, and its own score.
-
-    Args:
-        view: A task or group.
-        what: Of :data:`LENGTHS`.
-        metric: Of the benchmark.
-    """
-    return [
-        [
-            (float(length), value)
-            for task in (() if verdicts is None else verdicts.tasks)
-            for caption in task.captions
-            if (length := LENGTHS[what](caption)) is not None
-            and (value := value_of(view.benchmark, metric, caption)) is not None
-        ]
-        for verdicts in view.verdicts
-    ]
-
-
 def _differences(
     one: ShownView, metric: str, names: Sequence[str]
 ) -> Iterator[tuple[Sequence[str], Drawing]]:
     for paired in one.pairs:
-        rows = _rows(paired, metric)
+        rows = rows_of_pair(paired, metric)
         if rows:
             # The headline's has the short name.
             of_metric = [] if metric == one.view.benchmark.headline else [metric]
@@ -152,20 +127,6 @@ def _differences(
                 (one.view.name, "differences", *of_metric, *of_pair),
                 partial(draw_differences, rows, f"{shown(metric, 60)}: {whose}"),
             )
-
-
-def _rows(paired: Paired, metric: str) -> list[ShownDifference]:
-    return [
-        ShownDifference(
-            group="all questions" if row.group is None else row.group[1],
-            difference=contrast.difference.difference,
-            low=contrast.difference.low,
-            high=contrast.difference.high,
-            outcome=contrast.outcome,
-        )
-        for row, contrast in paired.rows
-        if row.metric == metric and isfinite(contrast.difference.difference)
-    ]
 
 
 def _why_none(one: ShownView) -> str:
@@ -181,11 +142,9 @@ def _why_none(one: ShownView) -> str:
     return "as there is no breakdown" + (f" ({said[0]})" if said else "")
 
 
-def _has_breakdown(name: str, run: object) -> bool:
-    from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
-
+def _has_breakdown(name: str, run: RunResults | None) -> bool:
     try:
-        return isinstance(run, RunResults) and bool(run.breakdown(name))
+        return run is not None and bool(run.breakdown(name))
     except DataError:
         return False
 

@@ -15,8 +15,8 @@ import pytest
 from label_runs import judged_run
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.report.drawings import ShownDifference
 from lmms_eval_captions.lmms_eval_tasks.commands.report.drawings import draw_differences
+from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_data import ShownDifference
 from lmms_eval_captions.lmms_eval_tasks.commands.report.figure_style import (
     INK,
     SOFT,
@@ -128,7 +128,9 @@ def test_every_benchmark_has_figures_with_the_numbers_of_its_breakdown(
 
 def test_a_dot_for_each_caption_and_a_row_for_each_difference(tmp_path: Path) -> None:
     """Two captioners, each with its own dots; the difference is that of the two scores."""
-    folders = [_planted(tmp_path / n, "vcapsbench", PLAIN, better=b) for n, b in (("a", 0), ("b", 2))]
+    folders = [
+        _planted(tmp_path / n, "vcapsbench", PLAIN, better=b) for n, b in (("a", 0), ("b", 2))
+    ]
     figures = _figures(_report(*folders))
     dots = figures["vcapsbench|length|ar"].axes[0].lines
     assert [list(line.get_xdata()) for line in dots] == [[10 + 7 * v for v in range(8)]] * 2
@@ -218,9 +220,7 @@ def test_the_largest_charts_still_fit_a_page(tmp_path: Path) -> None:
     """40 groups of 10 captioners: no taller than a page, and none without its legend."""
     one = _report(_planted(tmp_path / "run", "vcapsbench", [f"g{n}" for n in range(30)]))
     (shown,) = one.shown
-    sections = [
-        replace(section, figures=[*section.figures] * 10) for section in shown.sections
-    ]
+    sections = [replace(section, figures=[*section.figures] * 10) for section in shown.sections]
     wide = replace(shown, sections=sections, pairs=[])
     names = [f"captioner number {n}" for n in range(10)]
     with paper_style():
