@@ -148,7 +148,7 @@ def _beside_names(figure: Figure, groups: Sequence[str], top: float, right: floa
     """Axes with a name on the left of each row, the first on top."""
     labels = [shown(group, _LABEL) for group in groups]
     left = max(map(width_of, labels)) / POINTS + 0.1
-    axes = axes_within(figure, left=left, right=right, bottom=_BOTTOM, top=top)
+    axes: Axes = axes_within(figure, left=left, right=right, bottom=_BOTTOM, top=top)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_yticks(range(len(groups)), labels)
     axes.tick_params(axis="y", length=0)
