@@ -20,6 +20,7 @@ demo: setup
 	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval --model caption_baseline \
 	    --tasks video_captions --output_path demo-results --log_samples
 	@$(BIN)/lmms-eval-captions check demo-results > demo-results/check.txt || { cat demo-results/check.txt; exit 1; }
+	@LMMS_CAPTIONS_DATA=sample $(BIN)/lmms-eval-captions report demo-results -o demo-results/report.html
 
 check: setup
 	$(BIN)/ruff check .

@@ -37,6 +37,8 @@ _LINK: Final = re.compile(r"(?<=\]\()(?P<target>[^)\s]+)(?=\))")
 _INCLUDE: Final = re.compile(r"^<!-- include: (?P<file>[^#\s]+)#(?P<anchor>\S+) -->$")
 _FENCE: Final = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r"^(?P<marks>#+) (?P<text>.+)$")
+_PICTURES: Final = (".png", ".svg")
+"""Endings of files of ``docs/`` that a page shows, and that mkdocs takes as they are."""
 _LANGUAGES: Final = {".py": "python", ".yaml": "yaml", ".json": "json", ".sh": "bash"}
 
 
@@ -107,7 +109,8 @@ def linked_files(root: Path = ROOT) -> dict[str, str]:
         for line, is_code in _lines(text):
             targets = () if is_code else (match[0] for match in _LINK.finditer(line))
             found.update(_file(target, document) for target in targets if not _is_away(target))
-    return {path: f"source/{path}.md" for path in sorted(found - set(known))}
+    files = sorted(path for path in found - set(known) if not path.endswith(_PICTURES))
+    return {path: f"source/{path}.md" for path in files}
 
 
 def source_page(path: str, root: Path = ROOT) -> str:
@@ -151,7 +154,9 @@ def _moved(target: str, origin: str, page: str, places: Mapping[str, str]) -> st
     if _is_away(target):
         return target
     anchor = target.partition("#")[2]
-    place = places.get(_file(target, origin))
+    file = _file(target, origin)
+    is_picture = file.startswith("docs/") and file.endswith(_PICTURES)
+    place = file.removeprefix("docs/") if is_picture else places.get(file)
     if place is None:
         return target  # mkdocs says that it leads nowhere
     moved = "" if place == page else relpath(place, dirname(page) or ".")

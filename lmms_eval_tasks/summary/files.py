@@ -41,10 +41,15 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
     }
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
-        yield f"next: {typed('lmms-eval-captions')} check {folder}"
         # Those of other people's tasks hold no questions of ours.
         logs = (run.folder / f"{run.stamp}_samples_{task}.jsonl" for task in document["tasks"])
         samples = sorted(filter(Path.is_file, logs))
+        program = typed("lmms-eval-captions")
+        if samples:
+            yield f"next: {program} report {folder} -o report.html"
+            yield f"  see whether every score is whole: {program} check {folder}"
+        else:
+            yield f"next: {program} check {folder}"
         looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
         what = "question, verdict and reply" if judged else "caption and what was measured"
         yield f"  see each {what}: {looks}"

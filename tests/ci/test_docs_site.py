@@ -36,6 +36,8 @@ PLACES: Final = {
         pytest.param(
             "https://example.org/x.md", "README.md", "https://example.org/x.md", id="away"
         ),
+        pytest.param("docs/report.png", "README.md", "report.png", id="a-picture"),
+        pytest.param("../report.png", "docs/roads/student.md", "../report.png", id="from-a-road"),
         pytest.param("nowhere.md", "README.md", "nowhere.md", id="dead-so-that-mkdocs-says-so"),
     ],
 )

@@ -59,3 +59,21 @@ def test_an_installed_wheel_has_its_types(wheel: Path, tmp_path: Path) -> None:
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "import-untyped" not in done.stdout
     assert 'Module has no attribute "nothing"' in done.stdout
+
+
+def test_every_file_of_the_report_is_packed() -> None:
+    """Patterns of the package's data match the page and its chart library, licences as well."""
+    tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    report = "lmms_eval_tasks/commands/report"
+    patterns = settings["tool"]["setuptools"]["package-data"][
+        f"{PACKAGE}.{report.replace('/', '.')}"
+    ]
+    files = {file for file in (ROOT / report / "page").rglob("*") if file.is_file()}
+    packed = {file for pattern in patterns for file in (ROOT / report).glob(pattern)}
+    assert files
+    assert files - packed == set()
+    licences = {file for file in files if file.name.startswith(("LICENSE", "NOTICE"))}
+    told = {file for glob in settings["project"]["license-files"] for file in ROOT.glob(glob)}
+    assert len(licences) == 3
+    assert licences - told == set()

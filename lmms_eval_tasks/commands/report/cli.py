@@ -49,7 +49,8 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--figures",
         type=Path,
         metavar="DIR",
-        help="write the charts there as SVG and PDF, sized for a column of a paper",
+        help="write the charts there as SVG and PDF, sized for a column of a paper (needs "
+        "matplotlib)",
     )
     command.set_defaults(run=_report)
 

@@ -58,7 +58,7 @@ def score_table(sources: Sources) -> Table:
         "Judge runs: standard deviation over them, and their part of the interval's variance.",
         "Unscored: questions without a verdict that could be read, of all judge runs.",
     ]
-    return Table("Scores", columns, rows, notes)
+    return Table("Every score", columns, rows, notes)
 
 
 def run_table(sources: Sources) -> Table:

@@ -115,6 +115,24 @@ def test_the_samples_to_look_at_are_of_a_task_that_was_judged(
     assert "verdict and reply: less out/20260102_030405_samples_vdc_short.jsonl" in shown
 
 
+def test_the_report_is_offered_first_where_there_is_something_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sample logs; however much there is to say, the screen stays one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "20260102_030405_samples_vdc_short.jsonl").touch()
+    full = screen_of(_run(tmp_path / "out", doubts=[DOUBT.format(n=19_112)]))
+    assert len(full.splitlines()) <= 40
+    steps = [
+        "next: lmms-eval-captions report out -o report.html",
+        "see whether every score is whole: lmms-eval-captions check out",
+        "see each question, verdict and reply: less out",
+    ]
+    places = [full.index(step) for step in steps]
+    assert places == sorted(places)
+
+
 def test_one_endpoint_of_stored_replies_is_named_without_a_count() -> None:
     """The number stands before it; where nothing was stored nothing is named."""
     run = _run()

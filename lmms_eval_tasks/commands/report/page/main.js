@@ -52,7 +52,8 @@ function showQuestions(cell) {
 /* Of the header only the links and controls stay in sight, and nothing that has the focus lies under them. */
 function placeHeader() {
   const header = document.querySelector("header");
-  const hidden = Math.max(0, header.querySelector("nav").offsetTop - 4);
+  const shown = [header.querySelector("nav"), byId("controls")].filter((part) => !part.hidden);
+  const hidden = Math.max(0, Math.min(...shown.map((part) => part.offsetTop)) - 4);
   header.style.top = -hidden + "px";
   const isSticky = getComputedStyle(header).position === "sticky";
   document.documentElement.style.scrollPaddingTop = (isSticky ? header.offsetHeight - hidden : 0) + 12 + "px";

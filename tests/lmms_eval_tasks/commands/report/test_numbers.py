@@ -77,7 +77,7 @@ def test_every_number_of_a_breakdown_is_the_file_s(task: str, made: dict[str, An
 def test_the_head_has_every_score_of_the_results(task: str, made: dict[str, Any]) -> None:
     """The headline with its interval, the other metrics, and what is unscored."""
     page: Page = made["page"]
-    table = page.table("Scores")
+    table = page.table("Every score")
     (row,) = (dict(zip(table.header, row, strict=True)) for row in table.rows if row[0] == task)
     values = _json(made["results"])["results"][task]
     signature = _json(made["results"])["lmms_eval_captions"]["tasks"][task]["signature"]
