@@ -16,15 +16,18 @@ Documents = Mapping[str, Mapping[str, Any]]
 """Video's id to its document."""
 
 
-def documents_of(task: str, settings: DataSettings) -> Documents:
-    """The documents of a task by video, none where they are neither needed nor at hand.
+def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) -> Documents:
+    """The documents of a task by video; none where they are not at hand.
+
+    Args:
+        task: One of ours.
+        settings: Says where data is.
+        is_needed: Whether nothing can be shown without them; otherwise nothing is downloaded.
 
     Raises:
-        DataError: If people cannot be asked without them, and they are not there.
+        DataError: If they are needed, and not there.
     """
     benchmark = benchmark_of_task(task)
-    grading = benchmark.grading
-    is_needed = grading is not None and grading.needs_data
     if not is_needed and settings.data is None and not has_videos(benchmark.source, settings.cache):
         return {}
     try:
@@ -34,3 +37,13 @@ def documents_of(task: str, settings: DataSettings) -> Documents:
             raise
         return {}
     return {benchmark.video_id(doc): doc for doc in read}
+
+
+def documents_to_label(task: str, settings: DataSettings) -> Documents:
+    """The same for people who are asked about the task.
+
+    Raises:
+        DataError: If they cannot be asked without the documents, and these are not there.
+    """
+    grading = benchmark_of_task(task).grading
+    return documents_of(task, settings, is_needed=grading is not None and grading.needs_data)

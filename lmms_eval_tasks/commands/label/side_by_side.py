@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
     from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
-from lmms_eval_captions.lmms_eval_tasks.web_page.documents import documents_of
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import documents_to_label
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
@@ -76,7 +76,7 @@ def side_by_side_page(
             sides.reverse()
         items.append(_item(str(len(items)), task, video, sides, texts))
         items[-1]["row"]["design"] = row
-    documents = {task: documents_of(task, settings) for task in tasks}
+    documents = {task: documents_to_label(task, settings) for task in tasks}
     page = finish_page(
         "pair", items, list(texts), {"pair": grading_to_row(_GRADING)}, documents, options, settings
     )

@@ -29,7 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
-from lmms_eval_captions.lmms_eval_tasks.web_page.documents import Documents, documents_of
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import Documents, documents_to_label
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
@@ -62,7 +62,7 @@ def verdict_page(
         {**_row(pair), "design": design.to_row(strata[place], sizes, drawn)}
         for pair, place in zip(pairs, places, strict=True)
     ]
-    documents = {task: documents_of(task, settings) for task in tasks}
+    documents = {task: documents_to_label(task, settings) for task in tasks}
     logged = _logged(captioners, pairs)
     captions: dict[str, int] = {}
     items = []

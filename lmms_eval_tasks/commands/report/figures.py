@@ -24,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import Section
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lmms_eval_captions.lmms_eval_tasks.commands.report.report import ShownView
+    from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import ShownView
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ROUND: Final = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)

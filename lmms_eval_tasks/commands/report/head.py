@@ -238,9 +238,9 @@ def _of_score(view: View, results: TaskResults) -> Iterator[str]:
     elif results.unscored_reasons and (unscored := _share(results, "unscored")):
         yield f"{unscored} questions are unscored, and stand in no number"
     yield from results.doubts
-    note = results.judging.get("note")
-    if note:
-        yield str(note)
+    task = view.benchmark.tasks.get(view.name)
+    if task is not None and task.note_level == "WARNING":
+        yield task.note
     own = results.measured.get(view.benchmark.headline)
     if own is not None and own.note:
         yield own.note

@@ -35,7 +35,7 @@ def endpoint_table(sources: Sources) -> Table:
     columns = [
         Column("captioner"),
         Column("judge calls", is_number=True),
-        Column("attempts that failed and were repeated"),
+        Column("attempts that failed"),
         Column("results"),
     ]
     rows = [

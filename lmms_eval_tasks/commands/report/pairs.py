@@ -9,6 +9,7 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Comparer
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Contrast, Row
+from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import Section
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import NOTHING, Cell, Column, Table
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
@@ -26,6 +27,15 @@ class Paired:
     summary: str
     """What is found, or why nothing is."""
     rows: Sequence[tuple[Row, Contrast]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownView:
+    """A view with what is found out for it."""
+
+    view: View
+    sections: Sequence[Section]
+    pairs: Sequence[Paired]
 
 
 def pairs_of(view: View, captioners: Sequence[Captioner]) -> list[Paired]:

@@ -13,11 +13,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.figures import write_fig
 from lmms_eval_captions.lmms_eval_tasks.commands.report.frames import Frames, frames_of_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import length_table
 from lmms_eval_captions.lmms_eval_tasks.commands.report.page import LIBRARY, render
-from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired, pair_table, pairs_of
+from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import ShownView, pair_table, pairs_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import Row, n_runs_of, rows_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.script_data import Columns, view_document
 from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import (
-    Section,
     sections_of,
     tables_of,
 )
@@ -59,15 +58,6 @@ class Report:
     html: str
     notes: Sequence[str]
     """What is not in the page, and what was written beside it, a sentence each."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownView:
-    """A view with what is found out for it."""
-
-    view: View
-    sections: Sequence[Section]
-    pairs: Sequence[Paired]
 
 
 @dataclass(slots=True)

@@ -93,7 +93,9 @@ def tables_of(view: View, sections: Sequence[Section], names: Sequence[str]) -> 
     """The same numbers as tables, a row for each group and captioner."""
     metrics = list(view.benchmark.metrics)
     overall = Section(ALL[0], [ALL[1]], [{ALL[1]: figures} for figures in overall_of(view)], [], 0)
-    return [_table(section, metrics, names) for section in (overall, *sections)]
+    has_score = any(overall.figures[place][ALL[1]] for place in range(len(names)))
+    shown = (overall, *sections) if has_score else sections
+    return [_table(section, metrics, names) for section in shown]
 
 
 def figure(measured: Measured | None) -> list[float | None] | None:

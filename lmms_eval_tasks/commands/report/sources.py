@@ -82,7 +82,10 @@ def sources_of(folders: Sequence[Path]) -> Sources:
     good: list[Path] = []
     for folder in folders:
         if not folder.expanduser().exists():
-            raise DataError(f"{folder}: there is no such folder or results file")
+            raise DataError(
+                f"{folder}: there is no such folder or results file; a run that was ended before "
+                "its first score writes none: start it again, what was judged is kept"
+            )
         try:
             captioners_of([folder])
         except DataError as error:
