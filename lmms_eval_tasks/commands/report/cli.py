@@ -39,10 +39,10 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="folder with the videos, as LMMS_CAPTIONS_DATA has it (which is the default)",
     )
     command.add_argument(
-        "--frames", type=int, default=4, metavar="N", help="frames of each video, 0 for none (4)"
+        "--frames", type=_whole, default=4, metavar="N", help="frames of each video, 0 for none (4)"
     )
     command.add_argument(
-        "--framed", type=int, default=50, metavar="N",
+        "--framed", type=_whole, default=50, metavar="N",
         help="videos that have frames, the ones that score worst first (50)",
     )  # fmt: skip
     command.add_argument(
@@ -58,17 +58,21 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _report(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.judges.files.atomic_write import write_atomically
-    from lmms_eval_captions.judges.settings import read_data_settings
+    from lmms_eval_captions.judges.settings import SAMPLE, read_data_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.report.report import Options, make_report
 
     options = Options(
         tasks=tuple(split_names(arguments.tasks)),
-        n_frames=max(arguments.frames, 0),
-        n_framed=max(arguments.framed, 0),
+        n_frames=arguments.frames,
+        n_framed=arguments.framed,
         figures=arguments.figures,
     )
+    if not arguments.output.name or arguments.output.is_dir():
+        raise SettingsError(f"--output {arguments.output}: expected the name of a file")
     settings = read_data_settings()
     if arguments.videos is not None:
+        if arguments.videos != SAMPLE and not Path(arguments.videos).expanduser().is_dir():
+            raise SettingsError(f"--videos {arguments.videos}: there is no such folder")
         settings = replace(settings, data=str(Path(arguments.videos).expanduser()))
     report = make_report(arguments.folders, options, settings)
     try:
@@ -78,4 +82,10 @@ def _report(arguments: argparse.Namespace) -> int:
     for note in report.notes:
         print(note)
     print(f"{arguments.output} ({len(report.html) / 1e6:.1f} MB): open it in a browser")
-    return 0
+    return 1 if report.is_empty else 0
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text!r:.80}")
+    return int(text)

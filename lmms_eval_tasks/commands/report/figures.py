@@ -47,6 +47,8 @@ def write_figures(shown: Sequence[ShownView], names: Sequence[str], folder: Path
     written: list[Path] = []
     n_of: Counter[str] = Counter()
     try:
+        if folder.exists() and not folder.is_dir():
+            raise SettingsError(f"--figures {folder}: expected a folder")
         folder.mkdir(parents=True, exist_ok=True)
         with style():
             for one in shown:

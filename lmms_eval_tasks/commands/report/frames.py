@@ -47,8 +47,9 @@ def frames_of_rows(
         settings: Says where videos are.
     """
     keys = [f"{view.benchmark.name} {row.video_id}" for view, row in rows]
-    if not n_frames or not rows:
-        return Frames({}, [""] * len(rows), ["--frames is 0"] * len(rows))
+    if not n_frames or not n_videos or not rows:
+        why = "--framed is 0" if n_frames else "--frames is 0"
+        return Frames({}, [""] * len(rows), [why] * len(rows))
     documents = {
         view.name: documents_of(view.name, settings)
         for view in {v.name: v for v, _ in rows}.values()

@@ -39,9 +39,9 @@ def score_table(sources: Sources) -> Table:
     columns = [
         Column("task"),
         *([Column("captioner")] if several else []),
-        Column("metric"),
         Column("score [95%]", is_number=True),
-        Column("judge runs", is_number=True),
+        Column("metric"),
+        Column("deviation of judge runs", is_number=True),
         Column("unscored", is_number=True),
         Column("empty", is_number=True),
         Column("no caption", is_number=True),
@@ -50,12 +50,13 @@ def score_table(sources: Sources) -> Table:
     rows = []
     for view in sources.views:
         for captioner, run in zip(sources.captioners, view.runs, strict=True):
-            if run is not None:
+            # A group may be one of tasks alone, without numbers of its own.
+            if run is not None and view.benchmark.headline in run.tasks[view.name].scores:
                 name = [Cell(captioner.name)] if several else []
                 rows.append([Cell(view.name), *name, *_numbers(view, run)])
     notes = [
         "[95%]: interval over videos.",
-        "Judge runs: standard deviation over them, and their part of the interval's variance.",
+        "Deviation of judge runs: standard deviation, and their part of the interval's variance.",
         "Unscored: questions without a verdict that could be read, of all judge runs.",
     ]
     return Table("Every score", columns, rows, notes)
@@ -124,13 +125,8 @@ def _numbers(view: View, run: RunResults) -> Iterator[Cell]:
     headline = view.benchmark.headline
     own = measured.get(headline)
     others = [name for name in view.benchmark.metrics if name != headline]
+    yield Cell("nan", "worse") if own is None else Cell(str(own), "main")
     yield Cell(headline)
-    if own is not None:
-        yield Cell(str(own), "main")
-    else:
-        # A group's own numbers may not be meant to be.
-        has_score = headline in results.scores
-        yield Cell("nan" if has_score else NOTHING, "worse" if has_score else "soft")
     yield Cell((own.judge_part if own else "") or NOTHING)
     signature = results.signature
     yield Cell(_share(results, "unscored") or _told(signature.unscored if signature else None))
@@ -243,13 +239,14 @@ def _of_score(view: View, results: TaskResults) -> Iterator[str]:
         yield task.note
     own = results.measured.get(view.benchmark.headline)
     if own is not None and own.note:
-        yield own.note
+        of = "" if own.note.startswith("no interval") else "interval of the score: "
+        yield f"{of}{own.note}"
 
 
 def _of_scope(verdicts: Verdicts, results: TaskResults) -> Iterator[str]:
     n_videos = len({caption.video_id for task in verdicts.tasks for caption in task.captions})
     if n_videos < FEW_VIDEOS:
-        yield f"{plural(n_videos, 'video')}, too few to tell captioners apart"
+        yield f"{plural(n_videos, 'video')}: intervals are wide, and small differences are not seen"
     fields = (results.signature or Signature()).fields
     for name, words in _SCOPE.items():
         if name in fields:

@@ -53,7 +53,7 @@ def health_table(view: View, names: Sequence[str]) -> Table:
         Column("judge runs", is_number=True),
         Column("unscored", is_number=True),
         Column("verdicts that differ between runs", is_number=True),
-        Column("agreement of runs (alpha)", is_number=True),
+        Column("agreement of runs (Krippendorff)", is_number=True),
         Column(f"{view.benchmark.headline} for {_PER_WORDS} words more [95%]", is_number=True),
     ]
     rows = [
@@ -62,7 +62,7 @@ def health_table(view: View, names: Sequence[str]) -> Table:
         if verdicts is not None
     ]
     notes = [
-        "Alpha: Krippendorff's, over the verdicts of judge runs; 1 is always the same, 0 chance.",
+        "Krippendorff's alpha over the verdicts of judge runs: 1 is always the same, 0 chance.",
         "The slope says whether longer captions score higher; errors are clustered by video.",
     ]
     return Table("Judge", columns, rows, notes)
@@ -97,7 +97,8 @@ def _attempts(run: RunResults) -> Iterator[str]:
 def _row(verdicts: Verdicts) -> Iterator[str]:
     benchmark = verdicts.benchmark
     captions = [caption for task in verdicts.tasks for caption in task.captions]
-    n_runs = sorted({len(caption.values.get(benchmark.headline, ())) for caption in captions})
+    judged = [caption for caption in captions if not caption.n_dropped]
+    n_runs = sorted({len(caption.values.get(benchmark.headline, ())) for caption in judged})
     yield "+".join(map(str, n_runs))
     n_questions = sum(caption.n_questions for caption in captions)
     yield share(sum(caption.n_unscored for caption in captions), n_questions)

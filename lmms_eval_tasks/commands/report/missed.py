@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,10 +111,12 @@ def _table(
     rows = []
     for group in worst[:_MOST]:
         row = [Cell(group)]
-        for of in counts:
-            found = of.get(group)
-            text = NOTHING if found is None else share(found[ranking.kind], found.total())
-            row.append(Cell(text, questions=f"{section}\t{group}\t{ranking.kind}"))
+        for captioner, of in enumerate(counts):
+            found = of.get(group, Counter())
+            n = found[ranking.kind]
+            text = share(n, found.total()) if found else NOTHING
+            meant = json.dumps([section, group, ranking.kind, captioner]) if n else ""
+            row.append(Cell(text, questions=meant))
         rows.append(row)
     n_more = len(worst) - len(rows)
     notes = [ranking.note, *([f"{n_more:,} more groups have any."] if n_more else [])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import NOTHING, Cell, Column, Table
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 
+_OUTCOMES: Final = (
+    "Whether a difference is one goes by p, which is corrected for all rows of a metric that are "
+    "shown together (Holm); the intervals are of each row alone."
+)
 _SMALLEST_P: Final = 0.0001
 _SIGNS: Final = {"better": "▲ better", "worse": "▼ worse", "tied": "= tied", "unknown": "unknown"}
 
@@ -24,8 +28,10 @@ class Paired:
 
     other: int
     """Its place."""
+    found: Mapping[str, str]
+    """Metric to what is found of all questions, in a sentence."""
     summary: str
-    """What is found, or why nothing is."""
+    """What is to be said of all of it, such as what was left out, or why nothing is compared."""
     rows: Sequence[tuple[Row, Contrast]]
 
 
@@ -64,16 +70,15 @@ def _pair(view: View, captioners: Sequence[Captioner], place: int) -> Paired:
         rows = comparer.rows(view.name)
         aligned, warnings = comparer.aligned(view.name)
     except DataError as error:
-        return Paired(place, f"Not compared. {error}", [])
-    headline = view.benchmark.headline
-    own = next((row for row in rows if row.metric == headline and row.group is None), None)
+        return Paired(place, {}, f"Not compared. {error}", [])
+    found = {row.metric: _sentence(row, captioners, place) for row in rows if row.group is None}
     left_out = aligned.counts.words()
     words = [
-        *([] if own is None else [_sentence(own, captioners, place)]),
         *([f"Left out: {left_out}."] if left_out else []),
         *(f"{warning}." for warning in warnings),
+        _OUTCOMES,
     ]
-    return Paired(place, " ".join(words), [(row, row.contrasts[0]) for row in rows])
+    return Paired(place, found, " ".join(words), [(row, row.contrasts[0]) for row in rows])
 
 
 def _sentence(row: Row, captioners: Sequence[Captioner], place: int) -> str:
@@ -113,7 +118,7 @@ def pair_table(paired: Paired, names: Sequence[str]) -> Table:
             Cell(_SIGNS[contrast.outcome], kind),
         ])  # fmt: skip
     caption = f"{names[paired.other]} less {names[0]}, paired by question and video"
-    return Table(caption, columns, rows, [paired.summary])
+    return Table(caption, columns, rows, [*paired.found.values(), paired.summary])
 
 
 def _p_text(p_value: float | None) -> str:

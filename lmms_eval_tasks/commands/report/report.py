@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +37,10 @@ _NO_SHAPE: Final = "There is no breakdown: the run has no score of it."
 _NO_MISSED: Final = "There are no verdicts by group: nothing can be said to be missed."
 
 
+Leaf = tuple[str, tuple[Path | None, ...]]
+"""A task, and the results file of each captioner's run that it is of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the user says of a report."""
@@ -56,6 +60,8 @@ class Report:
     """A page, and what is said of it."""
 
     html: str
+    is_empty: bool
+    """Whether there is nothing of any run to show."""
     notes: Sequence[str]
     """What is not in the page, and what was written beside it, a sentence each."""
 
@@ -65,6 +71,8 @@ class _Videos:
     """The captions of all tasks."""
 
     columns: Columns
+    places: Mapping[Leaf, int]
+    """Where each task stands among those that the script reads."""
     blocks: Blocks = field(default_factory=Blocks)
     lost: LostLogs = field(default_factory=LostLogs)
     rows: list[tuple[View, Row]] = field(default_factory=list)
@@ -84,6 +92,7 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
     """
     sources = sources_of(folders)
     views = _chosen(sources, options.tasks)
+    sources = replace(sources, views=views)
     shown = [
         ShownView(view, sections_of(view, sources.missing), pairs_of(view, sources.captioners))
         for view in views
@@ -97,7 +106,7 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
         names = [captioner.name for captioner in sources.captioners]
         files = write_figures(shown, names, options.figures)
         told.append(f"{options.figures}: {plural(len(files), 'file')} with charts, SVG and PDF")
-    return Report(html, told)
+    return Report(html, not views, told)
 
 
 def _chosen(sources: Sources, names: Sequence[str]) -> list[View]:
@@ -111,12 +120,11 @@ def _chosen(sources: Sources, names: Sequence[str]) -> list[View]:
 
 def _videos(sources: Sources, views: Sequence[View]) -> _Videos:
     names = [captioner.name for captioner in sources.captioners]
-    tasks = dict.fromkeys(task for view in views for task in view.tasks)
-    leaves = [_leaf(sources, task) for task in tasks]
-    of_leaves = [[n_runs_of(verdicts) for verdicts in leaf.verdicts] for leaf in leaves]
+    leaves = {key: leaf for view in views for key, leaf in _leaves(view)}
+    of_leaves = [[n_runs_of(verdicts) for verdicts in leaf.verdicts] for leaf in leaves.values()]
     n_runs = [max((of[c] for of in of_leaves), default=0) for c in range(len(names))]
-    videos = _Videos(Columns(n_runs))
-    for leaf in leaves:
+    videos = _Videos(Columns(n_runs), {key: place for place, key in enumerate(leaves)})
+    for leaf in leaves.values():
         rows = rows_of(leaf, leaf.name)
         videos.columns.add(leaf, rows)
         logs = [
@@ -131,13 +139,10 @@ def _videos(sources: Sources, views: Sequence[View]) -> _Videos:
     return videos
 
 
-def _leaf(sources: Sources, task: str) -> View:
-    """A task by itself, also where it is there as part of a group alone."""
-    for view in sources.views:
-        if view.tasks == [task] and view.name == task:
-            return view
-    group = next(view for view in sources.views if task in view.tasks)
-    return group.only(task)
+def _leaves(view: View) -> list[tuple[Leaf, View]]:
+    """The tasks of a view: a group may be of an earlier run than one of its tasks by itself."""
+    runs = tuple(None if run is None else run.path for run in view.runs)
+    return [((task, runs), view.only(task)) for task in view.tasks]
 
 
 def _context(
@@ -182,13 +187,15 @@ def _packs(
 ) -> Iterator[tuple[str, str]]:
     """Name of each element of data to what it holds."""
     columns = videos.columns.document()
-    tasks = [task["name"] for task in columns["tasks"]]
     document: dict[str, Any] = {
         "captioners": [
             {"name": captioner.name, "n_runs": n_runs}
             for captioner, n_runs in zip(sources.captioners, videos.columns.n_runs, strict=True)
         ],
-        "views": [view_document(one.view, one.sections, one.pairs, tasks) for one in shown],
+        "views": [
+            view_document(one, [videos.places[key] for key, _ in _leaves(one.view)])
+            for one in shown
+        ],
         "block_rows": BLOCK_ROWS,
         "n_blocks": len(videos.blocks.packed),
         "has_replies": videos.blocks.has_replies,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import LENGTHS, lengths_of
-from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired
+from lmms_eval_captions.lmms_eval_tasks.commands.report.pairs import Paired, ShownView
 from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import (
     Row,
     codes_of,
@@ -139,21 +139,18 @@ class Columns:
         return b"".join([*(column.tobytes() for column in self._groups), *map(bytes, self._codes)])
 
 
-def view_document(
-    view: View, sections: Sequence[Section], pairs: Sequence[Paired], tasks: Sequence[str]
-) -> Document:
+def view_document(shown: ShownView, tasks: Sequence[int]) -> Document:
     """What the script shows of a view.
 
     Args:
-        view: A task or group.
-        sections: Those of its breakdown.
-        pairs: Captioners beside the first.
-        tasks: All tasks of the page, in their order.
+        shown: A task or group, with what is found out for it.
+        tasks: Places of its tasks among all of the page.
     """
+    view = shown.view
     benchmark = view.benchmark
     return {
         "name": view.name,
-        "tasks": [tasks.index(task) for task in view.tasks if task in tasks],
+        "tasks": list(tasks),
         "headline": benchmark.headline,
         "headline_means": benchmark.headline_means,
         "metrics": [
@@ -164,8 +161,8 @@ def view_document(
             name: [figure(figures.get(name)) for figures in overall_of(view)]
             for name in benchmark.metrics
         },
-        "shape": [_shape(benchmark, section) for section in sections],
-        "pairs": [_pair(paired) for paired in pairs],
+        "shape": [_shape(benchmark, section) for section in shown.sections],
+        "pairs": [_pair(paired) for paired in shown.pairs],
         "lengths": lengths_of(view),
     }
 
@@ -237,4 +234,7 @@ def _pair(paired: Paired) -> Document:
             "difference": found.difference, "low": found.low, "high": found.high,
             "p": contrast.p_value, "outcome": contrast.outcome,
         })  # fmt: skip
-    return {"baseline": 0, "other": paired.other, "summary": whole(paired.summary), "rows": rows}
+    return {
+        "baseline": 0, "other": paired.other, "summary": whole(paired.summary),
+        "found": {metric: whole(words) for metric, words in paired.found.items()}, "rows": rows,
+    }  # fmt: skip

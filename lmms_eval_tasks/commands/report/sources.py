@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, TaskResults
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults, TaskResults
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, captioners_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import (
     TaskVerdicts,
@@ -86,6 +86,8 @@ def sources_of(folders: Sequence[Path]) -> Sources:
                 f"{folder}: there is no such folder or results file; a run that was ended before "
                 "its first score writes none: start it again, what was judged is kept"
             )
+        if folder.is_file() and not folder.name.endswith(RESULTS):
+            raise DataError(f"{folder}: expected a folder, or a run's *{RESULTS}")
         try:
             captioners_of([folder])
         except DataError as error:

@@ -26,7 +26,7 @@ class Cell:
     kind: str = ""
     """Class of style: ``better``, ``worse``, ``tied``, ``soft`` or ``main``."""
     questions: str = ""
-    """The questions that it counts: section, group and kind of verdict between tabs."""
+    """The questions that it counts, as JSON: section, group, kind of verdict, captioner's place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ function legend(redraw) {
     const made = button("", () => {
       if (state.hidden.has(place)) state.hidden.delete(place); else state.hidden.add(place);
       drawCharts();
+      if (state.brush) apply();
     }, { "aria-pressed": String(!state.hidden.has(place)), "data-captioner": place });
     made.append(element("span", SYMBOL_SIGNS[place % 10] + " ", { class: "captioner-" + place % 10, "aria-hidden": "true" }), captioner.name);
     box.append(made);
@@ -218,7 +219,8 @@ function drawForest(shape, metric) {
   box.hidden = !isShown || !rows.length;
   if (!isShown) { forget(box); return; }
   byId("forest-title").textContent = "Differences in " + metric.name + ": " + pairName(pair);
-  byId("forest-summary").textContent = pair.summary || "";
+  const summary = [lookup(pair.found, metric.name), pair.summary].filter(Boolean).join(" ");
+  byId("forest-summary").textContent = summary;
   byId("forest-note").textContent = !rows.length ? "No differences of this metric are known." :
     "A point is the difference over the same questions, its line the interval. ▲ green: better; ▼ red: worse; ● grey: tied; ○ grey: unknown.";
   if (!rows.length) { forget(box); return; }
@@ -227,7 +229,7 @@ function drawForest(shape, metric) {
   const reach = roundAbove(Math.max(...ends.map(Math.abs), 0), metric.highest);
   const width = namesWidth(box);
   const isWide = (box.clientWidth || 300) > 640;
-  draw(box, "Forest plot: " + byId("forest-title").textContent + ". " + (pair.summary || ""), Math.min(HIGHEST_CANVAS, rows.length * 24) + 50, {
+  draw(box, "Forest plot: " + byId("forest-title").textContent + ". " + summary, Math.min(HIGHEST_CANVAS, rows.length * 24) + 50, {
     grid: { left: width + 12, right: isWide ? 170 : 56, top: 8, bottom: 30 },
     tooltip: tooltip((point) => differenceText(rows[point.dataIndex], names[point.dataIndex], metric)),
     xAxis: valueAxis({ min: -reach, max: reach }), yAxis: nameAxis(names, width),
@@ -375,7 +377,9 @@ function clearBrush(at) {
 function brushFromInputs(at) {
   const [from, to] = ["length-from", "length-to"].map((id) => byId(id).value);
   const isSet = from !== "" || to !== "";
-  setBrush(isSet ? { axis: state.x, metric: state.y, x: [from === "" ? 0 : Number(from), to === "" ? Infinity : Number(to)], y: null } : null, at);
+  const ends = [from === "" ? 0 : Number(from), to === "" ? Infinity : Number(to)];
+  // Whichever was typed first, the smaller is where it begins; a box that was drawn keeps its scores.
+  setBrush(isSet ? { axis: state.x, metric: state.y, x: [Math.min(...ends), Math.max(...ends)], y: state.brush ? state.brush.y : null } : null, at);
   showBrush();
 }
 /* All charts afresh: another view, other colours. */

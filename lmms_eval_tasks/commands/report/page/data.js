@@ -212,7 +212,8 @@ function searchedIn(row, text) {
 }
 function inBrush(row) {
   const brush = state.brush;
-  return captioners().some((_, captioner) => {
+  // Of captioners whose dots are there to be seen.
+  return shownCaptioners().some((captioner) => {
     const x = lengthOf(brush.axis, captioner, row);
     if (x === null || x < brush.x[0] || x > brush.x[1]) return false;
     if (!brush.y) return true;

@@ -7,7 +7,9 @@ function wordDifferences(before, after) {
   if (left.length > MOST_WORDS || right.length > MOST_WORDS) return null;
   const numbers = new Map();
   const numbered = (words) => Int32Array.from(words, (word) => {
-    const key = word.trim().toLowerCase();
+    // A full stop or a comma makes no other word of it.
+    const plain = word.trim().toLowerCase();
+    const key = plain.replace(/^\p{P}+|\p{P}+$/gu, "") || plain;
     if (!numbers.has(key)) numbers.set(key, numbers.size);
     return numbers.get(key);
   });

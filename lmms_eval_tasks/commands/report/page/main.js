@@ -34,7 +34,7 @@ function linkCells() {
 }
 function showQuestions(cell) {
   const at = performance.now();
-  const [section, group, kind] = cell.dataset.questions.split("\t");
+  const [section, group, kind, captioner] = JSON.parse(cell.dataset.questions);
   const block = cell.closest(".view");
   const has = (one) => one.tasks.some((task) => codeOf(core().tasks[task], section, group).code >= 0);
   const place = core().views.findIndex((one) => (block ? one.name === block.dataset.view : group && has(one)));
@@ -44,6 +44,7 @@ function showQuestions(cell) {
   [state.section, state.group] = group ? [section, group] : ["", ""];
   // The menu has "unscored" once, as a choice of its own.
   state.verdict = !kind ? "" : kind === "unscored" ? "unscored" : "kind:" + kind;
+  state.captioner = captioners().length > 1 ? captioner : -1;
   showFilters();
   apply("filter", at);
   byId("videos").scrollIntoView();

@@ -59,19 +59,20 @@ function differenceCell(row, metric) {
 function columnsOfView() {
   const metric = metricOf(view().headline);
   const { rows } = core();
-  const made = [{ title: "Video", width: "17rem", cell: (row) => textCell(rows.video[row], false, "first") }];
+  const made = [{ title: "Video", width: "13rem", cell: (row) => textCell(rows.video[row], false, "first") }];
   if (view().tasks.length > 1) made.push({ title: "Task", width: "11rem", cell: (row) => textCell(core().tasks[rows.task[row]].name) });
   made.push({ title: "Questions shown", width: "6rem", isNumber: true, cell: (row) => textCell(state.matched[row] === rows.n[row] ? String(rows.n[row]) : state.matched[row] + " of " + rows.n[row], true) });
+  // What the table is sorted by at first stands where it is seen.
+  if (captioners().length === 2) {
+    const pair = (view().pairs || [])[0] || { baseline: 0, other: 1 };
+    made.push({ title: shortOf(nameOf(pair.other), 18) + " − " + shortOf(nameOf(pair.baseline), 18), width: "7rem", isNumber: true, cell: (row) => differenceCell(row, metric) });
+  }
   captioners().forEach((captioner, place) => {
     made.push({ title: shortOf(captioner.name, 24) + ": " + shortOf(metric.name, 16), width: "8rem", isNumber: true, cell: (row) => textCell(valueText(place, row, metric), true) });
     made.push({ title: shortOf(captioner.name, 30) + ": verdicts" + (runsOf(place) > 1 ? " of " + runsOf(place) + " judge runs" : ""), width: "12rem", cell: (row) => verdictsCell(place, row) });
     if (runsOf(place) > 1) made.push({ title: shortOf(captioner.name, 20) + ": differs between runs", width: "6.5rem", isNumber: true, cell: (row) => textCell(share((rows.flips[place] || [])[row]), true) });
     if ((view().lengths || []).includes("words")) made.push({ title: shortOf(captioner.name, 20) + ": words", width: "5.5rem", isNumber: true, cell: (row) => textCell(lengthText("words", place, row), true) });
   });
-  if (captioners().length === 2) {
-    const pair = (view().pairs || [])[0] || { baseline: 0, other: 1 };
-    made.push({ title: shortOf(nameOf(pair.other), 18) + " − " + shortOf(nameOf(pair.baseline), 18), width: "7rem", isNumber: true, cell: (row) => differenceCell(row, metric) });
-  }
   return made;
 }
 function share(value) { return value === null || value === undefined ? "–" : (100 * value).toFixed(0) + "%"; }
@@ -221,8 +222,9 @@ function verdictChoices() {
   if (labels.size) made.push({ title: "verdict", options: [...labels.keys()].map((name) => ["label:" + name, name]) });
   if (kinds.length) made.push({ title: "kind of verdict", options: kinds.map((kind) => ["kind:" + kind, SIGNS[kind] + " " + kind]) });
   made.push(["unscored", "unscored"]);
-  if (hasRuns()) made.push(["runs", "differs between judge runs"]);
-  if (captioners().length > 1) made.push(["captioners", "differs between captioners"]);
+  // Of numbers it is not known here which count as the same.
+  if (labels.size && hasRuns()) made.push(["runs", "differs between judge runs"]);
+  if (labels.size && captioners().length > 1) made.push(["captioners", "differs between captioners"]);
   return made;
 }
 function makeFilters() {

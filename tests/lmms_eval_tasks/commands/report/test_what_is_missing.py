@@ -15,6 +15,7 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from planted_runs import PlantedCaption, Question, record_of, write_run
 from report_pages import TASKS, Open, html_of, page_of, parsed
 
 CAPTIONS = ("A red circle moves to the right.", "A blue square.", "")
@@ -122,6 +123,28 @@ def test_a_page_without_any_run_still_opens(tmp_path: Path, opened: Open) -> Non
     assert not page.locator("#view").is_visible()
 
 
+def test_a_group_of_an_earlier_run_keeps_its_own_rows(tmp_path: Path) -> None:
+    """One of its tasks was run again: the group shows the run that its numbers are of."""
+    older = {task: [_planted(task, "no")] for task in ("vdc_camera", "vdc_short")}
+    write_run(tmp_path, older, groups={"vdc_score": list(older)})
+    for path in (tmp_path / "m").iterdir():
+        path.rename(path.with_name(path.name.replace("20260102", "20260101")))
+    results = next((tmp_path / "m").glob("*_results.json"))
+    results.write_text(results.read_text("utf-8").replace("20260102", "20260101"), "utf-8")
+    write_run(tmp_path, {"vdc_camera": [_planted("vdc_camera", "yes")]})
+    core = page_of(tmp_path).core
+    values = {}
+    for view in core["views"]:
+        rows = [r for r, task in enumerate(core["rows"]["task"]) if task in view["tasks"]]
+        values[view["name"]] = [core["rows"]["values"]["vdc_acc"][0][r] for r in rows]
+    assert values == {"vdc_score": [0.0, 0.0], "vdc_camera": [100.0], "vdc_short": [0.0]}
+
+
+def _planted(task: str, verdict: str) -> Any:
+    asked = [Question("What?", {"aspects": "a"})]
+    return record_of(task, PlantedCaption("v.mp4", asked, [[verdict]]))
+
+
 def test_other_judges_are_not_compared(tmp_path: Path, offline: pytest.MonkeyPatch) -> None:
     """Captioners that were judged in other ways: both are shown, and no difference."""
     judged_run(tmp_path / "a", {"vidcapbench_ae": CAPTIONS})
@@ -143,8 +166,20 @@ def test_mistakes_are_said_in_a_sentence(tmp_path: Path, capsys: Any) -> None:
     with pytest.raises(SettingsError, match="expected any of vdc_camera, got 'capquiz'"):
         html_of(tmp_path / "run", tasks=("capquiz",))
     (tmp_path / "file").write_text("")
-    assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "file" / "r.html")]) == 2
-    assert "--output" in capsys.readouterr().err
+    with pytest.raises(DataError, match="expected a folder, or a run's"):
+        html_of(tmp_path / "file")
+    run, file, page = (str(tmp_path / name) for name in ("run", "file", "page.html"))
+    for words, said in (
+        (["-o", f"{file}/page.html"], "--output"),
+        (["-o", ""], "expected the name of a file"),
+        (["-o", str(tmp_path)], "expected the name of a file"),
+        (["-o", page, "--videos", f"{file}s"], "there is no such folder"),
+        (["-o", page, "--figures", file], "expected a folder"),
+    ):
+        assert main(["report", run, *words]) == 2
+        assert said in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["report", str(tmp_path / "empty"), "-o", page]) == 1
 
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:
