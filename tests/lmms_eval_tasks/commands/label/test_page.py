@@ -171,13 +171,17 @@ def test_two_tabs_lose_nothing_of_each_other(browser: Any, tmp_path: Path) -> No
     first = _opened(context, tmp_path, asked)
     _name(first)
     second = _opened(context, tmp_path, asked)
+    while not second.input_value("#annotator"):  # the browser tells tabs of one another in time
+        second.reload()
     for key in ("2", "Enter", "1"):
         first.keyboard.press(key)
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "0"):
         second.keyboard.press(key)
-    assert second.inner_text("#count").startswith("3 of 20 answered")
+    for tab in (first, second):
+        tab.locator("#count", has_text="3 of 20 answered").wait_for()
     first.reload()
-    assert first.inner_text("#count").startswith("3 of 20 answered")
+    first.locator("#count", has_text="3 of 20 answered").wait_for()
+    second.close()  # it would write again what is gone
     first.evaluate("localStorage.setItem(storeKey(), '{')")
     first.reload()
     first.locator("body").press("2")  # waits until the page takes keys
