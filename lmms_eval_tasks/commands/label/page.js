@@ -328,10 +328,7 @@ window.addEventListener("beforeunload", (event) => {
 });
 window.addEventListener("storage", (event) => {
   if (!annotator() || event.key !== storeKey()) return;
-  const theirs = stored().rows || {};
-  take(theirs);
-  // Two tabs that write at the same moment: what the other wrote over is written again.
-  if (Object.entries(state.rows).some(([id, row]) => !theirs[id] || String(theirs[id].answered_at) < String(row.answered_at))) keep();
+  take(stored().rows);
   if (state.draft === null) show(); else showProgress();
 });
 byId("annotator").value = read(PREFIX) || "";

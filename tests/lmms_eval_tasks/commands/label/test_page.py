@@ -171,17 +171,17 @@ def test_two_tabs_lose_nothing_of_each_other(browser: Any, tmp_path: Path) -> No
     first = _opened(context, tmp_path, asked)
     _name(first)
     second = _opened(context, tmp_path, asked)
-    while not second.input_value("#annotator"):  # the browser tells tabs of one another in time
-        second.reload()
+    _name(second)  # it may have been opened before it could hear of the first one's
     for key in ("2", "Enter", "1"):
         first.keyboard.press(key)
+    second.locator("#count", has_text="2 of 20 answered").wait_for()
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "0"):
         second.keyboard.press(key)
     for tab in (first, second):
         tab.locator("#count", has_text="3 of 20 answered").wait_for()
     first.reload()
     first.locator("#count", has_text="3 of 20 answered").wait_for()
-    second.close()  # it would write again what is gone
+    second.close()
     first.evaluate("localStorage.setItem(storeKey(), '{')")
     first.reload()
     first.locator("body").press("2")  # waits until the page takes keys
