@@ -34,8 +34,8 @@ EngineFactory = Callable[..., Engine]
 def pytest_configure() -> None:
     """Be scheduled like any program, and all that tests start.
 
-    Where whoever starts the tests runs at a real-time priority, a browser that spins on a lock keeps
-    the thread that holds it from ever running: two of them stop a machine of two cores.
+    At a real-time priority a browser that spins on a lock keeps the thread that holds it from ever
+    running: two of them stop a machine of two cores.
     """
     if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
