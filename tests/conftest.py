@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers import caption_store
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
+from priorities import be_scheduled_as_usual
 
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
@@ -32,13 +32,8 @@ EngineFactory = Callable[..., Engine]
 
 
 def pytest_configure() -> None:
-    """Be scheduled like any program, and all that tests start.
-
-    At a real-time priority a browser that spins on a lock keeps the thread that holds it from ever
-    running: two of them stop a machine of two cores.
-    """
-    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    """Run tests at the usual priority, whatever started them."""
+    be_scheduled_as_usual()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

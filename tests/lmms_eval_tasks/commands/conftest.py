@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from priorities import be_scheduled_as_usual
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -36,6 +37,9 @@ def browser() -> Iterator[Any]:
     """A headless browser that is installed. It may not outlive a module: it runs an event loop."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium or chrome on this machine")
+    # A library may have raised this process's priority to a real-time one, which the browser would
+    # inherit: see tests/conftest.py.
+    be_scheduled_as_usual()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield launched
