@@ -76,7 +76,7 @@ def _report(arguments: argparse.Namespace) -> int:
         settings = replace(settings, data=str(Path(arguments.videos).expanduser()))
     report = make_report(arguments.folders, options, settings)
     try:
-        write_atomically(arguments.output, report.html.encode("utf-8"))
+        write_atomically(arguments.output, report.html.encode("utf-8", "replace"))
     except OSError as error:
         raise SettingsError(f"--output {arguments.output}: {error}") from error
     for note in report.notes:

@@ -72,7 +72,7 @@ def run_table(sources: Sources) -> Table:
     rows = [
         cells(captioner.name, *_of_run(run, names))
         for captioner in sources.captioners
-        for run, names in _runs(captioner)
+        for run, names in runs_of(captioner)
     ]
     return Table("Runs", columns, rows)
 
@@ -94,7 +94,7 @@ def warnings_of(sources: Sources) -> list[str]:
     told: dict[str, dict[str, list[str]]] = {}
     leaves = [view for view in sources.views if len(view.tasks) == 1]  # a group says it by these
     for captioner in sources.captioners:
-        for run, _ in _runs(captioner):
+        for run, _ in runs_of(captioner):
             for warning in run.warnings:
                 told.setdefault(warning, {})[captioner.name] = []
     for view in leaves:
@@ -169,7 +169,7 @@ def _no_caption(results: TaskResults) -> str:
     return ", ".join(words) or NOTHING
 
 
-def _runs(captioner: Captioner) -> list[tuple[RunResults, list[str]]]:
+def runs_of(captioner: Captioner) -> list[tuple[RunResults, list[str]]]:
     """The runs of a captioner with what is shown of each."""
     found: dict[str, tuple[RunResults, list[str]]] = {}
     for name, run in captioner.runs.items():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.commands.report.head import runs_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import flips_of, value_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import Sources, View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
@@ -21,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
 from lmms_eval_captions.metrics.clustered_slope import clustered_slope
 from lmms_eval_captions.metrics.krippendorff_alpha import krippendorff_alpha
@@ -41,7 +41,7 @@ def endpoint_table(sources: Sources) -> Table:
     rows = [
         cells(captioner.name, *_attempts(run))
         for captioner in sources.captioners
-        for run in _runs(captioner)
+        for run, _ in runs_of(captioner)
     ]
     return Table("The way to the judge", columns, rows)
 
@@ -76,10 +76,6 @@ def reason_table(view: View, names: Sequence[str]) -> Table | None:
         rows += [[Cell(name), Cell(f"{n:,}"), Cell(reason)] for reason, n in reasons.items()]
     columns = [Column("captioner"), Column("questions", is_number=True), Column("reason")]
     return Table("Why questions are unscored", columns, rows) if rows else None
-
-
-def _runs(captioner: Captioner) -> list[RunResults]:
-    return list({str(run.path): run for run in captioner.runs.values()}.values())
 
 
 def _attempts(run: RunResults) -> Iterator[str]:

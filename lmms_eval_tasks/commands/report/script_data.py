@@ -147,6 +147,7 @@ def view_document(shown: ShownView, tasks: Sequence[int]) -> Document:
         tasks: Places of its tasks among all of the page.
     """
     view = shown.view
+    overall = overall_of(view)
     benchmark = view.benchmark
     return {
         "name": view.name,
@@ -158,8 +159,7 @@ def view_document(shown: ShownView, tasks: Sequence[int]) -> Document:
             for name, metric in benchmark.metrics.items()
         ],
         "overall": {
-            name: [figure(figures.get(name)) for figures in overall_of(view)]
-            for name in benchmark.metrics
+            name: [figure(figures.get(name)) for figures in overall] for name in benchmark.metrics
         },
         "shape": [_shape(benchmark, section) for section in shown.sections],
         "pairs": [_pair(paired) for paired in shown.pairs],
