@@ -95,7 +95,7 @@ def _hits(case: Case, metric: str, drawn: Drawn, design: Design) -> list[Hits]:
     known = all_benchmarks()[case.benchmark].metrics[metric]
     truths = [true_score(case, metric, of, design.flips) for of in (case.shares, case.others)]
     parts = [parts_of(case, metric, *of) for of in zip(drawn.counts, drawn.tokens, strict=True)]
-    singles = intervals(list(parts[0]), scale=known.scale, bounds=(0.0, known.highest))
+    singles = intervals(list(parts[0]), scale=known.scale, bounds=known.bounds)
     lows, highs = _ends(singles)
     has_ends = ~np.isnan(lows)
     naive = [naive_errors(case, metric, drawn, captioner) for captioner in (0, 1)]

@@ -180,6 +180,14 @@ def gveval_reply(prompt: str) -> str:
     )
 
 
+def video_rating_reply(prompt: str) -> str:
+    """Ratings for a prompt of the judge that sees the video."""
+    digest = _digest(prompt)
+    names = ("trustworthiness", "coverage", "overall")
+    ratings = {name: 1 + (digest >> 7 * index) % 5 for index, name in enumerate(names)}
+    return json.dumps({"analysis": "It misses 2 of 3 dogs.", "scores": ratings})
+
+
 def _digest(prompt: str) -> int:
     encoded = prompt.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "big")
@@ -192,6 +200,7 @@ _REPLIES: dict[str, Callable[[str], str]] = {
     "\nYour Result:": vidcapbench_reply,
     "@@@": vcapsbench_reply,
     "F. Cannot be determined": capquiz_reply,
+    "expert Video Understanding Evaluator": video_rating_reply,
 }
 """Words of a benchmark's judge prompt, and what answers it; VDC's where none is in the prompt."""
 

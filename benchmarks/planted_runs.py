@@ -49,6 +49,8 @@ VERDICTS: Final[Mapping[str, Sequence[object]]] = {
     "vcapsbench": ("positive", "negative", "unanswerable"),
     "capquiz": ("true_positive", "false_positive", "false_negative"),
     "msvd_eval": (80.0, 40.0),
+    "own_gveval": (80.0, 40.0),
+    "own_rating": (5, 2),
 }
 """Benchmark to what a judge may say of a question, the best first; ``None`` is unscored."""
 
@@ -101,7 +103,7 @@ def record_of(task: str, caption: PlantedCaption, *, judge: str = "gpt-4o") -> C
             * len(caption.runs)
             for section in sections
         },
-        asked=texts if benchmark.name != "msvd_eval" else [""],
+        asked=texts if benchmark.name not in ("msvd_eval", "own") else [""],
         n_words=n_words,
         caption_digest=blake2b(caption.text.encode(), digest_size=8).hexdigest(),
         fields=(

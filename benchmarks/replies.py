@@ -285,9 +285,10 @@ def _on_menu(name: Reader, reading: Reading) -> bool:
         verdict, score = reading or (None, -1)
         return verdict in {"yes", "no"} and isinstance(score, float) and 0 <= score <= 5
     numbers = reading or ()
-    expected = {"gveval_overall": 1, "gveval_accr": 4}.get(name)
+    expected = {"gveval_overall": 1, "gveval_accr": 4, "video_rating": 3}.get(name)
+    low, high = (1, 5) if name == "video_rating" else (0, 100)
     return len(numbers) == expected and all(
-        isinstance(number, float) and 0 <= number <= 100 for number in numbers
+        isinstance(number, float) and low <= number <= high for number in numbers
     )
 
 

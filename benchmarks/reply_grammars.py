@@ -194,6 +194,27 @@ _FOUR: Final = (
     "Accuracy: α<A>α\nCompleteness: β<B>β\nConciseness: ψ<C>ψ\nRelevance: δ<D>δ",
     "Accuracy: <A>\nCompleteness: <B>\nConciseness: <C>\nRelevance: <D>",
 )
+
+
+def _three(rng: random.Random) -> tuple[Reading, Fields]:
+    ratings = [rng.randint(1, 5) for _ in range(3)]
+    return tuple(map(float, ratings)), {
+        f"<{mark}>": str(rating) for mark, rating in zip("ABC", ratings, strict=True)
+    }
+
+
+def _three_unclear(rng: random.Random) -> tuple[str, tuple[Reading, ...]]:
+    _, fields = _three(rng)
+    rating, _ = rng.choice(_numbers(rng.randint(1, 4), rng.randint(1, 9), highest=5))
+    return fill(_THREE[0], fields | {f"<{rng.choice('ABC')}>": rating}), ()
+
+
+_RATINGS: Final = '{"trustworthiness": <A>, "coverage": <B>, "overall": <C>}'
+_THREE: Final = (
+    f'{{"analysis": "It misses 2 of 3 dogs.", "scores": {_RATINGS}}}',
+    f'```json\n{{"analysis": "It misses 2 of 3 dogs.", "scores": {_RATINGS}}}\n```',
+    f'{{\n  "analysis": "Fine.",\n  "scores": {_RATINGS}\n}}',
+)
 _ONE_OBJECT: Final = '{"pred": "<P>", "score": <S>}'
 
 GRAMMARS: Final[dict[Reader, Grammar]] = {
@@ -267,5 +288,19 @@ GRAMMARS: Final[dict[Reader, Grammar]] = {
         ("α<A>α β<B>β ψ<C>ψ δ<D>δ", f"It misses 2 of 3 dogs. {_FOUR[0]}"),
         (f"It shows 2 dogs, 3 cats and 1 of 4 cars. {_FOUR[0]}",),
         _four_unclear,
+    ),
+    "video_rating": Grammar(
+        _three,
+        _THREE,
+        (
+            f'{{"scores": {_RATINGS}}}',
+            f"Step 1: 2 dogs run for 5 s.\n\n{_THREE[0]}",
+            f"Trustworthiness: <A>/5\nCoverage: <B>/5\n\n{_THREE[0]}",
+        ),
+        (
+            f'{{"analysis": <J>, "scores": {_RATINGS}}}',
+            f'{{"scores": {_RATINGS}, "analysis": <J>}}',
+        ),
+        _three_unclear,
     ),
 }

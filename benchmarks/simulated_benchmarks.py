@@ -85,8 +85,12 @@ CASES: Final = (
     Case(name="msvd_eval", benchmark="msvd_eval", metrics=("avg",),
          labels=(100.0, 80.0, 60.0, 40.0, 20.0), shares=(0.30, 0.35, 0.20, 0.10, 0.05),
          others=(0.33, 0.35, 0.18, 0.09, 0.05), questions=(4, 4)),
+    Case(name="own clips, rated 1 to 5", benchmark="own_rating", metrics=("overall",),
+         labels=(5.0, 4.0, 3.0, 2.0, 1.0), shares=(0.30, 0.35, 0.20, 0.10, 0.05),
+         others=(0.33, 0.35, 0.18, 0.09, 0.05), questions=(1, 1)),
 )  # fmt: skip
-"""Every metric that a judge decides; the dimensions of MSVD-Eval are one function."""
+"""Every metric that a judge decides; the dimensions of MSVD-Eval are one function, and so are those
+of own clips."""
 
 
 class Design(NamedTuple):

@@ -26,6 +26,7 @@ FREE_TEXT: Final = ("vdc_answer", "vidcapbench_answer")
 
 _STEPS: Final = {
     "gveval": "{{accuracy_score}}",
+    "video_rating": "You are an expert Video Understanding Evaluator",
     "vidcapbench_judge": "\nYour Result:",
     "vidcapbench_answer": "chatbot to answer questions given a detailed description",
     "vcapsbench_answer": "Answer@@@Analysis",
@@ -39,6 +40,7 @@ _MARK: Final = re.compile(r"\bno\. (\d+)-(\d+)\b")
 RESAMPLE_SEED: Final = 1_000_003
 _CUT: Final = {
     "gveval": "It shows 2 of 3 people. The Accuracy score is α8",
+    "video_rating": '{"analysis": "It shows 2 of 3.", "scores": {"trustworthiness": 5, "cover',
     "vidcapbench_judge": '{"sco',
     "vcapsbench_answer": "Unansw",
     "capquiz_answer": "The answer is (",
@@ -135,6 +137,10 @@ class Told:
         """G-VEval's four numbers."""
         return [self._number(f"score{n}", video, question, seed) % 101 for n in range(4)]
 
+    def ratings(self, video: int, question: int, seed: int) -> list[int]:
+        """The three ratings of a judge that sees the video."""
+        return [1 + self._number(f"rating{n}", video, question, seed) % 5 for n in range(3)]
+
     def text(self, key: Key) -> str:
         """The reply to a request, in one of the shapes that judges reply in."""
         number = self._number("shape", *key[:3])
@@ -164,10 +170,19 @@ class Told:
         if key.step == "capquiz_answer":
             letter = "ABCDEF"[self.letter(*asked)]
             return letter if plain else f"({letter})"
-        names = ("Accuracy", "Completeness", "Conciseness", "Relevance")
+        return self._rated(key, plain=plain)
+
+    def _rated(self, key: Key, *, plain: bool) -> str:
+        asked = key[:3]
+        if key.step == "video_rating":
+            names = ("trustworthiness", "coverage", "overall")
+            scores = dict(zip(names, self.ratings(*asked), strict=True))
+            value = {"analysis": "It shows 2 of 3, coverage: 1.", "scores": scores}
+            return json.dumps(value) if plain else f"```json\n{json.dumps(value)}\n```"
+        accr = ("Accuracy", "Completeness", "Conciseness", "Relevance")
         return "Frame 1 of 3 shows 2 people; I would not say 50. " + " ".join(
             f"The {name} score is {sign}{score}{sign}."
-            for name, sign, score in zip(names, "αβψδ", self.scores(*asked), strict=True)
+            for name, sign, score in zip(accr, "αβψδ", self.scores(*asked), strict=True)
         )
 
     def _number(self, what: str, *asked: int) -> int:

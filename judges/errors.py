@@ -88,6 +88,10 @@ class JudgeRequestError(JudgeError):
     """The endpoint refuses this one request (400, 413, 422, flagged by 403): it is unscored."""
 
 
+class GaveUpError(JudgeRequestError):
+    """This one request got no reply, however often it was sent, while others got theirs."""
+
+
 class ParameterRefusedError(JudgeRequestError):
     """The endpoint, or this model of it, does not take a parameter.
 
@@ -102,3 +106,10 @@ class ParameterRefusedError(JudgeRequestError):
 
 class JudgeStoppedError(JudgeError):
     """Nothing more can be judged in this run (401, 403, 404, endpoint gone, disk full)."""
+
+
+class EndpointSilentError(JudgeStoppedError):
+    """The endpoint answers none of the requests that are left, for longer than is waited.
+
+    It is gone, or it is these requests that it cannot answer: no other one is there to tell.
+    """

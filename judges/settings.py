@@ -115,6 +115,8 @@ class JudgeSettings(_CommonSettings):
         "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
     """How often VCapsBench asks each question; without, as its YAML file says."""
+    frames: int | None = optional("LMMS_CAPTIONS_JUDGE_FRAMES", whole_number(least=1))
+    """Frames of a clip that a judge is shown that sees the video; without, the benchmark's own."""
     store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
     """Whether stored replies of the judge's name serve, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")

@@ -151,3 +151,11 @@ class ScoresJudgement(Judgement):
     scoring is plain."""
     scoring: Scoring | None
     """``plain`` where one of the dimensions is; ``None`` is unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingsJudgement(Judgement):
+    """CapQuiz's VLLM-as-a-Judge: one caption rated beside the frames of its video."""
+
+    numbers: dict[str, int]
+    """Dimension to the judge's rating, 1 to 5; empty is unscored."""

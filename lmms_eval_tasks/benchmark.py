@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, list_videos
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
@@ -90,7 +90,10 @@ class Metric:
     scale: float = 100.0
     """What is printed for a share of 1, such as 100 for a percentage."""
     highest: float = 100.0
-    """The highest value that it can have; the lowest is 0."""
+    """The highest value that it can have."""
+    lowest: float = 0.0
+    """The lowest value that it can have, as 1 of a rating from 1 to 5; above 0 for a metric that is
+    one ratio alone."""
     ratios: Ratios | None = None
     """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
     :mod:`ratios`. Its interval follows from it; without, from leaving out each caption in
@@ -106,6 +109,16 @@ class Metric:
     """Whether it needs the record's ``fields``."""
     unavailable: Callable[[Sequence[CaptionRecord]], str | None] = lambda _records: None
     """Why the metric cannot be computed here whatever the judge says, else ``None``."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest value that it can have."""
+        return self.lowest, self.highest
+
+    @property
+    def span(self) -> float:
+        """How far apart two values can be, above 0."""
+        return self.highest - self.lowest
 
 
 class AskQuestion(Protocol[Q_contra, J_co]):
@@ -156,10 +169,12 @@ class Benchmark(Generic[Q, J]):
     name: str
     """Its folder below ``LMMS_CAPTIONS_DATA``."""
     folder: Path
-    """Holds its YAML files; the template's ``metadata.judge`` is the paper's judge."""
+    """Holds its YAML files."""
+    template: str = "_default_template_yaml"
+    """The YAML file in it whose ``metadata.judge`` is the paper's judge."""
     source: Source
     probe_file: str
-    """A file whose presence tells that the benchmark's data is there."""
+    """A file whose presence tells that the benchmark's data is there; empty where videos do."""
     tasks: Mapping[str, Task]
     read: Callable[[DataSettings, Task], list[dict[str, object]]]
     """The documents of a task. Raises :class:`DataError` where the data is missing or broken."""
@@ -228,9 +243,8 @@ class Benchmark(Generic[Q, J]):
     @property
     def judge_defaults(self) -> Mapping[str, object]:
         """``metadata.judge`` of the template."""
-        defaults: Mapping[str, object] = read_plain_yaml(self.folder / "_default_template_yaml")[
-            "metadata"
-        ]["judge"]
+        template = read_plain_yaml(self.folder / self.template)
+        defaults: Mapping[str, object] = template["metadata"]["judge"]
         return defaults
 
     def judge_config(self, settings: JudgeSettings) -> JudgeConfig:
@@ -281,11 +295,13 @@ class Benchmark(Generic[Q, J]):
         return find_video(settings, self.source, self.file_name(str(doc[self.name_fields[-1]])))
 
     def find_data(self, settings: DataSettings) -> Path:
-        """The file that tells that the data is there.
+        """The file that tells that the data is there, the first video where videos do.
 
         Raises:
             DataError: If it is not there; the text says where it was looked for.
         """
+        if not self.probe_file:
+            return find_video(settings, self.source, list_videos(settings, self.source)[0])
         return find_file(settings, self.source, self.probe_file)
 
 

@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
 from lmms_eval_captions.metrics.interval import Interval, intervals
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.ratio_parts import parts_within, values_of_runs
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_parts import RatioParts
@@ -96,27 +96,23 @@ def _measured(of_metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Me
     shares = [_as_share(parts, metric) for metric, parts in of_metrics if parts is not None]
     found = iter(zip(shares, intervals(shares, scale=1.0, bounds=(0.0, 1.0)), strict=True))
     return [
-        Measured.none(_why_none(metric))
-        if parts is None
-        else _of_share(*next(found), metric.highest)
+        Measured.none(_why_none(metric)) if parts is None else _of_share(*next(found), metric)
         for metric, parts in of_metrics
     ]
 
 
 def _as_share(parts: RatioParts, metric: Metric) -> RatioParts:
-    """What videos add to a metric as a share of its highest value."""
-    share = parts.copy()
-    share[..., 0, 0] *= metric.scale / metric.highest
-    return share
+    """What videos add to a metric as a share of the way between its bounds."""
+    return parts_within(parts, scale=metric.scale, bounds=metric.bounds)
 
 
-def _of_share(parts: RatioParts, found: Interval, highest: float) -> Measured:
+def _of_share(parts: RatioParts, found: Interval, metric: Metric) -> Measured:
     """With the deviation over judge runs; a run without a value leaves it."""
     if len(parts) == 1:
-        return Measured.of(found, highest, None)
-    runs = values_of_runs(parts, scale=highest)
+        return Measured.of(found, metric.bounds, None)
+    runs = values_of_runs(parts, scale=metric.span)
     valued = runs[np.isfinite(runs)]
-    return Measured.of(found, highest, float(valued.std()) if len(valued) else None)
+    return Measured.of(found, metric.bounds, float(valued.std()) if len(valued) else None)
 
 
 def _why_none(metric: Metric) -> str:

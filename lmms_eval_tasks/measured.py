@@ -44,21 +44,24 @@ class Measured:
     """Part of the interval's variance that is the judge's, in [0, 1]; ``None`` with one run."""
 
     @classmethod
-    def of(cls, found: Interval, highest: float, deviation: float | None) -> Measured:
-        """A metric by the interval of its share of its highest value.
+    def of(cls, found: Interval, bounds: tuple[float, float], deviation: float | None) -> Measured:
+        """A metric by the interval of its share of the way from its lowest to its highest value.
 
         Args:
             found: The interval.
-            highest: The metric's highest value.
+            bounds: The metric's lowest and highest value.
             deviation: See :attr:`deviation`.
         """
+        lowest, highest = bounds
 
-        def scaled(share: float | None) -> float | None:
-            return highest * share if share is not None and isfinite(share) else None
+        def scaled(share: float | None, start: float = lowest) -> float | None:
+            if share is None or not isfinite(share):
+                return None
+            return start + (highest - lowest) * share
 
         return cls(
             value=scaled(found.value),
-            standard_error=scaled(found.standard_error),
+            standard_error=scaled(found.standard_error, 0.0),
             low=scaled(found.low),
             high=scaled(found.high),
             note=found.note,

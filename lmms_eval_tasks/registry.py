@@ -22,6 +22,8 @@ BENCHMARKS: Final[dict[str, str]] = {
     "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
     "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",
     "msvd_eval": f"{_HERE}.msvd_eval.benchmark.MSVD_EVAL",
+    "own_gveval": f"{_HERE}.own.benchmark.OWN_GVEVAL",
+    "own_rating": f"{_HERE}.own.rating.OWN_RATING",
 }
 """Name to the dotted path of the record, which is imported when it is needed. A record of a variant
 has a name of its own here, and its benchmark's folder."""

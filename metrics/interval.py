@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +15,12 @@ from lmms_eval_captions.metrics.interval_ends import (
     interval_ends,
 )
 from lmms_eval_captions.metrics.judge_runs import judge_runs
-from lmms_eval_captions.metrics.ratio_parts import merged_terms, n_videos_of, values_of_runs
+from lmms_eval_captions.metrics.ratio_parts import (
+    merged_terms,
+    n_videos_of,
+    parts_within,
+    values_of_runs,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +80,7 @@ def interval(
     Args:
         parts: What each video adds, see :data:`RatioParts`; a video that has no part is all 0.
         scale: What is printed for a share of 1.
-        bounds: Lowest value that the metric can have, 0, and highest; the interval stays within.
+        bounds: Lowest and highest value that the metric can have; the interval stays within.
         level: Share of such intervals that cover, in (0, 1).
 
     Returns:
@@ -119,8 +124,12 @@ def intervals(
     >>> [one.note for one in intervals(cells, scale=100.0, bounds=(0.0, 100.0))]
     ['no interval: fewer than 2 videos count', 'only 2 videos: a rough guess']
     """
-    if bounds[0] != 0 or not 0 < bounds[1] < float("inf"):
-        raise ValueError(f"interval: expected bounds 0 and a finite highest value, got {bounds!r}")
+    if not 0 <= bounds[0] < bounds[1] < float("inf"):
+        raise ValueError(f"interval: expected finite bounds of at least 0, got {bounds!r}")
+    if bounds[0]:
+        within = [parts_within(parts, scale=scale, bounds=bounds) for parts in cells]
+        shares = intervals(within, scale=1.0, bounds=(0.0, 1.0), level=level)
+        return [_between(found, *bounds) for found in shares]
     kept = [parts[:, parts.any(axis=(0, 2, 3, 4))] for parts in cells]
     found: dict[int, Interval] = {}
     alike: dict[tuple[int, float, tuple[int, ...]], dict[int, Floats]] = {}
@@ -147,6 +156,18 @@ def intervals(
             for row, place in enumerate(places):
                 found[place] = _with_ends(kept[place], ends, row, n_videos, scale, bounds[1])
     return [found[place] for place in range(len(kept))]
+
+
+def _between(found: Interval, lowest: float, highest: float) -> Interval:
+    """The interval of a metric, from that of its share of the way between its bounds."""
+    span, error = highest - lowest, found.standard_error
+    return replace(
+        found,
+        value=lowest + span * found.value,
+        low=None if found.low is None else lowest + span * found.low,
+        high=None if found.high is None else lowest + span * found.high,
+        standard_error=None if error is None else span * error,
+    )
 
 
 def _some_at_once(places: list[int]) -> Iterator[list[int]]:

@@ -17,6 +17,37 @@ if TYPE_CHECKING:
     the mean of several tasks has a term for each."""
 
 
+def parts_within(parts: RatioParts, *, scale: float, bounds: tuple[float, float]) -> RatioParts:
+    """What videos add to a metric as a share of the way from its lowest to its highest value.
+
+    Args:
+        parts: What videos add; n_factors is 1 where the lowest value is not 0.
+        scale: What is printed for a share of 1.
+        bounds: Lowest and highest value that the metric can have.
+
+    Returns:
+        Parts of the same shape, of a metric in [0, 1] whose scale is 1.
+
+    Raises:
+        ValueError: If the lowest value is not 0 and the metric is a product of ratios.
+
+    >>> ratings = np.array([[[[[2.0, 1.0]]], [[[5.0, 1.0]]]]])
+    >>> within = parts_within(ratings, scale=1.0, bounds=(1.0, 5.0))
+    >>> values_of_runs(within, scale=1.0).tolist()
+    [0.625]
+    """
+    lowest, highest = bounds
+    if lowest and parts.shape[3] != 1:
+        raise ValueError(
+            f"parts_within: expected a lowest value of 0 of a product of ratios, got {lowest!r}"
+        )
+    within = parts.copy()
+    within[..., 0, 0] *= scale / (highest - lowest)
+    if lowest:
+        within[..., 0, 0] -= parts[..., 0, 1] * (lowest / (highest - lowest))
+    return within
+
+
 def values_of_runs(parts: RatioParts, *, scale: float) -> NDArray[np.float64]:
     """A metric in every judge run.
 

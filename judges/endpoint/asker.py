@@ -9,12 +9,18 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked, Usage
+from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked, Failure, Usage
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
-from lmms_eval_captions.judges.errors import JudgeError
+from lmms_eval_captions.judges.errors import (
+    EndpointSilentError,
+    GaveUpError,
+    JudgeError,
+    JudgeRequestError,
+    JudgeStoppedError,
+)
 
 T = TypeVar("T")
 
@@ -47,6 +53,7 @@ class Asker:
         """
         usage, reply, cached = Usage(), Reply(""), True
         attempt = 0
+        failure: Failure
         try:
             while attempt == 0 or self._is_asked(request, attempt):
                 reply, from_store = await self._replies.get(question_index, request, attempt)
@@ -65,13 +72,14 @@ class Asker:
                 if not from_store:
                     self._go_on_until(request, attempt + self._config.n_rereads)
         except UnsavedReplyError as error:
-            reply, reason = error.reply, str(error)
+            reply, reason, failure = error.reply, str(error), _failure(error)
         except JudgeError as error:
-            reason = str(error)
+            reason, failure = str(error), _failure(error)
         else:
             reason = f"{UNREADABLE}, asked {attempt} times{_hint(reply)}"
+            failure = "unreadable"
         self._meter.n_unscored += 1
-        return Asked(None, reply.text, reason, cached=False, usage=usage)
+        return Asked(None, reply.text, reason, cached=False, usage=usage, failure=failure)
 
     def _is_asked(self, request: Request, attempt: int) -> bool:
         """Whether a request whose replies so far cannot be read has a further attempt.
@@ -99,6 +107,14 @@ def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
     except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
         logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
         return None
+
+
+def _failure(error: JudgeError) -> Failure:
+    if isinstance(error, JudgeRequestError):
+        return "unavailable" if isinstance(error, GaveUpError) else "refused"
+    if isinstance(error, EndpointSilentError):
+        return "silent"
+    return "stopped" if isinstance(error, JudgeStoppedError) else "unavailable"
 
 
 def _hint(reply: Reply) -> str:

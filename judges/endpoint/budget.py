@@ -7,6 +7,7 @@ takes its place. So what was billed and what is in flight stay within the limit 
 from __future__ import annotations
 
 import asyncio
+import threading
 from math import inf
 from typing import Final
 
@@ -31,6 +32,24 @@ _MOST_EXCESS: Final = 100.0
 """Of one reply: its counts of tokens may be wrong."""
 
 
+class Purse:
+    """What several budgets of one process spend together, each from its own event loop."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.budgets: list[Budget] = []
+
+    @property
+    def taken_usd(self) -> float:
+        """Billed, or set aside, by all of them; to be read under the lock."""
+        return sum(budget.spent_usd + budget.reserved_usd for budget in self.budgets)
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether one of them may yet give back what it set aside."""
+        return any(budget.has_in_flight for budget in self.budgets)
+
+
 class Budget:
     """US dollars that may still be spent; belongs to one event loop.
 
@@ -40,6 +59,7 @@ class Budget:
         mode: Whether requests are billed at the Batch API's price.
         spent_usd: What is spent of it already.
         role: What is asked, for messages.
+        purse: What the limit is shared with; ``None`` where it is this budget's alone.
     """
 
     def __init__(
@@ -50,6 +70,7 @@ class Budget:
         mode: JudgeMode = "now",
         spent_usd: float = 0.0,
         role: Role = "judge",
+        purse: Purse | None = None,
     ) -> None:
         self._role: Role = role
         self._limit_usd = limit_usd
@@ -66,6 +87,14 @@ class Budget:
         """Billed so far, or assumed to be where a reply was lost on the way."""
         self.reserved_usd = 0.0
         """Worst case of what is in flight."""
+        self._purse = Purse() if purse is None else purse
+        with self._purse.lock:
+            self._purse.budgets.append(self)
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether something is set aside."""
+        return bool(self._in_flight)
 
     def worst_case_usd(self, request: Request, attempt: int) -> float:
         """Most that a request can cost.
@@ -99,16 +128,23 @@ class Budget:
             JudgeStoppedError: If it would pass the limit though nothing else is in flight.
         """
         async with self._turn:
-            while self.spent_usd + self.reserved_usd + cost_usd > self._limit_usd:
-                if not self._in_flight:
+            while not self._set_aside(cost_usd):
+                if not self._purse.has_in_flight:
                     raise JudgeStoppedError(self._words(cost_usd))
                 self._settled.clear()
                 try:
                     await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
                 except asyncio.TimeoutError:
                     self._settle_ended()
+
+    def _set_aside(self, cost_usd: float) -> bool:
+        """Set a worst case aside, if all that is taken stays within the limit."""
+        with self._purse.lock:
+            if self._purse.taken_usd + cost_usd > self._limit_usd:
+                return False
             self._in_flight[asyncio.current_task()] = cost_usd
             self.reserved_usd += cost_usd
+            return True
 
     def settle(self, reserved_usd: float, billed_usd: float) -> None:
         """Put what a request did cost in the place of its worst case."""
@@ -117,9 +153,10 @@ class Budget:
     def _settle(
         self, task: asyncio.Task[object] | None, reserved_usd: float, billed_usd: float
     ) -> None:
-        self._in_flight.pop(task, None)
-        self.reserved_usd = self.reserved_usd - reserved_usd if self._in_flight else 0.0
-        self.spent_usd += billed_usd
+        with self._purse.lock:
+            self._in_flight.pop(task, None)
+            self.reserved_usd = self.reserved_usd - reserved_usd if self._in_flight else 0.0
+            self.spent_usd += billed_usd
         self._settled.set()
 
     def _settle_ended(self) -> None:
@@ -152,7 +189,7 @@ class Budget:
     def _words(self, cost_usd: float) -> str:
         role = WORDS[self._role]
         return (
-            f"{role.limit}: ${self.spent_usd:.4f} of this process's "
+            f"{role.limit}: ${self._purse.taken_usd:.4f} of this process's "
             f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
             f"{role.work} stopped. Everything answered is kept. Run the same command again with a "
             "higher limit to go on: only what is missing is asked"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.budget import Purse
 from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
@@ -52,6 +53,8 @@ class EngineConfig:
     """Most US dollars this engine may be billed, or ``None``."""
     prices: Path | None = None
     """File of prices that is laid over the packaged ones, or ``None``."""
+    purse: Purse | None = None
+    """What this engine's limit is shared with, ``None`` where it has one of its own."""
     spent_usd: float = 0.0
     """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
     role: Role = "judge"

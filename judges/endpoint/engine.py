@@ -221,6 +221,7 @@ def _budget(config: EngineConfig) -> Budget | None:
         mode=config.mode,
         spent_usd=config.spent_usd,
         role=config.role,
+        purse=config.purse,
     )
 
 

@@ -116,11 +116,16 @@ def _wrong_model(
     """Both names, and what to do."""
     words, given = WORDS[role], repr(served[:_SHOWN])
     expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
+    renamed = (
+        ""
+        if words.alias == words.model
+        else f"if it is only another name of {asked!r}, set {words.alias} to it; "
+    )
     return (
         f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given} where "
         f"{expected} was asked for: {words.work} stopped, and that reply is not kept. If {given} "
-        f"is the {words.who} that you want, set {words.model} to that name; if it is only another "
-        f"name of {asked!r}, set {words.alias} to it; otherwise start {asked!r} there"
+        f"is the {words.who} that you want, set {words.model} to that name; {renamed}"
+        f"otherwise start {asked!r} there"
     )
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Final, Generic, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
 
 T = TypeVar("T")
 
 UNREADABLE: Final = "unreadable reply"
 """How the reason of a request starts whose replies were all unreadable: they are kept."""
+
+
+Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
+"""Why a request has no value: no reply can be read, the endpoint refuses this one request, no reply
+came, none to any request, or nothing more is asked of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Asked(Generic[T]):
     cached: bool
     """Whether every reply came from the store."""
     usage: Usage
+    failure: Failure | None = None
+    """Which kind of reason it is, ``None`` where there is a value."""
 
     def outcome(self, *earlier: Asked[Any]) -> Outcome:
         """What a judgement keeps of this request and of the steps before it."""

@@ -11,8 +11,8 @@ from lmms_eval_captions.judges.endpoint.failed_attempts import FailedAttempts
 from lmms_eval_captions.judges.endpoint.progress.outlook import clock
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.errors import (
-    JudgeRequestError,
-    JudgeStoppedError,
+    EndpointSilentError,
+    GaveUpError,
     JudgeUnavailableError,
 )
 
@@ -60,8 +60,8 @@ class Patience:
             now_s: Now.
 
         Raises:
-            JudgeRequestError: If it is this request that fails.
-            JudgeStoppedError: If the endpoint answers nothing any more.
+            GaveUpError: If it is this request that fails.
+            EndpointSilentError: If the endpoint answers nothing any more.
         """
         last_success_s = self.last_success_s
         n_attempts = self._config.n_attempts
@@ -76,12 +76,12 @@ class Patience:
             # The time that a gateway gives (504) is not ours to set.
             is_ours = error.timed_out and error.status is None
             advice = f"; {self._role.timeout} gives more time" if is_ours else ""
-            raise JudgeRequestError(f"gave up on this request: {error}{advice}") from error
+            raise GaveUpError(f"gave up on this request: {error}{advice}") from error
         silent_s = now_s - max(failed.since_s, last_success_s)
         # One that never answered is given no time: it may be a wrong URL.
         patience_s = self._config.outage_patience_s if last_success_s > -inf else 0.0
         if is_too_long or (failed.n_failed >= n_attempts and silent_s > patience_s):
-            raise JudgeStoppedError(self._silence(now_s, failed, error)) from error
+            raise EndpointSilentError(self._silence(now_s, failed, error)) from error
 
     def back_off_s(self, failed: FailedAttempts, error: JudgeUnavailableError) -> float:
         """Seconds until a request that failed is sent again."""

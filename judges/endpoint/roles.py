@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-Role = Literal["judge", "captioner"]
-"""What an engine asks for: verdicts, or captions."""
+Role = Literal["judge", "captioner", "builder"]
+"""What an engine asks for: verdicts, captions, or what questions are made of."""
 Api = Literal["openai", "anthropic"]
 """Whose API an endpoint speaks, see :mod:`.dialects`."""
 KEYS: Final[Mapping[Api, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -55,9 +55,9 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
         limit="LMMS_CAPTIONS_MAX_COST",
         sight=(
-            "msvd_eval_ref_free and msvd_eval_combined show the judge frames of the clip and need "
-            f"one that sees: set LMMS_CAPTIONS_JUDGE to a vision-language model {_VISION}. What is "
-            "asked in words alone goes on"
+            "msvd_eval_ref_free, msvd_eval_combined and the tasks of own clips show the judge "
+            "frames of the clip and need one that sees: set LMMS_CAPTIONS_JUDGE to a "
+            f"vision-language model {_VISION}. What is asked in words alone goes on"
         ),
         video="set LMMS_CAPTIONS_JUDGE to a model that takes videos",
     ),
@@ -75,6 +75,22 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         video=(
             "use caption_openai's send=frames, or name a model that takes videos with its model="
         ),
+    ),
+    "builder": RoleWords(
+        who="model",
+        work="building",
+        results="replies",
+        key=(
+            "the key of the model, in the variable that is named behind its address "
+            "(NAME@URL#VARIABLE); OPENAI_API_KEY where it has no address"
+        ),
+        model="the name given with --writer, --solver or --viewer",
+        alias="the name given with --writer, --solver or --viewer",
+        url="the address given with it (NAME@URL)",
+        timeout="--timeout-s",
+        limit="--max-cost",
+        sight=f"name a vision-language model with --writer and --viewer {_VISION}",
+        video="name a model that is shown frames",
     ),
 }
 

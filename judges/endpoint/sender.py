@@ -145,9 +145,10 @@ class Sender:
             await self._client.close()
 
     def _check(self, model: str, shown: Shown) -> None:
-        stopped = self.stopped(model, shown)
-        if stopped is not None:
-            raise JudgeStoppedError(stopped)
+        error = self._stopped.get((model, shown))
+        if error is not None:
+            kind = type(error)
+            raise kind(str(error))
 
     def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
         """A request that goes out now."""

@@ -26,7 +26,7 @@ from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.protocols.prompt import Prompt, attach_picture
+from lmms_eval_captions.judges.protocols.prompt import Prompt, attach_pictures
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
@@ -117,7 +117,7 @@ class GVeval:
         if self.sees:
             if picture is None:
                 raise SettingsError(f"G-VEval: setting {self.setting!r} needs a picture, got none")
-            messages = attach_picture(messages, await asyncio.to_thread(picture))
+            messages = attach_pictures(messages, await asyncio.to_thread(picture))
         request = request_of(
             "gveval",
             messages,

@@ -31,6 +31,9 @@ class JudgeConfig:
     asks: int | None = None
     """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
     (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    frames: int | None = None
+    """Frames of a clip that the judge is shown, of benchmarks that show as many as one likes
+    (``LMMS_CAPTIONS_JUDGE_FRAMES``)."""
     prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
     """What the judge is asked with."""
     extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
@@ -44,6 +47,8 @@ class JudgeConfig:
             )
         if self.asks not in (None, 1, 3):
             raise SettingsError(f"metadata.judge: expected asks of 1 or 3, got {self.asks!r}")
+        if self.frames is not None and self.frames < 1:
+            raise SettingsError(f"metadata.judge: expected frames above 0, got {self.frames!r}")
         if not 0.0 <= self.temperature < inf:
             raise SettingsError(
                 f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
@@ -64,10 +69,13 @@ class JudgeConfig:
         prompts = Prompts(settings.prompts)
         prompts.check()
         extras: dict[str, str] = {}
-        asks, temperature = own.asks, own.temperature
+        asks, frames, temperature = own.asks, own.frames, own.temperature
         if own.asks is not None:
             asks = settings.vcapsbench_asks or own.asks
             extras["asks"] = str(asks)
+        if own.frames is not None:
+            frames = settings.frames or own.frames
+            extras["frames"] = str(frames)
         if settings.temperature is not None and settings.temperature != own.temperature:
             temperature = settings.temperature
             extras["temperature"] = f"{temperature:g}"
@@ -79,6 +87,7 @@ class JudgeConfig:
             timeout_s=settings.timeout_s or own.timeout_s,
             temperature=temperature,
             asks=asks,
+            frames=frames,
             prompts=prompts,
             extras=extras,
         )

@@ -93,20 +93,21 @@ def read_yaml(name: str) -> Content:
     return loaded
 
 
-def attach_picture(messages: Sequence[Message], picture: Picture) -> list[Message]:
-    """The messages with a picture after the words of the last one.
+def attach_pictures(messages: Sequence[Message], *pictures: Picture) -> list[Message]:
+    """The messages with pictures after the words of the last one, in their order.
 
-    It is marked as of high detail: an endpoint that may choose could scale it down.
+    They are marked as of high detail: an endpoint that may choose could scale them down.
 
-    >>> attach_picture([{"role": "user", "content": "Look."}], Picture(b"abc", "image/png"))
+    >>> attach_pictures([{"role": "user", "content": "Look."}], Picture(b"abc", "image/png"))
     ... # doctest: +NORMALIZE_WHITESPACE
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'Look.'},
      {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,YWJj', 'detail': 'high'}}]}]
     """
     *before, last = messages
-    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
-    parts = [
-        {"type": "text", "text": last["content"]},
-        {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
-    ]
+    parts = [{"type": "text", "text": last["content"]}, *map(_part, pictures)]
     return [*before, {**last, "content": parts}]
+
+
+def _part(picture: Picture) -> dict[str, object]:
+    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}

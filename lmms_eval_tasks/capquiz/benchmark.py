@@ -106,10 +106,11 @@ _GRADING: Final = Grading(
 
 
 def _groups(doc: Doc, question: Question, _judgement: QuizJudgement | None) -> dict[str, str]:
-    """Where a question counts; in no super-category where the paper does not name the domain."""
+    """Where a question counts: in no group, no super-category where the paper names none."""
     domain, kind = doc["domain"], question.category
+    group = {"groups": GROUP_OF[kind]} if kind in GROUP_OF else {}
     above = {"super_categories": SUPER_OF[domain]} if domain in SUPER_OF else {}
-    return {"groups": GROUP_OF[kind], "types": kind, **above, "domains": domain}
+    return {**group, "types": kind, **above, "domains": domain}
 
 
 def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:

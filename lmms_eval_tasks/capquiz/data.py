@@ -5,8 +5,12 @@ The benchmark is announced and not released: the schema is ours, and is checked 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
@@ -86,7 +90,27 @@ def read_videos(settings: DataSettings) -> list[Row]:
         )
     if not rows:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    return [_normal(row) for _, row in rows]
+    videos = [_normal(row) for _, row in rows]
+    _tell_of_own_types(path, videos)
+    return videos
+
+
+def _tell_of_own_types(path: Path, videos: Iterable[Row]) -> None:
+    """Log the question types that the paper does not name."""
+    own = Counter(
+        question["category"]
+        for video in videos
+        for question in video["questions"]
+        if question["category"] not in GROUP_OF
+    )
+    if own:
+        logger.warning(
+            "{}: {:,} questions are of types that the paper does not name, which count overall and "
+            "in no group: {}",
+            path,
+            own.total(),
+            ", ".join(f"{name} ({n:,})" for name, n in own.most_common(_N_SHOWN)),
+        )
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
@@ -133,8 +157,8 @@ def _question_problems(question: object) -> Iterator[tuple[str, str]]:
         yield "", f"expected an object, got {question!r:.60}"
         return
     category, options = question.get("category"), question.get("options")
-    if not isinstance(category, str) or _type_of(category) is None:
-        yield ".category", f"expected one of {', '.join(GROUP_OF)}, got {category!r:.60}"
+    if not _is_text(category):
+        yield ".category", f"expected text, such as {next(iter(GROUP_OF))}, got {category!r:.60}"
     if not _is_text(question.get("question")):
         yield ".question", f"expected text, got {question.get('question')!r:.60}"
     if (
@@ -161,10 +185,14 @@ def _plain(option: str) -> str:
     return " ".join(option.split()).casefold().rstrip(".")
 
 
-def _type_of(category: str) -> str | None:
-    """The paper's name of a question type, with or without "Reasoning", in any case."""
-    name = " ".join(category.split()).casefold()
-    return _TYPES.get(name) or _TYPES.get(f"{name} reasoning")
+def _type_of(category: str) -> str:
+    """The paper's name of a question type, whatever its case, and without "Reasoning" too.
+
+    A type that is none of the paper's is as it is spelled.
+    """
+    spelled = " ".join(category.split())
+    name = spelled.casefold()
+    return _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
 
 
 def _normal(row: Mapping[str, object]) -> Row:

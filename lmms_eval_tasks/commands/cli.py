@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.cli import add_agree
+from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_build
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import add_compare
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add_labels
@@ -18,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_e
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
 from lmms_eval_captions.lmms_eval_tasks.commands.report.cli import add_report
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.cli import add_t2v_verify
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
@@ -73,11 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     add_report(commands)
     add_compare(commands)
     add_meta_eval(commands)
+    add_build(commands)
     add_estimate(commands)
     add_agree(commands)
     add_stability(commands)
     add_label(commands)
     add_labels(commands)
+    add_t2v_verify(commands)
     for benchmark in modules("commands"):
         benchmark.add_commands(commands)
     return parser

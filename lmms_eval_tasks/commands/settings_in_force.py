@@ -23,6 +23,7 @@ _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
     "LMMS_CAPTIONS_JUDGE_TEMPERATURE": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_TIMEOUT": lambda: _OWN,
     "LMMS_CAPTIONS_VCAPSBENCH_ASKS": lambda: _OWN,
+    "LMMS_CAPTIONS_JUDGE_FRAMES": lambda: _OWN,
     "LMMS_CAPTIONS_MAX_COST": lambda: "no limit",
     "LMMS_CAPTIONS_PRICES": lambda: f"the packaged ones, of {load_prices().as_of}",
     "LMMS_CAPTIONS_PROMPTS": lambda: "the packaged ones",

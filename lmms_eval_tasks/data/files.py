@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
 from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST, is_split, origin_of
 from lmms_eval_captions.model_wrappers.video.endings import (
@@ -91,6 +92,39 @@ def find_video(
     )
 
 
+def list_videos(settings: DataSettings, source: Source) -> list[str]:
+    """The names of all videos at hand, sorted, as :func:`find_video` takes them.
+
+    Args:
+        settings: Says where to look; nothing is downloaded.
+        source: The benchmark.
+
+    Returns:
+        Paths below the folder of videos with ``/``, whatever depth; what begins with a dot is left
+        out, and so is a file of a rare ending (``.bin``, ``.ogg``) beside a clip of its name, which
+        it may be the sound of. Half characters of a name are U+FFFD.
+
+    Raises:
+        DataError: If there is no root of local data.
+        NoVideosError: If there is no video.
+    """
+    root = local_root(settings)
+    if root is None:
+        source.require_repo()
+        raise DataError(f"{source.benchmark}: no local data. {source.advice()}")
+    folder = _video_folder(settings, source, None)
+    files = files_below(folder)
+    clips = [file for file in files if file.suffix.lower() in VIDEO_ENDINGS]
+    of_clips = {file.with_suffix("") for file in clips}
+    rare = [file for file in files if file.suffix.lower() in RARE_VIDEO_ENDINGS]
+    chosen = [*clips, *(file for file in rare if file.with_suffix("") not in of_clips)]
+    if not chosen:
+        raise NoVideosError(
+            f"{source.benchmark}: no video in {folder} ({_content(folder)}). {source.advice()}"
+        )
+    return sorted({whole(file.relative_to(folder).as_posix()) for file in chosen})
+
+
 def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
     root = local_root(settings)
     if root is not None:
@@ -168,7 +202,7 @@ def index_videos(folder: Path) -> dict[str, Path]:
     where two files share one, the first in alphabetical order has it, before any whose ending may
     stand for something else beside a clip: its sound, say, or what a model made of it.
     """
-    files = sorted(_files(folder), key=lambda file: file.suffix.lower() in RARE_VIDEO_ENDINGS)
+    files = sorted(files_below(folder), key=lambda file: file.suffix.lower() in RARE_VIDEO_ENDINGS)
     index: dict[str, Path] = {}
     for names in (
         ((file.relative_to(folder).as_posix(), file) for file in files),
@@ -176,11 +210,12 @@ def index_videos(folder: Path) -> dict[str, Path]:
         ((without_ending(file.name, _ENDINGS), file) for file in files),
     ):
         for name, file in names:
-            index.setdefault(name, file)
+            index.setdefault(whole(name), file)
     return index
 
 
-def _files(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
+    """Every file in a folder and those below it, hidden ones left out, links followed."""
     files: list[Path] = []
     seen: set[str] = set()
     # Links are followed, as shards are often linked in from another disk; ``seen`` ends loops.
@@ -194,6 +229,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _spellings(video_id: str) -> tuple[str, ...]:
+    video_id = whole(video_id)
     name = PurePosixPath(video_id).name
     return (video_id, name, without_ending(name, _ENDINGS))
 

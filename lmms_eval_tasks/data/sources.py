@@ -18,7 +18,8 @@ class Source:
     benchmark: str
     """Name, and the benchmark's folder below ``LMMS_CAPTIONS_DATA``."""
     page: str
-    """Web page that provides the data."""
+    """Web page that provides the data; empty where it is the user's own, of which the note says
+    where it goes."""
     license: str
     """License of the data."""
     video_folder: str
@@ -34,6 +35,8 @@ class Source:
 
     def advice(self) -> str:
         """What to do to have the data locally, in one or two sentences."""
+        if not self.page:
+            return self.note
         get = f"get it from {self.page}"
         if self.hub_repo is not None:
             get = (
@@ -51,5 +54,6 @@ class Source:
             DataError: If the benchmark is not on the hub.
         """
         if self.hub_repo is None:
-            raise DataError(f"{self.benchmark} is not on the Hugging Face hub. {self.advice()}")
+            why = "is not on the Hugging Face hub" if self.page else "is data of your own"
+            raise DataError(f"{self.benchmark} {why}. {self.advice()}")
         return self.hub_repo

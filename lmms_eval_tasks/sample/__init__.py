@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 if TYPE_CHECKING:
     from pathlib import Path
 
-SAMPLE_VERSION = 3
+SAMPLE_VERSION = 4
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
 
 _MARKER = "SAMPLE_VERSION"

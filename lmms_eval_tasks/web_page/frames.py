@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
@@ -47,14 +49,37 @@ def frames_of(
     Returns:
         Key to the frames as addresses of JPEG data, and key to why there are none.
     """
+    files = ((key, partial(_path, settings, benchmark, doc)) for key, benchmark, doc in videos)
+    return frames_of_files(files, n_frames=n_frames, most_bytes=most_bytes, longest=longest)
+
+
+def frames_of_files(
+    videos: Iterable[tuple[str, Callable[[], Path]]],
+    *,
+    n_frames: int,
+    most_bytes: int,
+    longest: int = _LONGEST,
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Frames of video files.
+
+    Args:
+        videos: Key of each video, and what says where its file is or raises :class:`DataError`, in
+            the order in which they are asked about.
+        n_frames: As for :func:`frames_of`.
+        most_bytes: As for :func:`frames_of`.
+        longest: As for :func:`frames_of`.
+
+    Returns:
+        As :func:`frames_of`.
+    """
     frames: dict[str, list[str]] = {}
     reasons: dict[str, str] = {}
     left = most_bytes
-    for key, benchmark, doc in videos:
+    for key, find in videos:
         if key in frames or key in reasons:
             continue
         try:
-            pictures = _pictures(settings, benchmark, doc, n_frames, longest)
+            pictures = _pictures(find, n_frames, longest)
         except DataError as error:
             reasons[key] = f"No frames: {error}"
             continue
@@ -67,20 +92,18 @@ def frames_of(
     return frames, reasons
 
 
-def _pictures(
-    settings: DataSettings,
-    benchmark: Benchmark[Any, Any],
-    doc: Mapping[str, Any],
-    n_frames: int,
-    longest: int,
-) -> list[str]:
+def _path(settings: DataSettings, benchmark: Benchmark[Any, Any], doc: Mapping[str, Any]) -> Path:
+    if settings.data is None and not has_videos(benchmark.source, settings.cache):
+        raise DataError(NO_VIDEOS)
+    return Path(benchmark.video_path(settings, doc))
+
+
+def _pictures(find: Callable[[], Path], n_frames: int, longest: int) -> list[str]:
     from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
     if not n_frames:
         raise DataError("--frames is 0")
-    if settings.data is None and not has_videos(benchmark.source, settings.cache):
-        raise DataError(NO_VIDEOS)
-    clip = read_frames(benchmark.video_path(settings, doc), n_frames, max_pixels=longest**2)
+    clip = read_frames(find(), n_frames, max_pixels=longest**2)
     return [_address(frame, longest) for frame in clip.frames]
 
 

@@ -52,7 +52,7 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     Source:
         G-VEval, section 3.5 and figure 2; ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
     """
-    path = cache / "frames" / f"{_digest(video)}-{sampling}-v{_VERSION}.jpg"
+    path = cache / "frames" / f"{digest_of(video)}-{sampling}-v{_VERSION}.jpg"
     try:
         data = path.read_bytes()
     except OSError:
@@ -64,8 +64,12 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     return Picture(data, "image/jpeg")
 
 
-def _digest(video: Path) -> str:
-    """Of a file's content, read piece by piece."""
+def digest_of(video: Path) -> str:
+    """Digest of a file's content, which is read piece by piece.
+
+    Raises:
+        DataError: If it is missing or cannot be read.
+    """
     check_file(video)
     digest = hashlib.blake2b(digest_size=16)
     try:

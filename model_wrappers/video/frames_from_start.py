@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.video.frame_pictures import Draw
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
-_MAY_JUMP: Final = 0x0200
+MAY_JUMP: Final = 0x0200
 """FFmpeg's mark (AVFMT_TS_DISCONT) of containers whose clock may start anew in mid-stream."""
 
 
@@ -70,7 +70,7 @@ def read(
             timing = _Timing(
                 unit_s=float(stream.time_base or 1.0),
                 step_s=1.0 / (fps or 1.0),
-                may_jump=bool(container.format.flags & _MAY_JUMP),
+                may_jump=bool(container.format.flags & MAY_JUMP),
             )
             packets = [p for p in _readable(container, stream) if p and not p.is_discard]
             promised = sorted(_stamp(packet) for packet in packets)
@@ -101,21 +101,28 @@ def _decode(
     """Time stamps of all frames that can be decoded, and the pictures at some positions."""
     stamps: list[Stamps] = []
     pictures: dict[int, NDArray[np.uint8]] = {}
-    for position, frame in enumerate(_decodable(path)):
+    for position, frame in enumerate(decodable(path)):
         stamps.append((frame.pts, frame.dts))
         if position in keep:
             pictures[position] = draw(frame)
     return stamps, pictures
 
 
-def _decodable(path: Path) -> Iterator[VideoFrame]:
-    """Frames in order; damaged stretches are passed over."""
+def decodable(path: Path, *, n_threads: int = 1) -> Iterator[VideoFrame]:
+    """Frames in order; damaged stretches are passed over.
+
+    Args:
+        path: Video file.
+        n_threads: Threads of the decoder, 0 for as many as it likes.
+    """
     import av
 
     n_damaged = 0
     with open_clip(path) as container:
         stream = pick_stream(container)
-        stream.codec_context.thread_count = 1
+        stream.codec_context.thread_count = n_threads
+        if n_threads != 1:
+            stream.thread_type = "AUTO"
         for packet in _readable(container, stream):
             try:
                 yield from stream.codec_context.decode(packet)

@@ -21,6 +21,7 @@ AGREEMENTS: Final = ("positive", "negative", "unanswerable")
 OUTCOMES: Final = ("true_positive", "false_positive", "false_negative")
 GRADES: Final = ("correct", "partial", "neutral", "wrong")
 NUMBERS: Final = (0.0, 0.4, 0.9, 1.0)
+RATINGS: Final = (1.0, 2.0, 4.0, 5.0)
 
 # Columns are what was counted of a caption: its verdicts label by label, in the order above; of
 # numbers their mean and 1; behind it, its tokens and 1.
@@ -59,8 +60,13 @@ OF_MEANS: Final[dict[tuple[str, str], tuple[tuple[Any, ...], dict[Any, float]]]]
     ("vdc_vdd", "vdd_acc"): (("yes", "no"), {"yes": 100.0, "no": 0.0}),
     ("vdc_vdd", "vdd_score"): (NUMBERS, {number: number for number in NUMBERS}),
     **{
-        ("msvd_eval", name): (NUMBERS, {number: number for number in NUMBERS})
+        (benchmark, name): (NUMBERS, {number: number for number in NUMBERS})
+        for benchmark in ("msvd_eval", "own_gveval")
         for name in ("accuracy", "completeness", "conciseness", "relevance", "avg")
+    },
+    **{
+        ("own_rating", name): (RATINGS, {number: number for number in RATINGS})
+        for name in ("trustworthiness", "coverage", "overall")
     },
 }
 

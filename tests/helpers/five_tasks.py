@@ -1,14 +1,17 @@
-"""One task of each benchmark, from its official files through its hooks to what lmms-eval logs."""
+"""One task of each benchmark, from its files through its hooks to what lmms-eval logs."""
 
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
@@ -62,18 +65,24 @@ class Task:
         ]
 
 
+_OWN: Final = "own"
+"""Folder of the benchmarks of one's own clips, which have nothing but the clips in common."""
+
+
 def _first_tasks() -> Iterator[Task]:
     """The first task of each benchmark; a variant of one in the same folder has none here."""
-    benchmarks = {benchmark.name: benchmark for benchmark in reversed(all_benchmarks().values())}
-    for benchmark in reversed(benchmarks.values()):
-        yield Task(next(iter(benchmark.tasks)), hooks_of(benchmark))
+    seen: set[str] = set()
+    for benchmark in all_benchmarks().values():
+        if benchmark.name not in seen or benchmark.name == _OWN:
+            yield Task(next(iter(benchmark.tasks)), hooks_of(benchmark))
+        seen.add(benchmark.name)
 
 
 TASKS: Final = tuple(_first_tasks())
 
 
 def write_data(root: Path, videos: Sequence[Texts]) -> Path:
-    """The official files of all five benchmarks with these videos, escaped to ASCII."""
+    """The official files of all benchmarks with these videos, escaped to ASCII, and own clips."""
     pairs = [{"question": v.question, "answer": v.gold} for v in videos]
     kind = {"primary_category": "video motion", "sub_category": "object motion"}
     _lines(
@@ -97,7 +106,21 @@ def write_data(root: Path, videos: Sequence[Texts]) -> Path:
     }
     (root / "msvd_eval").mkdir(parents=True)
     (root / "msvd_eval/MSVD-Eval.json").write_text(json.dumps(rated))
+    for video in videos:
+        # A file's name holds no half characters, but may be no UTF-8.
+        name = whole(video.video_id).replace("\ufffd", os.fsdecode(b"\xff"))
+        write_clip(root / "own/videos" / f"{name}.mp4", repr(video))
     return root
+
+
+def write_clip(path: Path, shows: str) -> None:
+    """A tiny clip of two frames, other ones for another text; its folders are made."""
+    from PIL import Image
+
+    colours = blake2b(shows.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    first, second = (Image.new("RGB", (16, 16), tuple(colours[n : n + 3])) for n in (0, 3))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first.save(path, "GIF", save_all=True, append_images=[second])
 
 
 def _quiz(texts: Texts) -> dict[str, object]:

@@ -40,11 +40,24 @@ class VllmServer:
     Args:
         installed: What to start.
         log: File for what the server prints.
+        most_tokens: Longest reply.
+        n_pictures: Most pictures of a request; 0 for a model that sees none.
     """
 
-    def __init__(self, installed: Installed, log: Path) -> None:
+    def __init__(
+        self,
+        installed: Installed,
+        log: Path,
+        *,
+        most_tokens: int = MOST_TOKENS,
+        n_pictures: int = 0,
+    ) -> None:
         self._installed = installed
         self._log = log
+        self._most_tokens = most_tokens
+        self._pictures = (
+            ["--limit-mm-per-prompt", json.dumps({"image": n_pictures})] if n_pictures else []
+        )
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -110,7 +123,8 @@ class VllmServer:
             "--enforce-eager", "--block-size", "32", "--max-num-batched-tokens", "65536",
             # Without it a checkpoint's own sampling defaults fill what a request leaves out.
             "--generation-config", "vllm",
-            "--override-generation-config", json.dumps({"max_new_tokens": MOST_TOKENS}),
+            "--override-generation-config", json.dumps({"max_new_tokens": self._most_tokens}),
+            *self._pictures,
         ]  # fmt: skip
 
     def _wait(self) -> None:

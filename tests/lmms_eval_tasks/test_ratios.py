@@ -25,7 +25,7 @@ def test_intervals_of_metrics_of_sums_hold_the_truth(name: str, metric: str) -> 
     for _ in range(N_SAMPLES):
         rows = pool[rng.integers(0, len(pool), N_CAPTIONS)].tolist()
         parts = np.array(known.ratios([[row] for row in rows], []))[None, :, None]
-        found = interval(parts, scale=known.scale, bounds=(0.0, known.highest))
+        found = interval(parts, scale=known.scale, bounds=known.bounds)
         assert found.low is not None
         assert found.high is not None
         n_hits += found.low <= truth <= found.high

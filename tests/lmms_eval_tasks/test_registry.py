@@ -21,8 +21,13 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import (
 
 ROOT: Final = tasks_path().parent
 _NAME: Final = re.compile("capquiz|vcapsbench|vidcapbench|msvd|vdc", re.IGNORECASE)
-_ROOMS: Final = ("judges/protocols", "metrics")
-"""Rooms that hold a module of each benchmark."""
+_ROOMS: Final = (
+    "judges/protocols",
+    "metrics",
+    "lmms_eval_tasks/commands/building/kinds",
+    "lmms_eval_tasks/commands/building/filters",
+)
+"""Rooms that hold modules of each benchmark, or of its pipeline."""
 
 KNOWN: Final = {
     "lmms_eval_tasks/registry.py": "names them all",
@@ -38,6 +43,12 @@ KNOWN: Final = {
     "lmms_eval_tasks/commands/compare/lengths.py": "counts tokens as one benchmark does",
     "lmms_eval_tasks/commands/meta_eval/cli.py": "is MSVD-Eval's own command",
     "lmms_eval_tasks/commands/meta_eval/meta_eval.py": "is MSVD-Eval's own command",
+    "lmms_eval_tasks/commands/building/registry.py": "names the kinds that can be built",
+    "lmms_eval_tasks/commands/building/card.py": "warns of what one pipeline needs two models for",
+    "lmms_eval_tasks/commands/building/clips/cli.py": "names the paper whose lengths it has",
+    "lmms_eval_tasks/commands/building/criteria.py": "has the criteria of each paper's people",
+    "lmms_eval_tasks/commands/label/built_questions.py": "shows a folder as an example",
+    "lmms_eval_tasks/commands/t2v_verify/cli.py": "names the paper whose check it is",
     "judges/settings.py": "reads the variables that two benchmarks have of their own",
     "judges/endpoint/roles.py": "says which tasks show pictures to a judge that cannot see",
     "model_wrappers/auroracap/ratio.py": "holds the paper's ratio of each of VDC's aspects",

@@ -187,11 +187,39 @@ def test_samples_at_once_are_each_alone() -> None:
         assert (100 * found.lows[place], 100 * found.highs[place]) == pytest.approx(ends(alone))
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 5.0), (0.0, float("inf")), (0.0, 0.0)])
-def test_bounds_are_0_and_a_highest_value(bounds: tuple[float, float]) -> None:
+@pytest.mark.parametrize("bounds", [(-1.0, 5.0), (5.0, 1.0), (0.0, float("inf")), (0.0, 0.0)])
+def test_bounds_are_a_lowest_and_a_highest_value(bounds: tuple[float, float]) -> None:
     """Other bounds are refused in words."""
-    with pytest.raises(ValueError, match="expected bounds 0 and a finite highest value"):
+    with pytest.raises(ValueError, match="expected finite bounds of at least 0"):
         interval(ratio([1, 2], [2, 3]), scale=1.0, bounds=bounds)
+
+
+@pytest.mark.parametrize("n_videos", [5, 40])
+def test_ratings_from_1_are_as_sure_as_the_same_ratings_from_0(n_videos: int) -> None:
+    """Where a scale begins moves the interval along with the value, and nothing else of it."""
+    ratings = np.random.default_rng(0).integers(1, 6, n_videos)
+    from_1 = interval(ratio(ratings, np.ones(n_videos)), scale=1.0, bounds=(1.0, 5.0))
+    from_0 = interval(ratio(ratings - 1, np.ones(n_videos)), scale=1.0, bounds=(0.0, 4.0))
+    assert from_1.value == pytest.approx(ratings.mean())
+    assert ends(from_1) == pytest.approx([1 + end for end in ends(from_0)])
+    assert from_1.standard_error == pytest.approx(stats.sem(ratings))
+    assert (from_1.n_videos, from_1.method, from_1.note) == (
+        from_0.n_videos, from_0.method, from_0.note
+    )  # fmt: skip
+
+
+def test_an_interval_near_the_lowest_rating_stays_above_it() -> None:
+    """Captions that nearly all have a 1 are not said to be worth less."""
+    found = interval(ratio([1] * 28 + [2, 3], [1] * 30), scale=1.0, bounds=(1.0, 5.0))
+    low, high = ends(found)
+    assert 1.0 < low < found.value < high < 2.0
+
+
+def test_no_product_of_ratios_begins_above_0() -> None:
+    """Taking the lowest value off has no meaning there."""
+    parts = np.concatenate([ratio([1, 2], [2, 3])] * 2, axis=3)
+    with pytest.raises(ValueError, match="expected a lowest value of 0 of a product"):
+        interval(parts, scale=1.0, bounds=(1.0, 5.0))
 
 
 @pytest.mark.parametrize("n_right", [1, 2])

@@ -15,6 +15,8 @@ from conftest import ServerFactory
 from judge_server import scripted_reply
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.own import hooks as own_gveval
+from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks as own_rating
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
@@ -128,12 +130,21 @@ CASES = {
         main="capf1",
     ),
 }
-MSVD_DOC = {
-    "video_id": "v",
-    "vname": "v.avi",
-    "setting": "ref_only",
-    "references": ["a dog runs"],
+RATED: dict[str, tuple[ModuleType, Mapping[str, object], str]] = {
+    "msvd_eval": (
+        msvd_eval,
+        {
+            "video_id": "v",
+            "vname": "v.avi",
+            "setting": "ref_only",
+            "references": ["a dog runs"],
+        },
+        "avg",
+    ),
+    "own_gveval": (own_gveval, {"video_id": "v.mp4", "judge": "gveval"}, "avg"),
+    "own_rating": (own_rating, {"video_id": "v.mp4", "judge": "vllm_judge"}, "overall"),
 }
+"""Benchmarks of ratings: hooks, a document and the headline."""
 
 
 @pytest.fixture(params=CASES)
@@ -236,6 +247,7 @@ def test_a_caption_that_is_not_there_is_unscored(
     assert "Run the same command again" not in error
 
 
+@pytest.mark.parametrize("rated", RATED)
 @pytest.mark.parametrize(
     ("caption", "reason", "shown"),
     [
@@ -243,7 +255,8 @@ def test_a_caption_that_is_not_there_is_unscored(
         pytest.param(NO_CLIP, "no caption: clip.mp4: it is cut off", None, id="missing"),
     ],
 )
-def test_g_veval_has_no_score_for_silence(
+def test_ratings_have_no_score_for_silence(
+    rated: str,
     caption: str,
     reason: str,
     shown: str | None,
@@ -251,17 +264,18 @@ def test_g_veval_has_no_score_for_silence(
     serve: ServerFactory,
     logged: list[str],
 ) -> None:
-    """Scores of 0 to 100 know no "says nothing": unscored with the reason, and not sent."""
+    """Ratings know no "says nothing": unscored with the reason, and not sent."""
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = msvd_eval.process_results(MSVD_DOC, [caption])
-    assert isnan(msvd_eval.aggregate_avg([items["avg"]]))
+    hooks, doc, metric = RATED[rated]
+    items = hooks.process_results(doc, [caption])
+    assert isnan(getattr(hooks, f"aggregate_{metric}")([items[metric]]))
     assert server.counts.n_requests == 0
-    assert items["avg"]["reasons"] == {reason: 1}
-    signature = msvd_eval.aggregate_signature([items["signature"]])
+    assert items[metric]["reasons"] == {reason: 1}
+    signature = hooks.aggregate_signature([items["signature"]])
     assert (shown or "|unscored:1/1|") in signature
     assert ("empty:" in signature) == (shown is not None)
-    assert msvd_eval.aggregate_unscored([items["unscored"]]) == 1
+    assert hooks.aggregate_unscored([items["unscored"]]) == 1
     lines = [line for line in logged if "captions are empty" in line]
     assert len(lines) == (shown is not None)
     assert all("are unscored: the benchmark has no verdict for" in line for line in lines)

@@ -5,7 +5,7 @@ One request of one question misbehaves. Lost is then
 - of VDC and VidCapBench the question, whichever of its two steps fails;
 - of VCapsBench the question where the two other asks do not agree; where they do, nothing (where
   it is asked once, the question);
-- of CapQuiz the question, of MSVD-Eval and VDC's VDD the caption;
+- of CapQuiz the question, of MSVD-Eval, VDC's VDD and the judges of one's own clips the caption;
 - where judging stops (wrong key, cost limit, outage), whatever was not answered by then: one
   request is in flight at a time, so that is known.
 
@@ -59,6 +59,7 @@ TARGET: Final = (1, 1)
 # The second of its three asks differs: without that one the two others agree.
 TOLD: Final = next(told for told in map(Told, range(100)) if told.lone_ask(*TARGET, 0) == 1)
 ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
+RATED: Final = ("trustworthiness", "coverage", "overall")
 
 Items = dict[str, list[PendingRecord]]
 Doc = dict[str, Any]
@@ -232,6 +233,16 @@ def _msvd_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
     return numbers
 
 
+def _rating_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
+    def rating(unit: Unit, dimension: int) -> float:
+        return TOLD.ratings(*unit)[dimension]
+
+    return {
+        name: [_mean_over_videos(run, partial(rating, dimension=place)) for run in runs]
+        for place, name in enumerate(RATED)
+    }
+
+
 def _is_true(unit: Unit) -> bool:
     return (unit[0] + unit[1]) % 2 == 0
 
@@ -312,6 +323,14 @@ def _msvd_doc(video: int, *, setting: str) -> Doc:
     }
 
 
+def _own_doc(video: int, *, judge: str) -> Doc:
+    return {
+        "video_id": f"{SCENES[video].video_id}.mp4",
+        "judge": judge,
+        "caption": f"A caption of {mark(video, 0)}.",
+    }
+
+
 _VDC: Final = Benchmark(
     name="vdc_camera",
     steps=("vdc_answer", "vdc_match"),
@@ -372,6 +391,14 @@ BENCHMARKS: Final = (
     ),
     _MSVD,
     replace(_MSVD, name="msvd_eval_combined", doc=partial(_msvd_doc, setting="combined")),
+    replace(_MSVD, name="own_gveval_ref_free", doc=partial(_own_doc, judge="gveval")),
+    Benchmark(
+        name="own_vllm_judge",
+        steps=("video_rating",),
+        doc=partial(_own_doc, judge="vllm_judge"),
+        numbers=_rating_numbers,
+        n_questions=1,
+    ),
 )
 
 UNREAD: Final = "unreadable reply, asked 4 times"
@@ -466,7 +493,7 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root of local data that holds the sample, whose clips MSVD-Eval's judge is shown."""
+    """A root of local data that holds the sample, whose clips judges that see are shown."""
     return sample_root(tmp_path_factory.mktemp("sample"))
 
 

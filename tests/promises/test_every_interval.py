@@ -161,7 +161,7 @@ def test_a_number_has_one_interval_wherever_it_stands(name: str, tmp_path: Path)
     for metric, known in benchmark.metrics.items():
         figures = entry["metrics"][metric]
         low, high = figures["ci_low"], figures["ci_high"]
-        assert 0 <= low < figures["value"] < high <= known.highest
+        assert known.lowest <= low < figures["value"] < high <= known.highest
         assert figures["value"] == run.saved["results"][name][f"{metric},none"]
         assert figures["standard_error"] > 0
         assert figures["std"] >= 0
@@ -170,7 +170,7 @@ def test_a_number_has_one_interval_wherever_it_stands(name: str, tmp_path: Path)
         assert (measured[metric].low, measured[metric].high) == (low, high)
         parts = parts_of(verdicts, metric)
         assert parts is not None
-        found = interval(parts.parts, scale=known.scale, bounds=(0.0, known.highest))
+        found = interval(parts.parts, scale=known.scale, bounds=known.bounds)
         assert (found.low, found.high) == pytest.approx((low, high))
         assert found.standard_error == pytest.approx(figures["standard_error"])
         if name in run.records:
@@ -200,8 +200,7 @@ def test_every_group_of_a_breakdown_has_an_interval_of_its_own(name: str, tmp_pa
                 for metric, known in benchmark.metrics.items():
                     parts = parts_of(verdicts, metric, (section, group))
                     assert parts is not None
-                    bounds = (0.0, known.highest)
-                    found = interval(parts.parts, scale=known.scale, bounds=bounds)
+                    found = interval(parts.parts, scale=known.scale, bounds=known.bounds)
                     assert _ends(figures, metric) == pytest.approx((found.low, found.high))
                     assert figures[metric] == pytest.approx(found.value)
     assert all(task in names_with_verdicts(saved) for task in run.records)

@@ -55,7 +55,7 @@ def _value(verdicts: Verdicts, metric: str, group: tuple[str, str] | None = None
     known, parts = verdicts.benchmark.metrics[metric], parts_of(verdicts, metric, group)
     if parts is None:
         return float("nan")
-    return interval(parts.parts, scale=known.scale, bounds=(0, known.highest)).value
+    return interval(parts.parts, scale=known.scale, bounds=known.bounds).value
 
 
 @pytest.mark.parametrize("task", TASKS)

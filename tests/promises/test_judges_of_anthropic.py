@@ -46,6 +46,7 @@ _NUMBERS: Final[dict[str, Callable[[list[list[Unit]]], dict[str, list[float]]]]]
     "vcapsbench": partial(_vcapsbench_numbers, answer_to=_first_ask),
     "msvd_eval_ref_only": _plain_scores,
     "msvd_eval_combined": _plain_scores,
+    "own_gveval_ref_free": _plain_scores,
 }
 
 
@@ -87,5 +88,5 @@ def _scores(benchmark: Benchmark) -> dict[str, float]:
     assert vdc.aggregate_unscored(items["unscored"]) == 0
     signature = vdc.aggregate_signature(items["signature"])
     assert "|seed:refused|" in signature
-    assert ("|logprobs:refused|" in signature) == benchmark.name.startswith("msvd")
+    assert ("|logprobs:refused|" in signature) == ("gveval" in benchmark.steps)
     return scores

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from conftest import ServerFactory
+from five_tasks import write_clip
+from judge_server import last_text
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.settings import read_settings
@@ -18,6 +20,8 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.own import hooks as own_gveval
+from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks as own_rating
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
@@ -59,6 +63,8 @@ DOCS: dict[str, tuple[ModuleType, Doc]] = {
         msvd_eval,
         {"video_id": "a", "vname": "a", "setting": "ref_only", "references": ["A dog."]},
     ),
+    "own_gveval": (own_gveval, {"video_id": "a.mp4", "judge": "gveval"}),
+    "own_rating": (own_rating, {"video_id": "a.mp4", "judge": "vllm_judge"}),
 }
 USED = [
     ("vdc", "vdc_caption", "short"),
@@ -75,6 +81,10 @@ USED = [
     ("capquiz", "capquiz_answer", None),
     ("msvd_eval", "gveval_caption", "msvd_eval"),
     ("msvd_eval", "gveval_accr_ref_only", None),
+    ("own_gveval", "own_caption", "own"),
+    ("own_gveval", "gveval_accr_ref_free", None),
+    ("own_rating", "own_caption", "own"),
+    ("own_rating", "video_rating", None),
 ]
 UNUSED = [
     ("vdc", "vdc_caption", "camera"),
@@ -84,7 +94,17 @@ UNUSED = [
     ("vidcapbench", "vidcapbench_caption", "free"),
     ("capquiz", "capquiz_caption", "standard"),
     ("msvd_eval", "gveval_accr_combined", None),
+    ("own_gveval", "video_rating", None),
+    ("own_rating", "gveval_accr_ref_free", None),
 ]
+
+
+@pytest.fixture
+def bench(bench: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """The shared one, with a clip of one's own, which judges that see are shown."""
+    write_clip(tmp_path / "data/own/videos/a.mp4", "a")
+    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path / "data"))
+    return bench
 
 
 @pytest.fixture
@@ -136,7 +156,7 @@ def test_a_prompt_that_is_used_is_sent_and_in_the_signature(
     field = Signature.parse(signature).fields["prompts"]
     assert len(field) == 8
     assert signature.replace(f"|prompts:{field}", "") == before
-    sent = [body["messages"][-1]["content"] for body in server.bodies[n_before:]]
+    sent = [last_text(body) for body in server.bodies[n_before:]]
     if key is None:
         assert any(words.startswith("In my words: ") for words in sent)
         assert hooks.doc_to_text(doc) == text

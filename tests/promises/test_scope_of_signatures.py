@@ -66,6 +66,8 @@ def test_the_questions_have_eight_digits_whatever_is_said_about_them(
     assert _fields(task, documents[::-1], caption="Another one.")["questions"] == digits
     assert _fields(task, documents, caption=NoCaption("broken"))["questions"] == digits
     assert _fields(task, documents[:3])["questions"] != digits
+    if task.hooks.benchmark.name == "own":
+        return  # it asks no question
     others = [*VIDEOS[:3], replace(VIDEOS[3], question="Which?")]
     changed = _documents(task, tmp_path / "changed", others, bench)
     assert _fields(task, changed)["questions"] != digits

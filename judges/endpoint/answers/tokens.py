@@ -12,12 +12,13 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 
 MOST_TOKENS: Final = 10_000_000
 """Of a request or a reply, above which a count is none: ten times the longest context there is."""
-_CHARS_PER_TOKEN: Final = 4.0
-"""Letters of a body that count as a token in an estimate, as in ``lmms-eval-captions estimate``.
+CHARS_PER_TOKEN: Final = 4.0
+"""Characters of English prompts and captions that make a token in an estimate. T5's 32,000 pieces
+make 3.9 to 4.7 of VDC's prompts and questions; judges have more, so that it is rather too high.
 What is not ASCII is escaped, at 6 or more for one."""
 _MOST_CHARS_PER_TOKEN: Final = 16
 """Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
-_PICTURE_TOKENS: Final = 1_500
+PICTURE_TOKENS: Final = 1_500
 """Of a picture in an estimate, as in ``prices.yaml``."""
 
 
@@ -58,8 +59,8 @@ def counted(reply: Reply, request: Request, attempt: int) -> Reply:
     knows_input = _is_enough(reply.input_tokens, n_chars)
     if knows_output and knows_input and not reply.is_estimated:
         return reply
-    n_input = ceil(n_chars / _CHARS_PER_TOKEN) + n_pictures * _PICTURE_TOKENS
-    n_output = ceil(len(json.dumps(reply.text)) / _CHARS_PER_TOKEN)
+    n_input = ceil(n_chars / CHARS_PER_TOKEN) + n_pictures * PICTURE_TOKENS
+    n_output = ceil(len(json.dumps(reply.text)) / CHARS_PER_TOKEN)
     return replace(
         reply,
         input_tokens=reply.input_tokens if knows_input else n_input,

@@ -65,8 +65,7 @@ def row_of(several: Sequence[Verdicts], metric: str, group: Group | None = None)
     parts = [of_one.parts for of_one in of_all if of_one is not None]
     if len(parts) < len(of_all) or not all(array.any() for array in parts):
         return None
-    bounds = (0.0, known.highest)
-    values = [interval(array, scale=known.scale, bounds=bounds) for array in parts]
+    values = [interval(array, scale=known.scale, bounds=known.bounds) for array in parts]
     found = [difference_of(array, parts[0], known) for array in parts[1:]]
     contrasts = [
         Contrast(difference, difference.p_value, _outcome(difference, difference.p_value, known))
@@ -80,8 +79,8 @@ def difference_of(a: RatioParts, b: RatioParts, metric: Metric) -> Difference:
     found = paired_interval(a, b, scale=metric.scale)
     if found.low is None or found.high is None:
         return found
-    highest = metric.highest
-    return replace(found, low=max(found.low, -highest), high=min(found.high, highest))
+    span = metric.span
+    return replace(found, low=max(found.low, -span), high=min(found.high, span))
 
 
 def adjusted(benchmark: Benchmark[Any, Any], rows: Iterable[Row]) -> list[Row]:

@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
@@ -19,8 +21,13 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Counts the requests that a run would send, from the benchmarks' own questions "
         "(LMMS_CAPTIONS_DATA or the hub) and prompts. Asks no judge.",
     )
-    command.add_argument(
-        "--tasks", required=True, metavar="NAMES", help="tasks and groups, separated by commas"
+    wanted = command.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--tasks", metavar="NAMES", help="tasks and groups, separated by commas")
+    wanted.add_argument(
+        "--build",
+        nargs=argparse.REMAINDER,
+        metavar="KIND --videos DIR --writer MODELS",
+        help="what `build` with these arguments would ask, of the models that write and check",
     )
     command.add_argument(
         "--captions",
@@ -37,7 +44,7 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--tokens-per-frame",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="input tokens of a frame for the captioner; without, by its price list's rule",
     )
@@ -48,13 +55,17 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="how long the judge takes for a reply; without, an assumption by its output tokens",
     )
     command.add_argument(
-        "--runs", type=_positive, metavar="N", help="judge runs (LMMS_CAPTIONS_JUDGE_RUNS)"
+        "--runs", type=positive, metavar="N", help="judge runs (LMMS_CAPTIONS_JUDGE_RUNS)"
     )
     command.add_argument("--judge", metavar="MODEL", help="judge model (LMMS_CAPTIONS_JUDGE)")
     command.set_defaults(run=_estimate)
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
+    if arguments.build is not None:
+        from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import build_estimate
+
+        return build_estimate(arguments.build)
     from lmms_eval_captions.judges.endpoint.prices import load_prices
     from lmms_eval_captions.judges.settings import read_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captioning import (
@@ -94,12 +105,6 @@ def _estimate(arguments: argparse.Namespace) -> int:
     if len(last) > MOST:
         sys.stderr.write(f"{sentence(last)}\n")
     return 1 if result.problems else 0
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r:.80}")
-    return int(text)
 
 
 def _positive_number(text: str) -> float:

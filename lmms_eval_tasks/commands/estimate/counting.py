@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
@@ -18,9 +19,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
 
 T = TypeVar("T")
 
-CHARS_PER_TOKEN: Final = 4.0
-"""Characters of English prompts and captions that make a token. T5's 32,000 pieces make 3.9 to 4.7
-of VDC's prompts and questions; judges have more pieces, so that the estimate is rather too high."""
 TOKENS_A_MESSAGE: Final = 4
 """Tokens around each message of a chat."""
 TYPICAL_ANSWER: Final = "The camera moves slowly from left to right."

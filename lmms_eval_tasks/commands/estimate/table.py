@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
-    CHARS_PER_TOKEN,
     N_ATTEMPTS,
     TYPICAL_ANSWER,
     TaskEstimate,

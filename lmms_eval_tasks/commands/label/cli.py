@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
+from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import Page, PageOptions
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import Report
 
 
 def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,18 +24,35 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a page on which people grade what the judge graded, or choose between captions",
         description="Writes one HTML file that works without a network: a person grades questions "
         "by keyboard or mouse and exports them as JSONL, which lmms-eval-captions labels reads. "
-        "Needs results with --log_samples.",
+        "Needs results with --log_samples, or with --build the folder of a benchmark that is built "
+        "of one's own clips, whose questions are checked.",
     )
     command.add_argument(
-        "folders", nargs="+", type=Path, metavar="FOLDER",
+        "folders", nargs="*", type=Path, metavar="FOLDER",
         help="folders given to lmms-eval as --output_path, or results files",
     )  # fmt: skip
+    command.add_argument(
+        "--build",
+        type=Path,
+        metavar="DATA/KIND",
+        help="ask whether the questions that lmms-eval-captions build has made are good, before "
+        "they are chosen: once for each criterion",
+    )
+    command.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="with --build: ask about N questions, drawn at random (all)",
+    )
+    command.add_argument(
+        "--annotator", default="", metavar="NAME", help="the name that the page has filled in"
+    )
     command.add_argument(
         "--pairs",
         action="store_true",
         help="ask which of two captioners' captions of a video is better, not saying whose it is",
     )
-    command.add_argument("--n", type=_positive, default=200, help="how many are asked (200)")
+    command.add_argument("--n", type=positive, default=200, help="how many are asked (200)")
     command.add_argument("--tasks", metavar="NAMES", help="tasks, separated by commas; all without")
     command.add_argument(
         "--by",
@@ -41,7 +62,10 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument("--seed", type=int, default=0, help="what the sample is drawn by (0)")
     command.add_argument(
-        "--frames", type=int, default=4, metavar="N", help="frames of each video, 0 for none (4)"
+        "--frames",
+        type=int,
+        metavar="N",
+        help="frames of each video, 0 for none (4; with --build 8)",
     )
     command.add_argument(
         "--reveal",
@@ -53,7 +77,12 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--max-mb", type=float, default=50.0, metavar="MB", help="frames beyond are left out (50)"
     )
     command.add_argument(
-        "--output", type=Path, default=Path("label.html"), metavar="FILE", help="(label.html)"
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("label.html"),
+        metavar="FILE",
+        help="(label.html)",
     )
     command.set_defaults(run=_label)
 
@@ -61,26 +90,11 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _label(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.judges.files.atomic_write import write_atomically
-    from lmms_eval_captions.judges.settings import read_data_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import side_by_side_page
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
-    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 
-    options = PageOptions(
-        n=arguments.n,
-        tasks=tuple(split_names(arguments.tasks)) or None,
-        by=tuple(split_names(arguments.by)),
-        seed=arguments.seed,
-        n_frames=max(arguments.frames, 0),
-        reveal=arguments.reveal,
-        max_mb=arguments.max_mb,
-    )
-    captioners = captioners_of(arguments.folders)
-    make = side_by_side_page if arguments.pairs else verdict_page
-    page = make(captioners, options, read_data_settings())
-    what = "captions side by side" if arguments.pairs else "captions and the judge's questions"
+    of_build = arguments.build is not None
+    _check_source(arguments, of_build=of_build)
+    what, page, next_step = (_built if of_build else _graded)(arguments)
     text = render(f"lmms-eval-captions: {what}", page.data)
     try:
         write_atomically(arguments.output, text.encode("utf-8"))
@@ -91,10 +105,77 @@ def _label(arguments: argparse.Namespace) -> int:
     n_items = len(page.data["items"])  # type: ignore[arg-type] # a list
     print(
         f"{arguments.output}: {n_items} to label ({len(text) / 1e6:.1f} MB). Open it in a browser; "
-        f"then lmms-eval-captions labels EXPORTED.jsonl --against "
-        f"{' '.join(map(str, arguments.folders))}"
+        f"then {next_step}"
     )
     return 0
+
+
+def _check_source(arguments: argparse.Namespace, *, of_build: bool) -> None:
+    from lmms_eval_captions.judges.errors import SettingsError
+
+    if of_build == bool(arguments.folders):
+        got = "both" if of_build else "neither"
+        raise SettingsError(
+            f"label: expected either folders of results or --build DATA/KIND, got {got}"
+        )
+    given = {
+        "--pairs": arguments.pairs,
+        "--tasks": arguments.tasks,
+        "--by": arguments.by,
+    }
+    for name, value in given.items() if of_build else {"--limit": arguments.limit}.items():
+        if value:
+            what = "a page of results" if of_build else "--build; --n says how many are asked here"
+            raise SettingsError(f"label {name}: this goes with {what}; leave it out")
+
+
+def _graded(arguments: argparse.Namespace) -> tuple[str, Page, str]:
+    """What a page of results is about, the page, and the next command."""
+    from lmms_eval_captions.judges.settings import read_data_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import side_by_side_page
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.verdict_page import verdict_page
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+    captioners = captioners_of(arguments.folders)
+    make = side_by_side_page if arguments.pairs else verdict_page
+    options = _options(arguments, n=arguments.n, n_frames=4, reveal=arguments.reveal)
+    page = make(captioners, options, read_data_settings())
+    what = "captions side by side" if arguments.pairs else "captions and the judge's questions"
+    folders = " ".join(map(str, arguments.folders))
+    return what, page, f"lmms-eval-captions labels EXPORTED.jsonl --against {folders}"
+
+
+def _built(arguments: argparse.Namespace) -> tuple[str, Page, str]:
+    """The same of a page of questions that were built."""
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.built_page import built_page
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.built_questions import (
+        questions_to_check,
+    )
+
+    questions = questions_to_check(arguments.build)
+    n = arguments.limit or len(questions.rows)
+    page = built_page(questions, _options(arguments, n=n, n_frames=8, reveal="never"))
+    next_step = (
+        f"lmms-eval-captions labels EXPORTED.jsonl --build {arguments.build} says how far people "
+        f"agree, and lmms-eval-captions build {questions.kind} ... --labels EXPORTED.jsonl keeps "
+        "what most of them found right"
+    )
+    return f"{questions.kind}: are these questions good?", page, next_step
+
+
+def _options(arguments: argparse.Namespace, *, n: int, n_frames: int, reveal: str) -> PageOptions:
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import PageOptions
+
+    return PageOptions(
+        n=n,
+        tasks=tuple(split_names(arguments.tasks)) or None,
+        by=tuple(split_names(arguments.by)),
+        seed=arguments.seed,
+        n_frames=n_frames if arguments.frames is None else max(arguments.frames, 0),
+        reveal=reveal,
+        max_mb=arguments.max_mb,
+        annotator=arguments.annotator.strip(),
+    )
 
 
 def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -116,6 +197,20 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FOLDER",
         help="results that the page was made of; pairs need them for correlations alone",
     )
+    command.add_argument(
+        "--build",
+        type=Path,
+        metavar="DATA/KIND",
+        help="folder of the benchmark whose questions were checked: agreement by each criterion, "
+        "and how many questions stay",
+    )
+    command.add_argument(
+        "--annotators",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="with --build: fewest people that a question needs (1)",
+    )
     command.add_argument("--seed", type=int, default=0, help="of Elo's order of matches (0)")
     command.add_argument(
         "--format", choices=("text", "json"), default="text", help="(text); json holds all digits"
@@ -124,25 +219,11 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _labels(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.choices import choices_report
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
-    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import verdicts_report
-    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
-
-    labels = read_labels([path.expanduser() for path in arguments.files])
-    captioners = captioners_of(arguments.against) if arguments.against else []
-    if labels.verdicts and not captioners:
-        raise SettingsError(
-            "labels: expected --against with the results folder that the page was made of"
-        )
-    reports = []
-    if labels.verdicts:
-        reports.append(verdicts_report(labels.verdicts, captioners))
-    if labels.choices:
-        reports.append(choices_report(labels.choices, captioners, seed=arguments.seed))
-    for note in labels.notes:
-        print(f"note: {note}", file=sys.stderr)
+    paths = [path.expanduser() for path in arguments.files]
+    if arguments.build is None:
+        reports = _reports_of_results(paths, arguments)
+    else:
+        reports = [_report_of_build(paths, arguments)]
     if arguments.format == "json":
         import json
 
@@ -155,7 +236,37 @@ def _labels(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r:.80}")
-    return int(text)
+def _reports_of_results(paths: list[Path], arguments: argparse.Namespace) -> list[Report]:
+    from lmms_eval_captions.judges.errors import SettingsError
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.choices import choices_report
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.report import verdicts_report
+    from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
+
+    labels = read_labels(paths)
+    captioners = captioners_of(arguments.against) if arguments.against else []
+    if labels.verdicts and not captioners:
+        raise SettingsError(
+            "labels: expected --against with the results folder that the page was made of"
+        )
+    reports = []
+    if labels.verdicts:
+        reports.append(verdicts_report(labels.verdicts, captioners))
+    if labels.choices:
+        reports.append(choices_report(labels.choices, captioners, seed=arguments.seed))
+    for note in labels.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return reports
+
+
+def _report_of_build(paths: list[Path], arguments: argparse.Namespace) -> Report:
+    from lmms_eval_captions.judges.errors import SettingsError
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.built_questions import (
+        questions_to_check,
+    )
+    from lmms_eval_captions.lmms_eval_tasks.commands.label.built_report import built_report
+
+    if arguments.against:
+        raise SettingsError("labels: expected --build or --against, got both; leave one out")
+    questions = questions_to_check(arguments.build)
+    return built_report(paths, questions, fewest=arguments.annotators)

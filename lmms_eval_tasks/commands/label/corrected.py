@@ -96,7 +96,7 @@ def with_people(
         metric: Which one.
         length: What else it multiplies its ratio with, 1 for nothing.
     """
-    scale, bounds = metric.scale * length, (0.0, metric.highest)
+    scale, bounds = metric.scale * length, metric.bounds
     judge, people, difference = _same_pairs(terms, scale)
     found = replace(found, judge=judge, people=people)
     if length != 1:
@@ -197,7 +197,7 @@ def _judge_all(domain: Domain, metric: str, group: Group | None) -> Interval | N
     found = parts_of_captions(benchmark, metric, [domain.captions], group)
     if found is None:
         return None
-    return interval(found.parts, scale=known.scale, bounds=(0.0, known.highest))
+    return interval(found.parts, scale=known.scale, bounds=known.bounds)
 
 
 def _same_pairs(terms: Sequence[Pairs], scale: float) -> tuple[float, float, Difference]:

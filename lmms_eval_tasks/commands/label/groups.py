@@ -99,7 +99,7 @@ def _compared_metric(domains: Sequence[Domain], metric: str, *, is_pooled: bool)
     found = Compared(
         metric=metric, group=None, n_labels=sum(int(term.is_labelled.sum()) for term in terms),
         judge_all=None if judged is None else interval(
-            judged.parts, scale=known.scale, bounds=(0.0, known.highest)
+            judged.parts, scale=known.scale, bounds=known.bounds
         ),
         labels_alone=None, corrected=None, judge=nan, people=nan, difference=None,
     )  # fmt: skip

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
+from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import PAGE_KIND
 from lmms_eval_captions.lmms_eval_tasks.commands.label.side_by_side import LEFT, RIGHT, TIE
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.web_page.exported import Exported, last_words
 
 _SCORE: Final = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
 
@@ -68,25 +69,23 @@ def read_labels(paths: Sequence[Path]) -> Labels:
     Raises:
         DataError: If a file or a line of it cannot be read; the text names the line.
     """
-    rows: dict[tuple[object, ...], tuple[str, dict[str, Any]]] = {}
-    n_rows = 0
-    for path in paths:
-        for where, row in _rows(path):
-            n_rows += 1
-            key = _key(row)
-            kept = rows.get(key)
-            if kept is None or str(kept[1].get("answered_at")) <= str(row.get("answered_at")):
-                rows[key] = where, row
+    lines, n_repeated = last_words(paths, _key)
     labels = Labels()
     skipped = 0
-    for where, row in rows.values():
+    for line in lines:
+        where, row = line.where, line.row
+        if row.get("kind") == PAGE_KIND:
+            raise DataError(
+                f"{where}: expected a label of results, got one of a question that was built; give "
+                f"the folder of the build, such as --build DATA/{row.get('benchmark')!s:.40}"
+            )
         if row.get("label") is None:
             skipped += 1
         elif row.get("kind") == "pair":
             labels.choices.append(_read(_choice, row, where))
         else:
             labels.verdicts.append(_read(_verdict, row, where))
-    _note(labels, n_rows - len(rows), skipped)
+    _note(labels, n_repeated, skipped)
     if not labels.verdicts and not labels.choices:
         raise DataError(f"{', '.join(map(str, paths))}: there is no label in it")
     return labels
@@ -110,23 +109,9 @@ def _note(labels: Labels, repeated: int, skipped: int) -> None:
         )
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        for number, row in json_lines(path):
-            if not isinstance(row, dict):
-                raise DataError(f"{path}, line {number}: expected a label, got {row!r:.80}")
-            yield f"{path}, line {number}", row
-    except BadLineError as error:
-        raise DataError(
-            f"{path}, line {error.number}: expected one JSON object per line ({error}), as the "
-            "page of lmms-eval-captions label exports them"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
-
-
-def _key(row: Mapping[str, Any]) -> tuple[object, ...]:
+def _key(line: Exported) -> tuple[object, ...]:
     """What tells who labelled what."""
+    row = line.row
     names = (
         "kind", "annotator", "task", "video_id", "captioner", "question_index", "caption_digest",
     )  # fmt: skip

@@ -331,7 +331,7 @@ window.addEventListener("storage", (event) => {
   take(stored().rows);
   if (state.draft === null) show(); else showProgress();
 });
-byId("annotator").value = read(PREFIX) || "";
+byId("annotator").value = data.annotator || read(PREFIX) || "";
 load();
 go(state.place);
 if (!state.keeps) say("This browser keeps nothing of this page: export before you close it.");

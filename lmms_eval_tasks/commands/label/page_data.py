@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,12 @@ class PageOptions:
     """When the judge's verdict is shown: ``after`` the answer, on ``demand`` after it, ``never``.
     """
     max_mb: float = 50.0
+    annotator: str = ""
+    """The name that the page has filled in."""
+
+    def bytes_left(self, n_texts: int) -> int:
+        """What frames may take beside so many bytes of texts; below 0 where these are too much."""
+        return int(self.max_mb * _MEGABYTE) - n_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,7 @@ def finish_page(
         options: What the user says.
         settings: Says where videos are.
     """
-    n_bytes = sum(len(text.encode("utf-8")) for text in captions)
-    most = int(options.max_mb * _MEGABYTE) - n_bytes
+    left = options.bytes_left(sum(len(text.encode("utf-8")) for text in captions))
     videos = {}
     for item in items:
         benchmark = benchmark_of_task(item["task"])
@@ -74,21 +79,47 @@ def finish_page(
         if doc is not None:
             videos[item["frames"]] = (item["frames"], benchmark, doc)
     frames, reasons = frames_of(
-        settings, videos.values(), n_frames=options.n_frames, most_bytes=max(most, 0)
+        settings, videos.values(), n_frames=options.n_frames, most_bytes=max(left, 0)
     )
     for item in items:
         if item["frames"] not in videos:
             reasons[item["frames"]] = f"No frames: {NO_VIDEOS}"
+    return put_together(kind, items, captions, gradings, (frames, reasons), options, left)
+
+
+def put_together(
+    kind: str,
+    items: list[dict[str, Any]],
+    captions: list[str],
+    gradings: Mapping[str, object],
+    framed: tuple[Mapping[str, Sequence[str]], Mapping[str, str]],
+    options: PageOptions,
+    bytes_left: int,
+) -> Page:
+    """A page whose frames are there.
+
+    Args:
+        kind: ``verdict``, ``pair``, or that of questions that were built.
+        items: What is asked, each with ``frames``, the key of its video.
+        captions: Texts that items name by their places.
+        gradings: Name to how it is asked.
+        framed: Key of a video to its frames, and to why it has none.
+        options: What the user says.
+        bytes_left: What the texts left for frames.
+    """
+    frames, reasons = framed
+    for item in items:
         item["no_frames"] = reasons.get(item["frames"], "")
     what = repr([(item["row"], item["id"]) for item in items]).encode("utf-8", "replace")
     data = {
         "kind": kind, "page": blake2b(what, digest_size=6).hexdigest(), "reveal": options.reveal,
         "about": {"made_by": "lmms-eval-captions label", "seed": options.seed},
+        "annotator": options.annotator,
         "captions": captions, "frames": frames, "gradings": gradings, "items": items,
     }  # fmt: skip
     n_shown = len({item["frames"] for item in items} & frames.keys())
     n_videos = len({item["frames"] for item in items})
-    return Page(data, tuple(_notes(n_shown, n_videos, reasons, most)))
+    return Page(data, tuple(_notes(n_shown, n_videos, reasons, bytes_left)))
 
 
 def grading_to_row(grading: Grading | None) -> dict[str, object]:
@@ -110,4 +141,4 @@ def _notes(
     for reason, count in Counter(reasons.values()).most_common(2):
         yield f"{count} videos: {reason}"
     if bytes_left < 0:
-        yield "the captions alone are more than --max-mb: browsers may be slow; take a smaller --n"
+        yield "the texts alone are more than --max-mb: browsers may be slow; ask about fewer"

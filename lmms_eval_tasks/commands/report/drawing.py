@@ -49,7 +49,11 @@ class Difference:
 
 
 def radar(
-    groups: Sequence[str], values: Mapping[str, Sequence[float | None]], highest: float
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[float | None]],
+    highest: float,
+    *,
+    lowest: float = 0.0,
 ) -> Figure:
     """Captioners over the groups of a section, as VidCapBench and VCapsBench show them.
 
@@ -57,6 +61,7 @@ def radar(
         groups: At least 3.
         values: Captioner to a value for each group.
         highest: The end of the scale.
+        lowest: Where it begins.
     """
     figure, axes = _new(_WIDTH, polar=True)
     angles = [2 * pi * place / len(groups) for place in range(len(groups))]
@@ -73,7 +78,7 @@ def radar(
             ("left" if sin(angle) > 0 else "right") if is_side else "center"
         )
     axes.tick_params(axis="x", pad=1)
-    axes.set_ylim(0, highest)
+    axes.set_ylim(lowest, highest)
     axes.set_rlabel_position(180 / len(groups))
     axes.tick_params(axis="y", labelsize=6, labelcolor=_GREY)
     axes.grid(linewidth=0.4)
@@ -82,7 +87,11 @@ def radar(
 
 
 def bars(
-    metric: str, groups: Sequence[str], points: Mapping[str, Sequence[Point | None]]
+    metric: str,
+    groups: Sequence[str],
+    points: Mapping[str, Sequence[Point | None]],
+    *,
+    lowest: float = 0.0,
 ) -> Figure:
     """A value for each group and captioner, with its interval.
 
@@ -90,6 +99,7 @@ def bars(
         metric: What is measured.
         groups: Of a section.
         points: Captioner to a point for each group.
+        lowest: Where the scale begins.
     """
     n = len(points)
     figure, axes = _new(0.6 + _ROW * len(groups) * max(n, 1) + 0.04 * len(groups))
@@ -97,13 +107,13 @@ def bars(
         known = [(row, point) for row, point in enumerate(of_groups) if point is not None]
         at = [row + (place - (n - 1) / 2) * 0.8 / n for row, _ in known]
         axes.barh(
-            at, [point[0] for _, point in known], 0.8 / n, label=_name(name),
+            at, [point[0] - lowest for _, point in known], 0.8 / n, left=lowest, label=_name(name),
             color=_COLOURS[place % len(_COLOURS)], alpha=0.75,
         )  # fmt: skip
         _whiskers(axes, at, [point for _, point in known], "black")
     axes.set_yticks(range(len(groups)), [_name(group) for group in groups])
     axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlim(left=0)
+    axes.set_xlim(left=lowest)
     axes.set_xlabel(_name(metric))
     _legend(figure, points)
     return figure

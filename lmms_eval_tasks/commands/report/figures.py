@@ -68,7 +68,8 @@ def figures_of(shown: ShownView, names: Sequence[str]) -> Iterator[tuple[str, Fi
     for section in shown.sections:
         for metric in view.benchmark.metrics:
             if any(metric in of for groups in section.figures for of in groups.values()):
-                yield from _of_section(view.name, section, metric, names)
+                bounds = view.benchmark.metrics[metric].bounds
+                yield from _of_section(view.name, section, metric, names, bounds=bounds)
     for paired in shown.pairs:
         for metric in view.benchmark.metrics:
             rows = [
@@ -93,7 +94,7 @@ def figures_of(shown: ShownView, names: Sequence[str]) -> Iterator[tuple[str, Fi
 
 
 def _of_section(
-    view: str, section: Section, metric: str, names: Sequence[str]
+    view: str, section: Section, metric: str, names: Sequence[str], *, bounds: tuple[float, float]
 ) -> Iterator[tuple[str, Figure]]:
     points = {
         name: [
@@ -105,13 +106,16 @@ def _of_section(
         for name, figures in zip(names, section.figures, strict=True)
     }
     where = f"{view}_{section.name}_{metric}"
-    yield f"{where}_bars", bars(metric, section.groups, points)
+    lowest, highest = bounds
+    yield f"{where}_bars", bars(metric, section.groups, points, lowest=lowest)
     if section.is_radar:
         values = {name: [p[0] if p else None for p in of] for name, of in points.items()}
         most = max(
             (value for of in values.values() for value in of if value is not None), default=0
         )
-        yield f"{where}_radar", radar(section.groups, values, round_above(most))
+        top = round_above(most)
+        end = top if top > lowest else highest
+        yield f"{where}_radar", radar(section.groups, values, end, lowest=lowest)
 
 
 def round_above(value: float) -> float:

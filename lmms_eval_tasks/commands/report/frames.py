@@ -107,7 +107,7 @@ def _score(view: View, row: Row) -> float:
         for record in row.records
         if record is not None
     )
-    shares = [value / metric.highest for value in values if value is not None]
+    shares = [(value - metric.lowest) / metric.span for value in values if value is not None]
     if not shares:
         return float("inf")
     return min(shares) if metric.higher_is_better else -max(shares)

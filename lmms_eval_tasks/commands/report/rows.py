@@ -137,7 +137,7 @@ def flips_of(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> tuple[int
     metric = benchmark.metrics[benchmark.headline]
     if len(runs) < 2 or not benchmark.counts_ahead or len({*map(len, runs)}) > 1:
         return 0, 0
-    within = _WITHIN * metric.highest / metric.scale
+    within = _WITHIN * metric.span / metric.scale
     same = [same_verdict(column, within=within) for column in zip(*runs, strict=True)]
     questions = [same[i : i + metric.n_values] for i in range(0, len(same), metric.n_values)]
     n_differ = sum(False in of for of in questions)

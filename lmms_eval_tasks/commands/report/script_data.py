@@ -155,7 +155,12 @@ def view_document(shown: ShownView, tasks: Sequence[int]) -> Document:
         "headline": benchmark.headline,
         "headline_means": benchmark.headline_means,
         "metrics": [
-            {"name": name, "highest": metric.highest, "higher_is_better": metric.higher_is_better}
+            {
+                "name": name,
+                "lowest": metric.lowest,
+                "highest": metric.highest,
+                "higher_is_better": metric.higher_is_better,
+            }
             for name, metric in benchmark.metrics.items()
         ],
         "overall": {

@@ -208,7 +208,7 @@ def _known(
 ) -> list[int]:
     """What is known of each question of a caption."""
     known = benchmark.metrics[metric]
-    apart = within * known.highest / known.scale
+    apart = within * known.span / known.scale
     columns = zip(*caption.values[metric][:n_runs], strict=True)
     of_values = [same_verdict(column, within=apart) for column in columns]
     step = known.n_values

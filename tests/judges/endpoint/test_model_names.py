@@ -232,3 +232,10 @@ def test_another_model_stops_its_own_questions_alone(
     [again] = engine.submit([chain("b", model="small")]).result()
     assert again.value == "yes"
     assert again.usage.served == ()
+
+
+def test_who_has_one_way_of_naming_a_model_is_told_it_once() -> None:
+    """Models of a build have no alias: a name is all there is to set."""
+    with pytest.raises(JudgeStoppedError) as caught:
+        check_name(Reply("yes", "stop", model="other"), "m", alias=None, urls=URLS, role="builder")
+    assert str(caught.value).count("--writer") == 1

@@ -6,7 +6,8 @@ verdict, or reasonable people differ, the reading is ``None``; readings that a p
 defend are then named in ``allowed``. A reader may always leave a reply unread.
 
 Readings: VDC (verdict, score); VidCapBench and VCapsBench a label; CapQuiz a letter; G-VEval a tuple
-of four numbers (accuracy, completeness, conciseness, relevance) or of one, on the scale 0 to 100.
+of four numbers (accuracy, completeness, conciseness, relevance) or of one, on the scale 0 to 100; the
+judge that sees the video a tuple of three, 1 to 5 (``hard_ratings.py``).
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
+from hard_ratings import RATED, UNRATED
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.letters import read_choice
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, read_ratings
 
-Reader = Literal["vdc", "vidcapbench", "vcapsbench", "capquiz", "gveval_accr", "gveval_overall"]
+Reader = Literal[
+    "vdc", "vidcapbench", "vcapsbench", "capquiz", "gveval_accr", "gveval_overall", "video_rating"
+]
 Reading = tuple[str, float] | str | tuple[float, ...] | None
 
 MENU: Final = (
@@ -64,6 +69,11 @@ def _gveval(reply: Reply, *, setting: GVeval) -> Reading:
     return None if read is None else tuple(read[0][name] for name in setting.dimensions)
 
 
+def _ratings(reply: Reply) -> Reading:
+    read = read_ratings(reply)
+    return None if read is None else tuple(float(read[name]) for name in DIMENSIONS)
+
+
 READERS: Final[dict[Reader, Callable[[Reply], Reading]]] = {
     "vdc": read_match,
     "vidcapbench": read_correctness,
@@ -71,6 +81,7 @@ READERS: Final[dict[Reader, Callable[[Reply], Reading]]] = {
     "capquiz": lambda reply: read_choice(reply, MENU),
     "gveval_accr": partial(_gveval, setting=GVeval("ref_only", criteria="accr")),
     "gveval_overall": partial(_gveval, setting=GVeval("ref_only", criteria="overall")),
+    "video_rating": _ratings,
 }
 
 
@@ -2229,6 +2240,14 @@ NOT_STATED: Final = (
     ),
 )
 
+VIDEO_RATING: Final = (
+    *(
+        HardReply("video_rating", text, tuple(map(float, ratings)), why)
+        for text, ratings, why in RATED
+    ),
+    *(_none("video_rating", text, why) for text, why in UNRATED),
+)
+
 HARD_REPLIES: Final = (
     FOUND_BY_THE_CAMPAIGN
     + NOT_STATED
@@ -2239,4 +2258,5 @@ HARD_REPLIES: Final = (
     + GVEVAL_OVERALL
     + GVEVAL_ACCR
     + REVIEWED
+    + VIDEO_RATING
 )

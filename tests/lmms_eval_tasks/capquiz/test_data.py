@@ -80,8 +80,8 @@ def test_a_good_row_has_no_problem() -> None:
         pytest.param("questions", ..., "line 7, questions: expected a list", id="no-questions"),
         pytest.param("questions", [], "line 7, questions: expected a list", id="empty-questions"),
         pytest.param("questions", ["?"], "line 7, questions[0]: expected an object", id="text"),
-        pytest.param(".category", "Mood", "questions[0].category: expected one of", id="category"),
-        pytest.param(".category", ..., "questions[0].category: expected one of", id="no-category"),
+        pytest.param(".category", " ", "questions[0].category: expected text", id="category"),
+        pytest.param(".category", ..., "questions[0].category: expected text", id="no-category"),
         pytest.param(".question", "", "questions[0].question: expected text", id="no-question"),
         pytest.param(".options", ["a"], "questions[0].options: expected 5 texts", id="one-option"),
         pytest.param(".options", list("aabcd"), "expected different texts", id="same-options"),
@@ -101,6 +101,21 @@ def test_problems_name_their_line_and_field(field: str, value: object, expected:
     assert found
     assert all(text.startswith("line 7, ") for text in found)
     assert expected in found[0]
+
+
+def test_a_type_of_ones_own_is_kept_as_it_is_spelled_and_counts_in_no_group(
+    tmp_path: Path, logged: list[str]
+) -> None:
+    """It has its own row, the paper's ten their group, and the log names it."""
+    own = _row(".category", "Safety at  work")
+    (tmp_path / "capquiz").mkdir()
+    (tmp_path / "capquiz" / "capquiz.jsonl").write_text(json.dumps(own), "utf-8")
+    [doc] = read_videos(_settings(tmp_path))
+    [question] = CAPQUIZ.questions(doc)
+    groups = CAPQUIZ.groups(doc, question, None)
+    assert question.category == groups["types"] == "Safety at work"
+    assert "groups" not in groups
+    assert any("Safety at work (1)" in message for message in logged)
 
 
 def test_a_video_that_is_there_twice_is_named() -> None:

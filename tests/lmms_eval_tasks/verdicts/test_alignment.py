@@ -22,6 +22,13 @@ def _verdicts(task: str, captions: Sequence[CaptionRecord]) -> Verdicts:
     return Verdicts(task, (of_task,), False)
 
 
+def _verdicts_of_judge(task: str) -> Sequence[object]:
+    benchmark = benchmark_of_task(task)
+    records = {id(one): name for name, one in all_benchmarks().items()}
+    # Any labels will do but where they are added up.
+    return VERDICTS.get(benchmark.name, VERDICTS[records[id(benchmark)]])
+
+
 def _caption(
     task: str, video: str, texts: Sequence[str], runs: Sequence[Sequence[object]]
 ) -> CaptionRecord:
@@ -29,10 +36,10 @@ def _caption(
     return record_of(task, PlantedCaption(video, questions, runs))
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if not task.startswith("msvd")])
+@pytest.mark.parametrize("task", [task for task in TASKS if not task.startswith(("msvd", "own"))])
 def test_questions_are_aligned_by_text_and_occurrence(task: str) -> None:
     """In the order of the first; what is not in both, or never scored in one, is in neither."""
-    verdicts_of_judge = VERDICTS[benchmark_of_task(task).name]
+    verdicts_of_judge = _verdicts_of_judge(task)
     best, worst = verdicts_of_judge[0], verdicts_of_judge[-1]
     a = _caption(task, "v1", ["x", "y", "x", "z", "u"], [[best, best, worst, best, best]] * 2)
     b = _caption(task, "v1", ["x", "x", "y", "u", "w"], [
@@ -53,7 +60,7 @@ def test_questions_are_aligned_by_text_and_occurrence(task: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_captions_are_aligned_by_video(task: str) -> None:
     """A video that one has not, or whose caption was dropped, is left out and counted."""
-    best = VERDICTS[benchmark_of_task(task).name][0]
+    best = _verdicts_of_judge(task)[0]
     captions = [_caption(task, video, ["x"], [[best]]) for video in ("v1", "v2", "v3")]
     nothing: dict[str, list[list[object]]] = {name: [] for name in captions[0].values}
     dropped = replace(captions[1], n_dropped=1, values=nothing, groups={}, asked=())

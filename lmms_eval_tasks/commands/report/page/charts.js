@@ -62,6 +62,8 @@ function nameAxis(names, width) {
   };
 }
 const namesWidth = (box) => Math.min(220, Math.round((box.clientWidth || 300) * 0.34));
+/* Where a metric's scale begins. */
+const lowestOf = (metric) => metric.lowest || 0;
 /* The smallest round number that is not below the value. */
 function roundAbove(value, highest) {
   if (!(value > 0)) return highest || 1;
@@ -117,8 +119,9 @@ function drawShape() {
   const metric = metricOf(state.metric);
   if (shape) {
     const values = shownCaptioners().flatMap((captioner) => figuresOf(shape, captioner)).filter(Boolean).flatMap((figure) => [figure[0], figure[2] ?? null]).filter((value) => value !== null);
-    const top = roundAbove(Math.max(0, ...values), metric.highest);
-    byId("shape-note").textContent = "Scale from 0 to " + top + (top < metric.highest ? ", as no value or interval goes higher; the highest there can be is " + metric.highest : "") +
+    const round = roundAbove(Math.max(0, ...values), metric.highest);
+    const top = round > lowestOf(metric) ? round : metric.highest;
+    byId("shape-note").textContent = "Scale from " + lowestOf(metric) + " to " + top + (top < metric.highest ? ", as no value or interval goes higher; the highest there can be is " + metric.highest : "") +
       ". Whiskers: the interval of each value. " + (metric.higher_is_better === false ? "Lower is better." : "Higher is better.");
     drawRadar(shape, metric, top);
     drawBars(shape, metric, top);
@@ -139,7 +142,7 @@ function drawRadar(shape, metric, top) {
     tooltip: tooltip((point) => [literal(nameOf(Number(point.name))), ...names.map((name, place) => literal(name) + ": " + number((figuresOf(shape, Number(point.name))[place] || [null])[0], metric))].slice(0, 32).join("\n")),
     radar: {
       // No more than what was measured: a radar takes the smallest scale that it is given.
-      indicator: names.map((_, place) => ({ name: String(place), min: 0, max: top })), radius: isNarrow ? "52%" : "62%", splitNumber: 5, triggerEvent: false,
+      indicator: names.map((_, place) => ({ name: String(place), min: lowestOf(metric), max: top })), radius: isNarrow ? "52%" : "62%", splitNumber: 5, triggerEvent: false,
       axisName: { color: colours.ink, fontSize: isNarrow ? 10 : 12, formatter: (place) => literal(names[Number(place)], isNarrow ? 12 : 22) },
       splitLine: { lineStyle: { color: colours.line } }, splitArea: { show: false }, axisLine: { lineStyle: { color: colours.line } },
     },
@@ -176,7 +179,7 @@ function drawBars(shape, metric, top) {
       const asked = ((shape.n_questions || [])[captioner] || [])[point.dataIndex];
       return literal(nameOf(captioner)) + "\n" + literal(names[point.dataIndex]) + ": " + figureText(figure, metric) + (asked === undefined || asked === null ? "" : "\n" + several(asked, "question"));
     }),
-    xAxis: valueAxis({ min: 0, max: top }), yAxis: nameAxis(names, width), series: bars,
+    xAxis: valueAxis({ min: lowestOf(metric), max: top }), yAxis: nameAxis(names, width), series: bars,
   });
 }
 function figureText(figure, metric) {
@@ -186,7 +189,7 @@ function figureText(figure, metric) {
 function drawBar(api, look) {
   const value = api.value(0);
   if (!Number.isFinite(value)) return null;
-  const [left, middle] = api.coord([0, api.value(1)]);
+  const [left, middle] = api.coord([lowestOf(look.metric), api.value(1)]);
   const y = middle + (look.order - (look.n - 1) / 2) * look.thick;
   const half = Math.max(1, look.thick / 2 - 1);
   const right = api.coord([value, api.value(1)])[0];
@@ -195,7 +198,7 @@ function drawBar(api, look) {
   let end = right;
   const [low, high] = [api.value(2), api.value(3)];
   if (Number.isFinite(low) && Number.isFinite(high)) {
-    const from = api.coord([Math.max(0, low), api.value(1)])[0];
+    const from = api.coord([Math.max(lowestOf(look.metric), low), api.value(1)])[0];
     const to = api.coord([Math.min(look.top, high), api.value(1)])[0];
     end = Math.max(end, to);
     parts.push(line(from, y, to, y, colours.ink), line(from, y - half / 2, from, y + half / 2, colours.ink), line(to, y - half / 2, to, y + half / 2, colours.ink));
@@ -226,7 +229,7 @@ function drawForest(shape, metric) {
   if (!rows.length) { forget(box); return; }
   const names = rows.map((row) => (isOverall(row) ? "Overall" : row.group));
   const ends = rows.flatMap((row) => [row.difference, row.low, row.high]).filter((value) => value !== null && value !== undefined);
-  const reach = roundAbove(Math.max(...ends.map(Math.abs), 0), metric.highest);
+  const reach = roundAbove(Math.max(...ends.map(Math.abs), 0), metric.highest - lowestOf(metric));
   const width = namesWidth(box);
   const isWide = (box.clientWidth || 300) > 640;
   draw(box, "Forest plot: " + byId("forest-title").textContent + ". " + summary, Math.min(HIGHEST_CANVAS, rows.length * 24) + 50, {
@@ -333,7 +336,7 @@ function drawLength() {
   const chart = draw(box, "Scatter of " + metric.name + " over " + state.x + ". " + byId("length-note").textContent, 420, {
     grid: { left: 56, right: 24, top: 28, bottom: 48 },
     tooltip: tooltip((point) => literal(nameOf(Number(point.seriesName))) + "\n" + literal(core().rows.video[point.value[2]]) + "\n" + point.value[0] + " " + state.x + ", " + literal(metric.name, 40) + " " + number(point.value[1], metric)),
-    xAxis: valueAxis({ name: state.x, nameLocation: "middle", nameGap: 28, min: 0 }), yAxis: valueAxis({ name: literal(metric.name, 40), min: 0, max: metric.highest && metric.highest <= 100 ? metric.highest : undefined, nameTextStyle: { color: colours.soft, align: "left" } }),
+    xAxis: valueAxis({ name: state.x, nameLocation: "middle", nameGap: 28, min: 0 }), yAxis: valueAxis({ name: literal(metric.name, 40), min: lowestOf(metric), max: metric.highest && metric.highest <= 100 ? metric.highest : undefined, nameTextStyle: { color: colours.soft, align: "left" } }),
     // The brush brings buttons with it, which the mouse alone could press.
     toolbox: { show: false },
     brush: {
@@ -360,8 +363,9 @@ function showBrush() {
   const drawn = byId("scatter") && charts.get(byId("scatter"));
   if (!drawn) return;
   const brush = state.brush;
-  const top = metricOf(state.y).highest || 1e9;
-  const areas = brush ? [{ brushType: "rect", xAxisIndex: 0, yAxisIndex: 0, coordRange: [brush.x.map((end) => Math.max(0, Math.min(end, 1e7))), brush.y || [0, top]] }] : [];
+  const metric = metricOf(state.y);
+  const top = metric.highest || 1e9;
+  const areas = brush ? [{ brushType: "rect", xAxisIndex: 0, yAxisIndex: 0, coordRange: [brush.x.map((end) => Math.max(0, Math.min(end, 1e7))), brush.y || [lowestOf(metric), top]] }] : [];
   drawn.chart.dispatchAction({ type: "brush", areas });
 }
 function setBrush(brush, at) {

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message
-from lmms_eval_captions.judges.protocols.prompt import attach_picture
+from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 
 BLIND = (
     # llama.cpp, a text model; and before it knew ``video_url``
@@ -102,7 +102,7 @@ PICTURE = Picture(b"abc", "image/png")
 
 def _say(text: str, *, sees: bool) -> Chain[Asked[str]]:
     words: list[Message] = [{"role": "user", "content": text}]
-    return chain(text, messages=attach_picture(words, PICTURE) if sees else words)
+    return chain(text, messages=attach_pictures(words, PICTURE) if sees else words)
 
 
 @pytest.mark.parametrize(("status", "words"), BLIND)
@@ -132,7 +132,7 @@ def test_a_model_that_cannot_see_ends_what_shows_it_pictures_at_once(
         assert one.value is None
         assert words in str(one.reason)
         assert "the judge 'judge' cannot be shown pictures" in str(one.reason)
-        assert "msvd_eval_ref_free and msvd_eval_combined" in str(one.reason)
+        assert "msvd_eval_ref_free, msvd_eval_combined and" in str(one.reason)
     assert len(shown) <= 2
     assert engine.meter.n_retried == 0
 

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
-from lmms_eval_captions.judges.protocols.prompt import attach_picture
+from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor
 
@@ -79,7 +79,7 @@ def test_a_picture_is_a_block_of_base64(
 ) -> None:
     """What the judge is shown is sent as it is, in the API's own words."""
     words: list[Message] = [{"role": "user", "content": "What is it?"}]
-    shown = attach_picture(words, Picture(b"abc", "image/png"))
+    shown = attach_pictures(words, Picture(b"abc", "image/png"))
     [asked] = _ask(_engine(make_engine, server), "", messages=shown)
     assert asked.value == "yes"
     blocks = server.payloads[0]["messages"][0]["content"]

@@ -50,8 +50,9 @@ def test_every_benchmark_has_its_charts(
     drawn: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
     bars = drawing.bars
 
-    def seen(metric: str, groups: Any, points: Any) -> Any:
-        figure = bars(metric, groups, points)
+    def seen(metric: str, groups: Any, points: Any, *, lowest: float) -> Any:
+        figure = bars(metric, groups, points, lowest=lowest)
+        assert figure.axes[0].get_xlim()[0] == lowest
         drawn.setdefault((metric, tuple(groups)), []).append(figure.axes[0])
         return figure
 

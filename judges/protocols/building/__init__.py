@@ -1,0 +1,1 @@
+"""Making questions: how the replies of writers, solvers and reviewers are read."""

@@ -1,0 +1,46 @@
+"""One build in a folder at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+
+_FILE: Final = ".lock"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes from building in a folder, whose files would be of both builds.
+
+    The lock is the operating system's: it ends with the process, however that ends.
+
+    Args:
+        folder: That of the stages' files; it is made.
+
+    Raises:
+        SettingsError: If another process builds there.
+        DataError: If the folder cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / _FILE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise SettingsError(
+            f"-o: another process builds in {str(folder.parent)!r}; wait for its end, or build "
+            "into another folder"
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"{folder}: cannot be written: {error}; name a folder that can with -o"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,1 @@
+"""Long videos cut at scene changes into clips of a few seconds that move."""

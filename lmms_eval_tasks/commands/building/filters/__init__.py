@@ -1,0 +1,1 @@
+"""What takes questions out, and what chooses among those that are left."""

@@ -1,0 +1,1 @@
+"""The benchmarks that can be built, a module each."""

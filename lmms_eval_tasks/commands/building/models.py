@@ -1,0 +1,89 @@
+"""The models of a build: who is asked, and where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
+from lmms_eval_captions.judges.endpoint.roles import KEYS
+from lmms_eval_captions.judges.endpoint.urls import endpoint_names, parse_urls
+from lmms_eval_captions.judges.errors import SettingsError
+
+_HOW: Final = (
+    "expected names of models, separated by commas, each with the address of its endpoint where it "
+    "is another one than LMMS_CAPTIONS_JUDGE_URL's, and the variable that holds its key, where it "
+    "needs one: gpt-4o,qwen@http://127.0.0.1:8000/v1,m@https://host/v1#MY_KEY"
+)
+_NO_VARIABLE: Final = "the variable behind its address"
+"""Stands for the variable of a key, in messages, where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model behind an endpoint."""
+
+    name: str
+    """As the endpoint knows it."""
+    endpoint: Endpoint
+
+
+def parse_models(
+    option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str] | None = None
+) -> tuple[Model, ...]:
+    """The models that an option names, in its order.
+
+    Args:
+        option: The option, for messages.
+        text: ``NAME[@URL[#VARIABLE]][,...]``; replicas of an address are separated by ``;``. The
+            variable holds the key that is sent there. Without it none is, but to OpenAI and to
+            the usual endpoint.
+        endpoint: Where models are asked that come without an address.
+        environ: Variables, by default the process's own.
+
+    Raises:
+        SettingsError: If no model is named, one is named twice, or its endpoint cannot be used.
+    """
+    env = os.environ if environ is None else environ
+    models = tuple(_model(option, part.strip(), endpoint, env) for part in text.split(","))
+    names = [model.name for model in models]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"{option}: expected different models, got {', '.join(names)}")
+    return models
+
+
+def _model(option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> Model:
+    # A name may hold an "@" of its own, such as a version's.
+    name, at, address = text.rpartition("@http")
+    if not at:
+        name, address = text, ""
+    if not name.strip():
+        raise SettingsError(f"{option}: {_HOW}")
+    model = Model(
+        name.strip(), _endpoint(option, f"http{address}", endpoint, environ) if at else endpoint
+    )
+    is_without = at and model.endpoint.key_name == _NO_VARIABLE
+    model.endpoint.require_access(
+        f"{option} {model.name} at",
+        f"name its variable behind the address, as in {model.name}@URL#MY_KEY"
+        if is_without
+        else "set it, or name a server on this machine: "
+        f"{option} {model.name}@http://127.0.0.1:8000/v1",
+    )
+    return model
+
+
+def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, str]) -> Endpoint:
+    text, _, variable = address.partition("#")
+    urls = parse_urls(option, text, separators=";")
+    key_name = variable.strip()
+    if not key_name:
+        # A key goes to nobody but whom it is meant for: OPENAI_API_KEY where it would go anyway.
+        if set(endpoint_names(urls)) <= set(usual.names):
+            return replace(usual, urls=urls)
+        is_openai = set(endpoint_names(urls)) == set(endpoint_names([PROVIDER_URLS["openai"]]))
+        key_name = KEYS["openai"] if is_openai else _NO_VARIABLE
+    key = environ.get(key_name, "").strip()
+    return Endpoint(urls=urls, api_key=parse_key(key_name, key) if key else None, key_name=key_name)

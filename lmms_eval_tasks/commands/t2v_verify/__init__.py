@@ -1,0 +1,1 @@
+"""Videos generated from captions beside their originals, as VidCapBench verifies captioners."""

@@ -1,0 +1,130 @@
+"""One's own clips: which files are clips, and what they are called."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from five_tasks import write_clip
+from lmms_eval_captions.judges.errors import DataError, NoVideosError
+from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
+from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
+from lmms_eval_captions.lmms_eval_tasks.own.data import documents
+from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
+
+BOTH = pytest.mark.parametrize("benchmark", [OWN_GVEVAL, OWN_RATING], ids=["gveval", "rating"])
+
+
+def _settings(root: Path | str | None) -> DataSettings:
+    return read_data_settings({} if root is None else {"LMMS_CAPTIONS_DATA": str(root)})
+
+
+def _ids(root: Path | str) -> list[object]:
+    task = OWN_RATING.tasks["own_vllm_judge"]
+    return [doc["video_id"] for doc in documents(_settings(root), task)]
+
+
+def _put(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / "own/videos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.fsencode(name))
+
+
+def test_every_clip_at_any_depth_is_a_document_by_its_path(tmp_path: Path) -> None:
+    """Sorted by path, whatever the case of the ending; no other file, and nothing hidden."""
+    _put(
+        tmp_path, "b.mp4", "a/z.MKV", "a/b/c.webm", "same.mp4", "a/same.mp4", "notes.txt", "b.srt",
+        ".hidden.mp4", ".trash/old.mp4",
+    )  # fmt: skip
+    assert _ids(tmp_path) == ["a/b/c.webm", "a/same.mp4", "a/z.MKV", "b.mp4", "same.mp4"]
+
+
+def test_a_file_of_a_rare_ending_is_a_clip_where_none_of_its_name_stands_beside_it(
+    tmp_path: Path,
+) -> None:
+    """``.ogg`` beside ``.mp4`` is its sound; alone it may be a clip."""
+    _put(tmp_path, "a.mp4", "a.ogg", "b.ogg", "c/a.bin")
+    assert _ids(tmp_path) == ["a.mp4", "b.ogg", "c/a.bin"]
+
+
+def test_links_to_clips_and_to_folders_are_followed(tmp_path: Path) -> None:
+    """The folder itself may be a link, and a loop of links ends."""
+    _put(tmp_path / "elsewhere", "a.mp4")
+    clips = tmp_path / "elsewhere/own/videos"
+    (clips / "loop").symlink_to(clips)
+    (clips / "again.mp4").symlink_to(clips / "a.mp4")
+    (tmp_path / "data/own").mkdir(parents=True)
+    (tmp_path / "data/own/videos").symlink_to(clips)
+    assert _ids(tmp_path / "data") == ["a.mp4", "again.mp4"]
+
+
+def test_a_name_that_is_no_text_is_mended_and_its_clip_found(tmp_path: Path) -> None:
+    """A document can be written as UTF-8, and leads to the file all the same."""
+    _put(tmp_path, os.fsdecode(b"clip\xe9.mp4"), "clip.mp4")
+    settings = _settings(tmp_path)
+    task = OWN_RATING.tasks["own_vllm_judge"]
+    found = {
+        str(doc["video_id"]): OWN_RATING.video_path(settings, doc)
+        for doc in documents(settings, task)
+    }
+    assert list(found) == ["clip.mp4", "clip\ufffd.mp4"]
+    assert os.fsencode(found["clip\ufffd.mp4"].name) == b"clip\xe9.mp4"
+
+
+def test_clips_of_one_name_are_told_of(tmp_path: Path, logged: list[str]) -> None:
+    """A caption file that names one of them without its folder would caption all of them."""
+    _put(tmp_path, "a/clip.mp4", "b/clip.mkv", "c.mp4")
+    _ids(tmp_path)
+    [line] = [line for line in logged if line.startswith("WARNING own: ")]
+    assert "1 names are those of several clips, such as 'clip'" in line
+    (tmp_path / "own/videos/b/clip.mkv").rename(tmp_path / "own/videos/b/other.mkv")
+    _ids(tmp_path)
+    assert len([line for line in logged if line.startswith("WARNING own: ")]) == 1
+
+
+@BOTH
+def test_both_tasks_have_the_same_clips_and_their_own_rows(
+    benchmark: object, tmp_path: Path
+) -> None:
+    """A document leads to its task and to its file, of two of the same name to the right one."""
+    assert benchmark in (OWN_GVEVAL, OWN_RATING)
+    known = OWN_GVEVAL if benchmark is OWN_GVEVAL else OWN_RATING
+    _put(tmp_path, "a/clip.mp4", "b/clip.mp4")
+    settings = _settings(tmp_path)
+    (task,) = known.tasks.values()
+    docs = known.read(settings, task)
+    assert [known.task_of(doc) for doc in docs] == [task, task]
+    assert [known.video_path(settings, doc).read_text() for doc in docs] == [
+        "a/clip.mp4", "b/clip.mp4"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [(), ("notes.txt",)], ids=["no-folder", "no-clip"])
+def test_no_clip_is_an_error_that_says_where_they_go(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Where it was looked, and what to do."""
+    _put(tmp_path, *names)
+    with pytest.raises(NoVideosError) as caught:
+        _ids(tmp_path)
+    assert str(tmp_path / "own/videos") in str(caught.value)
+    assert "Put the clips, or links to them, into DATA/own/videos" in str(caught.value)
+    with pytest.raises(DataError, match="DATA/own/videos"):
+        OWN_RATING.find_data(_settings(tmp_path))
+
+
+def test_without_local_data_it_is_said_that_clips_are_ones_own() -> None:
+    """No hub has them, and none is asked."""
+    task = OWN_GVEVAL.tasks["own_gveval_ref_free"]
+    with pytest.raises(DataError, match=r"own is data of your own\. Put the clips") as caught:
+        OWN_GVEVAL.read(_settings(None), task)
+    assert "LMMS_CAPTIONS_DATA=DATA" in str(caught.value)
+
+
+def test_what_tells_that_the_data_is_there_is_a_clip(tmp_path: Path) -> None:
+    """``doctor`` shows its folder."""
+    write_clip(tmp_path / "own/videos/a.mp4", "a")
+    assert OWN_RATING.find_data(_settings(tmp_path)) == tmp_path / "own/videos/a.mp4"
