@@ -44,7 +44,7 @@ class Wanted(Generic[T]):
     """The reply that is typically given, for estimates."""
     seed: int = 0
     temperature: float = 0.0
-    max_tokens: int = 64
+    max_tokens: int = 256
 
 
 @dataclass(slots=True, kw_only=True)

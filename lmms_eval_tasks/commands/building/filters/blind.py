@@ -87,7 +87,6 @@ def _wanted(work: Work, row: Row, solver: Model, trial: int) -> Wanted[str]:
         read=partial(read_option, options=tuple(options)),
         typical=lambda: LETTERS[wrong],
         seed=trial,
-        max_tokens=256,
     )
 
 

@@ -85,7 +85,6 @@ def find_domains(work: Work, rows: list[Row]) -> list[Row]:
                 messages=with_frames(messages, work.shown(row)),
                 read=partial(read_domains, known=tuple(SUPER_OF)),
                 typical=lambda: '{"Nature": 0.9}',
-                max_tokens=256,
             )
 
     asked = work.ask(wanted(), n=len(rows), what="domains")
@@ -176,7 +175,6 @@ def look(work: Work, row: Row, shown: Shown, viewer: Model, number: int) -> Want
         read=read,
         typical=lambda: LETTERS[menu.index(row["answer"])],
         seed=number,
-        max_tokens=256,
     )
 
 

@@ -114,7 +114,6 @@ def look(work: Work, row: Row, shown: Shown, viewer: Model, number: int) -> Want
         typical=lambda: "Yes",
         seed=number,
         temperature=temperature_of(number),
-        max_tokens=256,
     )
 
 
