@@ -119,12 +119,13 @@ def grouped(reasons: Mapping[str, int]) -> Counter[str]:
     >>> grouped({"http://h:1/v1, call 7f3a19c2": 2, "http://h:1/v1, call 0b1d44e8": 1})
     Counter({'http://h:1/v1, call #': 3})
     """
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     for reason in reasons:
-        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
-    return Counter(
-        {_common(group): sum(map(reasons.__getitem__, group)) for group in alike.values()}
-    )
+        alike.setdefault(tuple(_NUMBER.split(reason)), []).append(reason)
+    counts: Counter[str] = Counter()
+    for group in alike.values():
+        counts[_common(group)] += sum(map(reasons.__getitem__, group))
+    return counts
 
 
 def _common(reasons: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from lmms_eval_captions.judges.endpoint.budget import Budget
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
@@ -175,6 +175,8 @@ def test_reasons_that_differ_in_numbers_alone_are_one() -> None:
     assert words.startswith(f"Why: 80 x gave up: {URL} answered 503: busy (request #, # s); 4 x ")
 
 
+@example({"0": 1, "#": 1})
+@example({"error 1": 1, "error 2": 1, "error #": 3})
 @given(st.dictionaries(st.text(), st.integers(1, 9), min_size=1))
 def test_grouping_loses_no_question(reasons: dict[str, int]) -> None:
     """Whatever the words are; a reason alone stays as it is."""
