@@ -47,7 +47,7 @@ def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None
             NumberToken(start, tokens[index], _alternatives(entries[index]))
             for index, start in starts
         )
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return None  # They are an extra: the reply itself is as good without.
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
@@ -124,6 +124,22 @@ def test_a_reason_to_end_that_is_no_word_is_none(reason: object) -> None:
     assert Reply.from_json(reply.to_json()).text == "yes"
 
 
+@example({"content": [{"token": "85", "logprob": 10**308, "top_logprobs": [1]}]})
+@example(
+    {
+        "content": [
+            {"token": "85", "logprob": 10**309, "top_logprobs": []},
+            {"token": "", "top_logprobs": True},
+        ]
+    }
+)
+@example(
+    {
+        "content": [
+            {"token": "85", "logprob": -(10**350), "top_logprobs": [{"token": "8", "logprob": 0}]}
+        ]
+    }
+)
 @given(_JSON | st.fixed_dictionaries({"content": _JSON | st.lists(_LOGPROB, max_size=3)}))
 def test_odd_log_probabilities_cost_no_reply(logprobs: object) -> None:
     """Whatever stands in their place, the text counts, and the store can read what was kept."""
