@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -96,6 +96,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def _build(kind: str, clips: Path, folder: Path, server: BuilderServer, **further: Any) -> Built:
     given = {"cache": folder / "cache", "per_video": PER_VIDEO, **further}
     return in_this_process(kind, clips, folder / "data", server.url, **given)
+
+
+def _every_step() -> Iterator[tuple[str, str]]:
+    """Each kind with each step of its stages, once."""
+    for kind in NAMES:
+        steps = (step for of_stage in stages_of(kind).values() for step in of_stage)
+        yield from ((kind, step) for step in dict.fromkeys(steps))
 
 
 def moments_of(kind: str) -> Iterator[Moment]:
@@ -319,21 +326,44 @@ def test_an_outage_at_every_stage_costs_a_second_start(
     assert contents(tmp_path / "data" / kind) == whole.files
 
 
+@dataclass
+class LastOf:
+    """Spoils the last of a step's requests to come, each time that it is sent."""
+
+    step: str
+    n: int
+    """Requests of that step."""
+    form: Form
+    _places: dict[bytes, int] = field(default_factory=dict)
+
+    def __call__(self, asked: Asked, _number: int) -> Form | None:
+        """See :data:`.builder_server.Spoil`."""
+        if asked.step != self.step:
+            return None
+        place = self._places.setdefault(asked.identity, len(self._places))
+        return self.form if place == self.n - 1 else None
+
+
 @pytest.mark.parametrize("form", ["500", "hang"])
+@pytest.mark.parametrize(("kind", "step"), list(_every_step()))
 def test_the_last_request_that_is_never_answered_is_lost_alone(
-    form: Form, tmp_path: Path, clips_of: Callable[[int], Path], undisturbed: Any
+    kind: str,
+    step: str,
+    form: Form,
+    tmp_path: Path,
+    clips_of: Callable[[int], Path],
+    undisturbed: Any,
 ) -> None:
     """What follows is asked through an engine of its own; the next run asks that one again."""
     clips = clips_of(2)
-    whole: Undisturbed = undisturbed("capquiz", clips, 4)
+    whole: Undisturbed = undisturbed(kind, clips, 4)
     with BuilderServer(Builder(Told(n_questions=4))) as server:
-        steps = next(steps for steps in stages_of("capquiz").values() if steps)
-        server.builder.spoil = partial(_in_steps, steps, form)
-        assert _build("capquiz", clips, tmp_path, server, timeout_s=1.0).n_lost == 1
+        server.builder.spoil = LastOf(step, whole.steps[step], form)
+        assert _build(kind, clips, tmp_path, server, timeout_s=1.0).n_lost == 1
         server.builder.spoil = spoil_nothing
-        assert _build("capquiz", clips, tmp_path, server).n_lost == 0
+        assert _build(kind, clips, tmp_path, server).n_lost == 0
         assert server.n_repeated() == 0
-    assert contents(tmp_path / "data" / "capquiz") == whole.files
+    assert contents(tmp_path / "data" / kind) == whole.files
 
 
 def _in_steps(steps: Sequence[str], form: Form, asked: Asked, number: int) -> Form | None:
