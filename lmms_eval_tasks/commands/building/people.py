@@ -138,14 +138,13 @@ def people_check(work: Work, rows: list[Row]) -> list[Row]:
     return made
 
 
-def people_stage(name: str) -> Stage:
-    """The stage that reads people's answers."""
-    return Stage(
-        name=name,
-        does="keep the questions that most annotators found right by all criteria",
-        run=people_check,
-        options=("labels", "annotators"),
-    )
+PEOPLE: Final = Stage(
+    name="people",
+    does="keep the questions that most annotators found right by all criteria",
+    run=people_check,
+    options=("labels", "annotators"),
+)
+"""Reads people's answers."""
 
 
 def _checked(row: Row, votes: Votes, criteria: Sequence[Criterion], fewest: int) -> Row:

@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wante
 
 N_TRIALS: Final = 3
 _LEAST_RIGHT: Final = 2
-_PROMPT: Final = "build_capquiz_blind"
+PROMPT: Final = "build_capquiz_blind"
 
 
 def blind_check(work: Work, rows: list[Row]) -> list[Row]:
@@ -78,11 +78,11 @@ def _trials(work: Work, rows: list[Row]) -> Iterator[Wanted[str]]:
 def _wanted(work: Work, row: Row, solver: Model, trial: int) -> Wanted[str]:
     options = list(row["options"])
     work.rng("blind", row["video"], row["question"], trial).shuffle(options)
-    messages = work.prompts.load(_PROMPT).render(question=row["question"], options=listed(options))
+    messages = work.prompts.load(PROMPT).render(question=row["question"], options=listed(options))
     wrong = next(k for k, option in enumerate(options) if option != row["answer"])
     return Wanted(
         model=solver,
-        prompt=_PROMPT,
+        prompt=PROMPT,
         messages=messages,
         read=partial(read_option, options=tuple(options)),
         typical=lambda: LETTERS[wrong],

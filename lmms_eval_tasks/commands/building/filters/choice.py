@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import by_video
+from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
 
 MORE: Final = "more than are wanted of a clip"
@@ -64,6 +65,21 @@ def shortlist(
     """Twice as many questions of each clip as may stay: looking at each costs most of a build."""
     most = _SHORTLIST * work.options.per_video
     return choose_balanced(work, rows, group=group, order=order, balance=balance, most=most)
+
+
+def shortlist_stage(what: str, run: Callable[[Work, list[Row]], list[Row]]) -> Stage:
+    """The stage that keeps a shortlist of a clip's questions.
+
+    Args:
+        what: What is kept, such as ``questions``.
+        run: See :func:`shortlist`.
+    """
+    return Stage(
+        name="shortlist",
+        does=f"keep twice as many {what} per clip as may stay, as each is looked at (ours)",
+        run=run,
+        options=("per_video", "seed"),
+    )
 
 
 def spread_answers(work: Work, rows: Sequence[Row]) -> list[Row]:

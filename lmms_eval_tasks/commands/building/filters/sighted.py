@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, Literal
 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Shown
 from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
+from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
+from lmms_eval_captions.lmms_eval_tasks.commands.building.people import PEOPLE
+from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 Look = Literal["right", "wrong", "unknown"]
@@ -30,6 +34,30 @@ _DROPPED: Final = {
     "unknown": "sighted check: the frames do not show the answer",
     None: "sighted check: no readable reply",
 }
+
+
+def sighted_stage(
+    options: Options, what: str, wanted: MakeWanted, *, prompt: str, moved_by: tuple[str, ...] = ()
+) -> Stage:
+    """The stage that looks at each question; people's, where their answers are given.
+
+    Args:
+        options: Of the build.
+        what: What is looked at, such as ``questions``.
+        wanted: Makes the request of one look.
+        prompt: Name of its prompt.
+        moved_by: Names of the options that move it.
+    """
+    if options.labels:
+        return PEOPLE
+    return Stage(
+        name="sighted",
+        does=f"drop {what} whose answer a vision model does not find in the frames (ours)",
+        run=partial(sighted_check, wanted=wanted),
+        roles=("viewer",),
+        prompts=(prompt,),
+        options=moved_by,
+    )
 
 
 def sighted_check(work: Work, rows: list[Row], wanted: MakeWanted) -> list[Row]:

@@ -8,19 +8,21 @@ with another answer is another question, or wrong, which the check by the frames
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeVar
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.clusters import read_clusters
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import hardness
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import same_words
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
-_PROMPT: Final = "build_capquiz_cluster"
+PROMPT: Final = "build_capquiz_cluster"
 _SAME: Final = "the same as another question of its clip"
 
+T = TypeVar("T")
 Clusters = tuple[tuple[tuple[int, ...], ...], ...]
 
 
@@ -71,15 +73,41 @@ def pairs_text(rows: Sequence[Row]) -> str:
     return json.dumps(pairs, ensure_ascii=False, indent=0)
 
 
-def _wanted(work: Work, rows: Sequence[Row]) -> Wanted[Clusters]:
-    n = len(rows)
+def grouping_wanted(
+    work: Work,
+    rows: Sequence[Row],
+    *,
+    prompt: str,
+    read: Callable[[Reply], T | None],
+    typical: Callable[[], object],
+) -> Wanted[T]:
+    """The request that has the first solver group a clip's questions.
+
+    Args:
+        work: Has solver and prompts.
+        rows: The questions, which are numbered in this order.
+        prompt: Name of the prompt.
+        read: Reads the groups.
+        typical: The groups that are typically found.
+    """
     return Wanted(
         model=work.options.solvers[0],
-        prompt=_PROMPT,
-        messages=work.prompts.load(_PROMPT).render(pairs=pairs_text(rows)),
+        prompt=prompt,
+        messages=work.prompts.load(prompt).render(pairs=pairs_text(rows)),
+        read=read,
+        typical=lambda: json.dumps(typical()),
+        max_tokens=max(256, 16 * len(rows)),
+    )
+
+
+def _wanted(work: Work, rows: Sequence[Row]) -> Wanted[Clusters]:
+    n = len(rows)
+    return grouping_wanted(
+        work,
+        rows,
+        prompt=PROMPT,
         read=partial(read_clusters, n=n),
-        typical=lambda: json.dumps([[[place]] for place in range(n)]),
-        max_tokens=max(256, 16 * n),
+        typical=lambda: [[[place]] for place in range(n)],
     )
 
 

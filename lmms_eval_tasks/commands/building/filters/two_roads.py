@@ -7,7 +7,6 @@ the rest is counted; "only once" is on one of the two roads, as a model often re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -16,7 +15,7 @@ from lmms_eval_captions.judges.protocols.building.clusters import read_groups
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import same_words
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
     by_video,
-    pairs_text,
+    grouping_wanted,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
@@ -86,12 +85,10 @@ def _merged(work: Work, rows: Sequence[Row], groups: Groups) -> list[Row]:
 
 
 def _wanted(work: Work, rows: Sequence[Row]) -> Wanted[Groups]:
-    n = len(rows)
-    return Wanted(
-        model=work.options.solvers[0],
+    return grouping_wanted(
+        work,
+        rows,
         prompt=PROMPT,
-        messages=work.prompts.load(PROMPT).render(pairs=pairs_text(rows)),
-        read=partial(read_groups, n=n),
-        typical=lambda: json.dumps(by_words(rows)),
-        max_tokens=max(256, 16 * n),
+        read=partial(read_groups, n=len(rows)),
+        typical=lambda: by_words(rows),
     )

@@ -18,6 +18,9 @@ from lmms_eval_captions.judges.protocols.capquiz import UNKNOWN
 from lmms_eval_captions.judges.protocols.letters import LETTERS
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
+    PROMPT as BLIND,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
     blind_check,
     is_unread,
     listed,
@@ -26,6 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (
     choose_balanced,
     shortlist,
+    shortlist_stage,
     spread_answers,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import (
@@ -36,7 +40,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import (
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.sighted import (
     Look,
-    sighted_check,
+    sighted_stage,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
+    PROMPT as CLUSTER,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
     by_video,
@@ -51,7 +58,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import (
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.kind import Kind
 from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
-from lmms_eval_captions.lmms_eval_tasks.commands.building.people import people_stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
@@ -219,14 +225,6 @@ def write_files(work: Work, rows: list[Row]) -> Mapping[str, int]:
 
 def stages(options: Options) -> list[Stage]:
     """The pipeline; people take the place of the sighted check where their answers are given."""
-    sighted = Stage(
-        name="sighted",
-        does="drop questions whose answer a vision model does not find in the frames (ours)",
-        run=partial(sighted_check, wanted=look),
-        roles=("viewer",),
-        prompts=(_SIGHTED,),
-        options=("seed",),
-    )
     return [
         CLIPS,
         Stage(
@@ -252,7 +250,7 @@ def stages(options: Options) -> list[Stage]:
             does="drop questions that all solvers answer without the clip (figure 7)",
             run=blind_check,
             roles=("solver",),
-            prompts=("build_capquiz_blind",),
+            prompts=(BLIND,),
             options=("seed",),
         ),
         Stage(
@@ -260,16 +258,11 @@ def stages(options: Options) -> list[Stage]:
             does="of questions that ask the same keep the hardest (figure 7)",
             run=drop_similar,
             roles=("solver",),
-            prompts=("build_capquiz_cluster",),
+            prompts=(CLUSTER,),
             options=("seed",),
         ),
-        Stage(
-            name="shortlist",
-            does="keep twice as many questions per clip as may stay, as each is looked at (ours)",
-            run=shorten,
-            options=("per_video", "seed"),
-        ),
-        people_stage("people") if options.labels else sighted,
+        shortlist_stage("questions", shorten),
+        sighted_stage(options, "questions", look, prompt=_SIGHTED, moved_by=("seed",)),
         Stage(
             name="chosen",
             does="choose questions evenly over the types, spread the places of answers",

@@ -6,7 +6,6 @@ Source: VCapsBench (arXiv 2505.23484), section 3.3 and figure 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
@@ -14,6 +13,7 @@ from lmms_eval_captions.judges.protocols.building.verdicts import read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (
     choose_balanced,
     shortlist,
+    shortlist_stage,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import category_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form import (
@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form impo
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.sighted import (
     Look,
-    sighted_check,
+    sighted_stage,
     temperature_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
@@ -49,7 +49,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.two_road_pairs i
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
-from lmms_eval_captions.lmms_eval_tasks.commands.building.people import people_stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
@@ -176,22 +175,8 @@ def stages(options: Options) -> Iterator[Stage]:
         prompts=(MERGE,),
         options=("seed",),
     )
-    yield Stage(
-        name="shortlist",
-        does="keep twice as many pairs per clip as may stay, as each is looked at (ours)",
-        run=shorten,
-        options=("per_video", "seed"),
-    )
-    if options.labels:
-        yield people_stage("people")
-    else:
-        yield Stage(
-            name="sighted",
-            does="drop pairs whose answer a vision model does not find in the frames (ours)",
-            run=partial(sighted_check, wanted=look),
-            roles=("viewer",),
-            prompts=(_SIGHTED,),
-        )
+    yield shortlist_stage("pairs", shorten)
+    yield sighted_stage(options, "pairs", look, prompt=_SIGHTED)
     yield Stage(
         name="chosen",
         does="choose pairs evenly over the categories, and over yes and no",

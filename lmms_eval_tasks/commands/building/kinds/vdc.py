@@ -19,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form import open_fault
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.sighted import (
     Look,
-    sighted_check,
+    sighted_stage,
     temperature_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
@@ -37,7 +37,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.structured_capti
 from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.official_files import write_file
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
-from lmms_eval_captions.lmms_eval_tasks.commands.building.people import people_stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
@@ -174,16 +173,7 @@ def stages(options: Options) -> Iterator[Stage]:
         options=("per_video", "max_tokens"),
     )
     yield Stage(name="form", does="drop pairs of another form than was asked for", run=check_form)
-    if options.labels:
-        yield people_stage("people")
-    else:
-        yield Stage(
-            name="sighted",
-            does="drop pairs whose answer a vision model does not find in the frames (ours)",
-            run=partial(sighted_check, wanted=look),
-            roles=("viewer",),
-            prompts=(_SIGHTED,),
-        )
+    yield sighted_stage(options, "pairs", look, prompt=_SIGHTED)
     yield Stage(
         name="chosen",
         does="choose the first pairs of each aspect of each clip",

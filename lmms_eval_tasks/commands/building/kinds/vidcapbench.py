@@ -47,7 +47,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.dimensions impor
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.kind import Kind
 from lmms_eval_captions.lmms_eval_tasks.commands.building.official_files import write_file
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
-from lmms_eval_captions.lmms_eval_tasks.commands.building.people import people_stage
+from lmms_eval_captions.lmms_eval_tasks.commands.building.people import PEOPLE
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
@@ -203,7 +203,7 @@ def stages(options: Options) -> Iterator[Stage]:
         run=flag_pairs,
     )
     if options.labels:
-        yield people_stage("people")
+        yield PEOPLE
     else:
         yield Stage(
             name="review",
