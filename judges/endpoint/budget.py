@@ -46,7 +46,7 @@ class Purse:
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether one of them may yet give back what it set aside."""
+        """Whether one of them may yet give back what it set aside; to be read under the lock."""
         return any(budget.has_in_flight for budget in self.budgets)
 
 
@@ -129,8 +129,6 @@ class Budget:
         """
         async with self._turn:
             while not self._set_aside(cost_usd):
-                if not self._purse.has_in_flight:
-                    raise JudgeStoppedError(self._words(cost_usd))
                 self._settled.clear()
                 try:
                     await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
@@ -138,13 +136,19 @@ class Budget:
                     self._settle_ended()
 
     def _set_aside(self, cost_usd: float) -> bool:
-        """Set a worst case aside, if all that is taken stays within the limit."""
+        """Set a worst case aside, if all that is taken stays within the limit.
+
+        Raises:
+            JudgeStoppedError: If it does not, and nothing is in flight that may give room.
+        """
         with self._purse.lock:
-            if self._purse.taken_usd + cost_usd > self._limit_usd:
-                return False
-            self._in_flight[asyncio.current_task()] = cost_usd
-            self.reserved_usd += cost_usd
-            return True
+            if self._purse.taken_usd + cost_usd <= self._limit_usd:
+                self._in_flight[asyncio.current_task()] = cost_usd
+                self.reserved_usd += cost_usd
+                return True
+            if not self._purse.has_in_flight:
+                raise JudgeStoppedError(self._words(cost_usd))
+            return False
 
     def settle(self, reserved_usd: float, billed_usd: float) -> None:
         """Put what a request did cost in the place of its worst case."""
