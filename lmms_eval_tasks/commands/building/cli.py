@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.cli import add_clips_command
 from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
+from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import above_zero, dollars, positive
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -118,11 +118,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="longest reply of a writer (16384); less for servers with a short context",
     )
     command.add_argument(
-        "--timeout-s", type=_above_zero, default=600.0, metavar="S", help="longest wait for a reply"
+        "--timeout-s", type=above_zero, default=600.0, metavar="S", help="longest wait for a reply"
     )
     command.add_argument(
         "--max-cost",
-        type=_above_zero,
+        type=dollars,
         metavar="USD",
         help="most that all models together may be billed in this run",
     )
@@ -250,13 +250,3 @@ def _estimate(arguments: argparse.Namespace) -> int:
     for line in estimate_table(estimate, kind, options, load_prices(settings.prices)):
         print(line)
     return 0
-
-
-def _above_zero(text: str) -> float:
-    try:
-        value = float(text.removeprefix("$"))
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r:.80}")
-    return value

@@ -18,7 +18,7 @@ from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Asked
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
@@ -201,6 +201,4 @@ class Rehearsal:
         value = read(Reply(text, "stop"))
         if value is None:
             raise JudgeStoppedError(f"a typical reply of {request.protocol} cannot be read")
-        from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE
-
         return Asked(value, text, None, cached=False, usage=NO_USAGE)

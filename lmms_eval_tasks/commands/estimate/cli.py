@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
+from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import above_zero, positive
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -50,7 +50,7 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--seconds-per-reply",
-        type=_positive_number,
+        type=above_zero,
         metavar="S",
         help="how long the judge takes for a reply; without, an assumption by its output tokens",
     )
@@ -105,13 +105,3 @@ def _estimate(arguments: argparse.Namespace) -> int:
     if len(last) > MOST:
         sys.stderr.write(f"{sentence(last)}\n")
     return 1 if result.problems else 0
-
-
-def _positive_number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r:.80}")
-    return value
