@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_videos
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label, Logged, Rating
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.judge_sight import seen_of
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 from lmms_eval_captions.metrics.gveval_score import gveval_score
@@ -64,12 +62,9 @@ def strip_of(source: Source, video: str, sampling: Sampling) -> Callable[[], Pic
 
 
 def _strip(source: Source, video: str, sampling: Sampling) -> Picture:
-    settings = data_settings()
-    try:
-        path = find_video(settings, source, video)
-        return frame_strip(path, cache=settings.cache, sampling=sampling)
-    except DataError as error:
-        raise DataError(f"no frames to show to the judge: {error}") from error
+    return seen_of(
+        source, video, lambda path, cache: frame_strip(path, cache=cache, sampling=sampling)
+    )
 
 
 def _no_frames() -> Picture:

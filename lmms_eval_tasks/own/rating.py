@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.video_rating import PROMPT, ShownVideo, judge_video
 from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, HIGHEST, LOWEST
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
@@ -22,9 +20,9 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     asking,
     over_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label, Logged, Rating
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.judge_sight import seen_of
 from lmms_eval_captions.lmms_eval_tasks.own.data import SOURCE, documents
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.mean_rating import mean_rating
@@ -36,12 +34,7 @@ def _questions(doc: Doc) -> list[ShownVideo]:
 
 
 def _frames(video: str, n_frames: int) -> Sequence[Picture]:
-    settings = data_settings()
-    try:
-        path = find_video(settings, SOURCE, video)
-        return shown_frames(path, n_frames, cache=settings.cache)
-    except DataError as error:
-        raise DataError(f"no frames to show to the judge: {error}") from error
+    return seen_of(SOURCE, video, lambda path, cache: shown_frames(path, n_frames, cache=cache))
 
 
 def _no_frames(n_frames: int) -> Sequence[Picture]:
