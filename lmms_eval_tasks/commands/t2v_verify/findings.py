@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -63,13 +63,23 @@ def captioner_means(measured: Sequence[Measured]) -> list[CaptionerMeans]:
 
 
 def _means(generator: str, captioner: str, own: Sequence[Measured]) -> CaptionerMeans:
-    columns: dict[str, list[float]] = {}
-    for each in own:
-        for name, value in each.values.items():
-            columns.setdefault(name, []).append(value)
-    means = {name: sum(values) / len(values) for name, values in columns.items()}
+    columns = columns_of(each.values for each in own)
     counts = {name: len(values) for name, values in columns.items()}
+    means = {name: sum(values) / len(values) for name, values in columns.items()}
     return CaptionerMeans(generator, captioner, len(own), means, counts)
+
+
+def columns_of(rows: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Each name to its values, of those rows that have one.
+
+    >>> columns_of([{"PSNR": 30.0, "SSIM": 0.9}, {"PSNR": 28.0}])
+    {'PSNR': [30.0, 28.0], 'SSIM': [0.9]}
+    """
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns
 
 
 def correlate_scores(

@@ -8,6 +8,7 @@ from math import isnan
 from typing import Final
 
 from lmms_eval_captions.judges.protocols.t2v_rating import DIMENSIONS
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.findings import columns_of
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Key
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.judged import N_FRAMES
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.verify import Verification
@@ -84,7 +85,8 @@ def _means(found: Verification) -> Part:
         ]
         for row in found.means
     ]
-    originals = _mean_of_originals(found.steady_originals)
+    columns = columns_of(found.steady_originals.values())
+    originals = {name: sum(values) / len(values) for name, values in columns.items()}
     n_originals = str(len(found.steady_originals))
     beginning = [""] if has_generators else []
     rows.append(
@@ -100,14 +102,6 @@ def _means(found: Verification) -> Part:
     ]
     table = Table(header, rows, n_left=2 if has_generators else 1)
     return Part("Videos generated from captions", sentences, (table,), list(_remarks(found)))
-
-
-def _mean_of_originals(steady: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    columns: dict[str, list[float]] = {}
-    for values in steady.values():
-        for name, value in values.items():
-            columns.setdefault(name, []).append(value)
-    return {name: sum(values) / len(values) for name, values in columns.items()}
 
 
 def _remarks(found: Verification) -> Iterator[str]:
