@@ -21,11 +21,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from math import inf
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from builder_replies import Asked, Told, asked_of, reply_to
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from planted_questions import Shares
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Form = Literal[
     "no JSON", "wrong keys", "six options", "2,000 questions", "loop", "empty", "400", "500", "hang"
@@ -148,7 +151,7 @@ class BuilderServer(JudgeServer):
         self.repeated: Counter[bytes] = Counter()
         """Requests for a body whose reply had been sent before."""
 
-    def __enter__(self) -> BuilderServer:
+    def __enter__(self) -> Self:
         super().__enter__()
         return self
 
