@@ -17,9 +17,11 @@ import pytest
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
 from lmms_eval_captions.judges.protocols.letters import read_choice
+from lmms_eval_captions.judges.protocols.t2v_rating import read_ratings as read_video_ratings
 from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.protocols.video_rating_reading import read_ratings
 
 Row = dict[str, Any]
 
@@ -38,6 +40,8 @@ READERS: Final[dict[str, Callable[[Reply], object]]] = {
     "vcapsbench": read_answer,
     "gveval": partial(read_scores, dimensions=ACCR, lowest=0, highest=100),
     "gveval_overall": partial(read_scores, dimensions=OVERALL, lowest=0, highest=100),
+    "video_rating": read_ratings,
+    "t2v_rating": read_video_ratings,
 }
 
 
@@ -47,7 +51,7 @@ def _read(row: Row) -> object:
     if row["protocol"] == "capquiz":
         return read_choice(reply, row["options"])
     value = READERS[row["protocol"]](reply)
-    if isinstance(value, dict):
+    if isinstance(value, dict) and row["protocol"].startswith("gveval"):
         return {name: float(written.text) for name, written in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
@@ -73,12 +77,13 @@ def test_clear_verdicts_are_read() -> None:
 
 
 def test_the_set_covers_every_protocol() -> None:
-    """Each protocol has replies without a verdict, and all but G-VEval some with a clear one."""
+    """Each protocol has replies without a verdict, and all but those that rate some clear ones."""
     kinds = Counter((row["protocol"], row["expected"] is not None) for row in ROWS if row["clear"])
     servers = Counter(row.get("server") for row in ROWS)
-    assert len(ROWS) >= 690
+    assert len(ROWS) >= 770
     assert servers["vllm"] >= 200
     assert servers["llama.cpp"] >= 90
-    assert len(PROTOCOLS) == 6
+    assert len(PROTOCOLS) == 8
     assert all(kinds[protocol, False] >= 10 for protocol in PROTOCOLS)
-    assert all(kinds[protocol, True] >= 5 for protocol in PROTOCOLS if "gveval" not in protocol)
+    rate = ("gveval", "gveval_overall", "video_rating", "t2v_rating")
+    assert all(kinds[protocol, True] >= 5 for protocol in PROTOCOLS if protocol not in rate)
