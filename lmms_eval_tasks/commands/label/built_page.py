@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.letters import LETTERS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import (
     NO,
     PAGE_KIND,
@@ -16,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import (
     text_digest,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.criteria import CRITERIA, Criterion
+from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import listed
 from lmms_eval_captions.lmms_eval_tasks.commands.label.built_questions import BuiltQuestions
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import (
     Page,
@@ -86,9 +86,7 @@ def _items(kind: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _shown(row: Mapping[str, Any]) -> str:
     """A question with its options, if it has any, each on a line."""
-    options = row.get("options") or ()
-    listed = [f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False)]
-    return "\n".join([row["question"], *listed])
+    return "\n".join(filter(None, (row["question"], listed(row.get("options") or ()))))
 
 
 def _grading(criterion: Criterion) -> Grading:

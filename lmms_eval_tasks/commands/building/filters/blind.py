@@ -90,7 +90,7 @@ def _wanted(work: Work, row: Row, solver: Model, trial: int) -> Wanted[str]:
     )
 
 
-def listed(options: list[str]) -> str:
+def listed(options: Sequence[str]) -> str:
     r"""Options as they are shown, a line each.
 
     >>> listed(["red", "blue"])

@@ -164,7 +164,7 @@ def look(work: Work, row: Row, shown: Shown, viewer: Model, number: int) -> Want
     menu = (*options, UNKNOWN)
     messages = work.prompts.load(_SIGHTED).render(
         question=row["question"],
-        options=listed(list(menu)),
+        options=listed(menu),
         option_id_str=", ".join(LETTERS),
     )
 
