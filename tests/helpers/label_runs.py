@@ -62,6 +62,16 @@ def write_page(path: Path, page: Page) -> None:
     path.write_text(render("A page", page.data), encoding="utf-8")
 
 
+def reload_saved(page: Any) -> None:
+    """Load a page of a browser again, once the browser has what the page keeps.
+
+    It takes that to another process, behind the page's back: on a busy machine a page that is
+    loaded within milliseconds may not see it.
+    """
+    page.wait_for_timeout(500)
+    page.reload()
+
+
 def rows_of(
     page: Page, say: Callable[[Row], Mapping[str, object] | None], *, annotator: str = "ann"
 ) -> list[Row]:

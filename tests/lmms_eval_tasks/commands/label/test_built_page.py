@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from built_stages import page_of_build, question_rows, write_stages
-from label_runs import rows_of, write_page, write_rows
+from label_runs import reload_saved, rows_of, write_page, write_rows
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import read_answers, text_digest
 from lmms_eval_captions.lmms_eval_tasks.commands.building.criteria import CRITERIA
@@ -111,7 +111,8 @@ def test_a_person_checks_two_questions(
     for key in ("y", "Enter", "n", "Enter", "y", "Enter"):
         page.keyboard.press(key)
         assert not page.locator("#judge").is_visible()
-    page.reload()
+    assert page.inner_text("#count").startswith("3 of 6 answered")
+    reload_saved(page)
     assert page.inner_text("#count").startswith("3 of 6 answered")
     assert page.inner_text("#where").startswith("4 of 6")
     for key in ("s", "y", "Enter", "y", "Enter"):

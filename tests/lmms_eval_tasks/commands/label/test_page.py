@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page as BrowserPage
 
-from label_runs import judged_run, page_of, write_page
+from label_runs import judged_run, page_of, reload_saved, write_page
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
@@ -134,7 +134,7 @@ def test_twenty_verdicts_by_keyboard(browser: Any, tmp_path: Path) -> None:
         page.keyboard.press("210-"[place % 4])
         assert page.locator("#judge").is_visible()
         page.keyboard.press("Enter")
-    page.reload()
+    reload_saved(page)
     assert page.inner_text("#count").startswith("10 of 20 answered")
     for place in range(10, 20):
         page.keyboard.press("210-"[place % 4])
