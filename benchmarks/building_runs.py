@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built, build
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import kind_of
 

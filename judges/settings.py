@@ -134,6 +134,15 @@ class JudgeSettings(_CommonSettings):
     limit."""
     prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
     """YAML or JSON of prices, laid over the packaged ones."""
+    precision: float | None = optional(
+        "LMMS_CAPTIONS_PRECISION",
+        number("points above 0, such as 0.5", lambda value: 0 < value < inf),
+    )
+    """How far the 95% interval of the headline may reach to either side of what all questions would
+    give, in the points that it is printed in: so many are asked; without, all are."""
+    cheap_judge: str | None = optional("LMMS_CAPTIONS_CHEAP_JUDGE", whole)
+    """A cheaper judge, with its address where that is another one, which answers every question of
+    a run with ``precision``: it makes the sample smaller, and moves no score."""
     rank: int = required("RANK", whole_number(least=0), "0")
     """Rank of this process, from the launcher of a distributed run."""
     world_size: int = required("WORLD_SIZE", whole_number(least=1), "1")
@@ -144,6 +153,11 @@ class JudgeSettings(_CommonSettings):
             raise SettingsError(
                 f"LMMS_CAPTIONS_JUDGE_MODE: expected now with LMMS_CAPTIONS_JUDGE_API={self.api}, "
                 f"as batches are asked through OpenAI's Batch API alone, got {self.mode!r}"
+            )
+        if self.cheap_judge is not None and self.precision is None:
+            raise SettingsError(
+                "LMMS_CAPTIONS_CHEAP_JUDGE: expected LMMS_CAPTIONS_PRECISION beside it, such as "
+                "0.5: it answers everything where the judge is asked a sample, got none"
             )
         n_urls = len(self.endpoint.urls)
         if self.mode == "batch" and n_urls > 1:

@@ -25,6 +25,8 @@ from lmms_eval_captions.lmms_eval_tasks.question_groups import (
     values_in,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import counts_in, weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
@@ -62,16 +64,21 @@ def report(finished: FinishedTask) -> str:
         return "none: there is no score"
     signature = signature_of(records, finished.args)
     n_dropped = sum(record.n_dropped for record in records)
-    breakdown = break_down(benchmark, records, records)
+    counted, of_captions = weighed(benchmark, records)
+    breakdown = break_down(counted, of_captions, of_captions)
+    certificate = certificate_of(benchmark, [records])
     head = {
         "task": task,
         "signature": signature,
+        **({} if certificate is None else {"sampled": certificate.to_json()}),
         **({"note": note} if note else {}),
         **({"n_dropped": n_dropped} if n_dropped else {}),
-        "runs": _runs(benchmark, records),
+        "runs": _runs(counted, of_captions),
         **benchmark.summary(records),
     }
     logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
+    if certificate is not None:
+        logger.info("{}, a sample: {}", task, certificate.words)
     THIS_RUN.breakdowns[task] = {**head, **breakdown}
     return "written where lmms-eval saves its results"
 
@@ -147,10 +154,7 @@ def _figures(
         figures |= sure.beside(name, has_runs=len(runs) > 1)
     n_values = benchmark.metrics[benchmark.headline].n_values
     of_runs = group.of_metrics[benchmark.headline]
-    figures[N_QUESTIONS] = max(sum(map(len, run)) for run in of_runs) // n_values
-    figures[N_UNSCORED] = sum(
-        value is None for run in of_runs for values in run for value in values[::n_values]
-    )
+    figures[N_QUESTIONS], figures[N_UNSCORED] = counts_in(of_runs, n_values)
     return figures
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
 from lmms_eval_captions.metrics.jackknife_influences import jackknife_influences
 from lmms_eval_captions.metrics.ratio_influences import ratio_influences
@@ -34,7 +35,7 @@ def contributions_by_caption(
         mean is the metric. ``None`` where the metric has no value, or where it is not known what a
         caption adds to it.
     """
-    score, of_captions = _influences(benchmark, metric, records)
+    score, of_captions = _influences(*weighed(benchmark, records), metric)
     if of_captions is None:
         return None
     n = sum(influence is not None for influence in of_captions)
@@ -42,7 +43,7 @@ def contributions_by_caption(
 
 
 def _influences(
-    benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord], name: str
 ) -> tuple[float, list[float | None] | None]:
     """A metric, and what each caption adds around it; ``None`` for one that does not count."""
     metric = benchmark.metrics[name]

@@ -15,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
 from lmms_eval_captions.metrics.interval import Interval, intervals
@@ -43,9 +44,12 @@ def measured_over(
         metric: One of its metrics.
         sets: The captions of each task; of one task or a pooled group, one set.
     """
-    known = benchmark.metrics[metric]
     if not all(map(has_score, sets)):
         return Measured.none("there is no score")
+    if any(record.sample for records in sets for record in records):
+        both = [weighed(benchmark, records) for records in sets]
+        benchmark, sets = both[0][0], [records for _, records in both]
+    known = benchmark.metrics[metric]
     parts: RatioParts | None
     if known.ratios is None:
         parts = _of_contributions(benchmark, metric, sets)

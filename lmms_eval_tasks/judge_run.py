@@ -16,7 +16,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
+from operator import add
 from typing import Final, Generic, Literal, TypeVar
 
 from loguru import logger
@@ -26,11 +28,14 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
+from lmms_eval_captions.judges.endpoint.budget import Purse
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Usage
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.redaction import scrub
@@ -38,11 +43,15 @@ from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
+from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
+from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
-J = TypeVar("J")
+J = TypeVar("J", bound=Judgement)
 
 NOTHING_TO_JUDGE = "the caption is empty"
 NO_CAPTION = "no caption: "
@@ -67,6 +76,10 @@ class Judged(Generic[J]):
     caption: Literal["there", "empty", "missing", "dropped"] = "there"
     """An empty one has no word: its judgements are those of a caption that says nothing. A missing
     one has no judgements, and the reason is the captioner's; a dropped one is left out, too."""
+    sample: Sample | None = None
+    """Which questions were asked, ``None`` for all; the chains of others are empty."""
+    cheap_usage: Usage = NO_USAGE
+    """What the cheap judge's answers to all questions took."""
 
     @property
     def judgements(self) -> list[J]:
@@ -89,6 +102,7 @@ class JudgeRun:
         """
         self._lock = threading.Lock()
         self._engine: Engine | None = getattr(self, "_engine", None)
+        self._cheap_engine: Engine | None = getattr(self, "_cheap_engine", None)
         self._n_engines = 0
         self.process = uuid.uuid4().hex
         """Tells this process from all others, of other machines too."""
@@ -98,6 +112,10 @@ class JudgeRun:
         RUN_CAPTIONS.forget()
         self.anchors = AnchorQuestions()
         """What the judge is also asked, to see whether it judges."""
+        self.plans = SamplingPlans()
+        """Captions of whose questions a sample is judged."""
+        self._purse = Purse()
+        """What the limit of cost is shared through."""
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -123,14 +141,15 @@ class JudgeRun:
                 self._ended = self._engine.totals().after(self._ended)
                 spent_usd = self._engine.spent_usd
                 logger.warning("judging goes on with another engine after {}", self._engine.defect)
-                self._engine = Engine(replace(_engine_config(settings), spent_usd=spent_usd))
+                config = replace(self._config(settings), spent_usd=spent_usd)
+                self._engine = Engine(config)
                 self._n_engines += 1
             if self._engine is None:
-                self._engine = Engine(_engine_config(settings))
+                self._engine = Engine(self._config(settings))
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {}{} at {}, {}, at most {:.2%} unscored{}{}, {}, replies in {}",
+                    "judge {}{} at {}, {}{}, at most {:.2%} unscored{}{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.endpoint.urls))
@@ -139,6 +158,7 @@ class JudgeRun:
                     "in batches"
                     if settings.mode == "batch"
                     else f"at most {settings.concurrency} in flight",
+                    _sample_words(settings),
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
                     ", stored replies of this endpoint alone"
@@ -149,25 +169,59 @@ class JudgeRun:
                 )
             return self._engine
 
+    def cheap_engine(self, model: Model) -> Engine:
+        """The engine that the cheap judge is asked through: the judge's, where it is there, too."""
+        settings = self.settings()
+        if model.endpoint == settings.endpoint:
+            return self.engine()
+        with self._lock:
+            if self._cheap_engine is None:
+                endpoint = model.endpoint
+                self._cheap_engine = Engine(
+                    replace(
+                        self._config(settings),
+                        urls=endpoint.urls,
+                        api=endpoint.api,
+                        api_key=endpoint.api_key,
+                        alias=endpoint.alias,
+                        sampling=explicit_sampling(endpoint.urls, endpoint.api),
+                    )
+                )
+                atexit.register(self.close)
+                logger.info(
+                    "cheap judge {} at {}", model.name, ", ".join(map(redact_url, endpoint.urls))
+                )
+            return self._cheap_engine
+
+    def _config(self, settings: JudgeSettings) -> EngineConfig:
+        """How an engine is made; engines of two judges stay within one limit of cost."""
+        config = _engine_config(settings)
+        return replace(config, purse=self._purse) if settings.cheap_judge else config
+
     def totals(self) -> Totals:
         """What this process has asked since it began, and where replies came from."""
         with self._lock:
-            if self._engine is None:
-                return self._ended
-            return self._engine.totals().after(self._ended)
+            totals = self._ended
+            if self._engine is not None:
+                totals = self._engine.totals().after(self._ended)
+            return totals if self._cheap_engine is None else totals + self._cheap_engine.totals()
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
         data_settings.cache_clear()
         with self._lock:
             engine, self._engine = self._engine, None
+            cheap, self._cheap_engine = self._cheap_engine, None
             self._settings = None
             self.anchors = AnchorQuestions()
+            self.plans = SamplingPlans()
+            self._purse = Purse()
         RUN_CAPTIONS.forget()
-        if engine is not None:
-            engine.close()
-            with self._lock:
-                self._ended = engine.totals().after(self._ended)
+        for closed in (engine, cheap):
+            if closed is not None:
+                closed.close()
+                with self._lock:
+                    self._ended = closed.totals().after(self._ended)
 
 
 def _limit_words(settings: JudgeSettings) -> str:
@@ -176,6 +230,17 @@ def _limit_words(settings: JudgeSettings) -> str:
         return "no limit of cost"
     as_of = load_prices(settings.prices).as_of
     return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
+
+
+def _sample_words(settings: JudgeSettings) -> str:
+    """How many of the questions are asked, where not all are."""
+    if settings.precision is None:
+        return ""
+    cheap = settings.cheap_judge
+    return (
+        f", as many questions as give the headline within {settings.precision:g} points"
+        f"{f', all of them asked of {name_of(cheap)}' if cheap else ''}"
+    )
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:
@@ -208,7 +273,7 @@ def _engine_config(settings: JudgeSettings) -> EngineConfig:
 JUDGE_RUN = JudgeRun()
 
 
-def judge_caption(
+def judge_caption(  # noqa: PLR0913 - all that a caption is judged by
     caption: str,
     *,
     task: str,
@@ -218,6 +283,7 @@ def judge_caption(
     chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
     silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None],
     why_not: str | None = None,
+    in_part: InPart[J] | None = None,
 ) -> Callable[[], Judged[J]]:
     """Save a caption and submit its questions; never waits, never raises.
 
@@ -234,6 +300,8 @@ def judge_caption(
         silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
             definition; ``None`` where the benchmark has no such verdict.
         why_not: Why the judge is not to be asked, else ``None``.
+        in_part: What has the caption judged where a sample of the questions is to be asked,
+            ``None`` where all are.
 
     Returns:
         A function that waits for the judgements; thread-safe, and the same result at every call.
@@ -252,6 +320,8 @@ def judge_caption(
             return lambda: Judged(silences or (), config, reason, "empty")
         if why_not is not None:
             return lambda: Judged((), config, why_not)
+        if in_part is not None and settings.precision is not None:
+            return _submit_in_part(chains(config), config, settings, in_part)
         return _submit(chains(config), config, settings)
     except CaptionsError as error:
         message = str(error)
@@ -345,20 +415,83 @@ def _submit(
     Raises:
         CaptionsError: If it may not, or judging cannot begin.
     """
+    _require_judge(config, settings)
+    future = JUDGE_RUN.engine().submit(chains)
+    settled = list[Future[list[Sequence[J]]]]()
+    future.add_done_callback(settled.append)
+    return _waiting(
+        lambda: Judged(future.result(), config, None),
+        config,
+        settings,
+        is_settled=lambda: bool(settled),
+    )
+
+
+def _submit_in_part(
+    chains: Sequence[Chain[Sequence[J]]],
+    config: JudgeConfig,
+    settings: JudgeSettings,
+    in_part: InPart[J],
+) -> Callable[[], Judged[J]]:
+    """Have a caption wait until it is chosen what of it is asked; as :func:`_submit`.
+
+    Raises:
+        CaptionsError: If its judge, or the cheap one, may not be asked, or judging cannot begin.
+    """
+    _require_judge(config, settings)
+    JUDGE_RUN.engine()
+    cheap = cheap_judge(settings)
+    cheap_future = None
+    if cheap is not None:
+        cheap_future = JUDGE_RUN.cheap_engine(cheap).submit(in_part.cheap_chains(cheap.name))
+    held = in_part.held(
+        chains,
+        n_runs=config.runs,
+        submit=lambda some: JUDGE_RUN.engine().submit(some),
+        cheap=None if cheap_future is None else cheap_future.result,
+    )
+    wait = JUDGE_RUN.plans.hold(in_part.benchmark, held, settings)
+
+    def judged() -> Judged[J]:
+        wait()
+        answered = [held.answered.get(place, ()) for place in range(len(chains))]
+        said = () if cheap_future is None else chain.from_iterable(cheap_future.result())
+        usage = reduce(add, (judgement.usage for judgement in said), NO_USAGE)
+        return Judged(answered, config, None, sample=held.sample, cheap_usage=usage)
+
+    return _waiting(judged, config, settings, is_settled=lambda: held.sample is not None)
+
+
+def _require_judge(config: JudgeConfig, settings: JudgeSettings) -> None:
     if config.asks_endpoint:
         settings.require_named_judge(config.model)
         settings.require_judge_access()
-    future = JUDGE_RUN.engine().submit(chains)
-    pid, settled = os.getpid(), list[Future[list[Sequence[J]]]]()
-    future.add_done_callback(settled.append)
+
+
+def _waiting(
+    result: Callable[[], Judged[J]],
+    config: JudgeConfig,
+    settings: JudgeSettings,
+    *,
+    is_settled: Callable[[], bool],
+) -> Callable[[], Judged[J]]:
+    """What waits for a result, and gives why there is none in the place of raising it.
+
+    Args:
+        result: Waits, and may raise.
+        config: The benchmark's judge.
+        settings: Those of the run.
+        is_settled: Whether the result is there.
+    """
+    pid = os.getpid()
 
     @functools.cache
     def wait() -> Judged[J]:
-        if os.getpid() != pid and not settled:
+        if os.getpid() != pid and not is_settled():
             # No thread of this process will ever settle it.
             return Judged((), config, _ELSEWHERE)
         try:
-            return Judged(future.result(), config, None)
+            return result()
         except (CaptionsError, CancelledError) as error:
             return Judged((), config, str(error) or "judging was cancelled")
         except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results

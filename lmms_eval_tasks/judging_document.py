@@ -11,9 +11,11 @@ from datetime import datetime, timezone
 from math import isclose, isfinite, nan
 from typing import Any, Final
 
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubts_of
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
+from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
 
 Document = dict[str, Any]
@@ -117,6 +119,7 @@ def _of_task(
         "doubts": doubts_of(finished),
         "note": finished.note,
         "tasks": [] if len(leaves) == 1 else leaves,
+        **_sampled(benchmark, [finished]),
     }
 
 
@@ -134,7 +137,16 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
         "doubts": [],
         "note": "",
         "tasks": [member.records[0].task for member in members],
+        **(_sampled(members[0].benchmark, members) if headline in scores else {}),
     }
+
+
+def _sampled(benchmark: Benchmark[Any, Any], members: Sequence[FinishedTask]) -> Document:
+    """What a sample of the questions says of the headline over tasks; nothing without one."""
+    if any(member.benchmark is not benchmark for member in members):
+        return {}
+    certificate = certificate_of(benchmark, [member.records for member in members])
+    return {} if certificate is None else {"sampled": certificate.to_json()}
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:

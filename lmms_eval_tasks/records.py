@@ -22,9 +22,9 @@ V = TypeVar("V")
 
 _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
-    "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence",
+    "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence", "n_population",
 )  # fmt: skip
-_KEPT: Final = ("values", "groups", "asked", "n_words", "caption_digest")
+_KEPT: Final = ("values", "groups", "asked", "n_words", "caption_digest", "sample")
 """What :meth:`CaptionRecord.kept` adds."""
 
 
@@ -60,6 +60,12 @@ class CaptionRecord:
     evidence: Mapping[str, object] = field(default_factory=dict)
     """What the judgements say of the judge, see :class:`judge_doubts.Evidence`; empty where none
     was asked."""
+    n_population: int = 0
+    """Questions times judge runs that there are, where a sample of them was asked (``n_questions``
+    then counts those); else 0."""
+    sample: Mapping[str, object] = field(default_factory=dict)
+    """Which questions were asked, and what they stand for, as :class:`.sample_of_caption.Sample`
+    writes it; empty where all were. ``values`` and ``groups`` hold a place for every question."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
@@ -91,6 +97,7 @@ class CaptionRecord:
             "reasons": dict(self.reasons),
             **({"questions": self.questions} if self.questions else {}),
             **({"evidence": dict(self.evidence)} if self.evidence else {}),
+            **({"n_population": self.n_population} if self.n_population else {}),
         }
 
     def kept(self, metrics: Iterable[str]) -> Item:
@@ -106,6 +113,7 @@ class CaptionRecord:
             "asked": self.asked,
             "n_words": self.n_words,
             "caption_digest": self.caption_digest,
+            **({"sample": self.sample} if self.sample else {}),
             **self.fields,
         }
 
@@ -136,6 +144,8 @@ class CaptionRecord:
             no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
             questions=_get(item, "questions", str) if "questions" in item else "",
             evidence=_get(item, "evidence", dict) if "evidence" in item else {},
+            n_population=_get(item, "n_population", int) if "n_population" in item else 0,
+            sample=_get(item, "sample", dict) if "sample" in item else {},
             values={
                 **cast("dict[str, Values]", stored),
                 **{metric: _get(item, name, list) for metric, name in values.items()},

@@ -17,9 +17,12 @@ from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
 from lmms_eval_captions.lmms_eval_tasks.signature import (
+    ASKED,
     CAPTIONS,
     DOUBTS,
+    PRECISION,
     QUESTIONS,
     Share,
     Signature,
@@ -39,6 +42,7 @@ def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[Captio
         The mean, or ``nan``: where too much is unscored, with an error logged; where the metric
         cannot be computed here, with what mends that logged once in a run.
     """
+    benchmark, records = weighed(benchmark, records)
     metric = benchmark.metrics[name]
     reason = metric.unavailable(records)
     if reason is not None:
@@ -184,6 +188,10 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
         return "no captions were judged"
     extras = _extras(records)
     captions = extras.pop(CAPTIONS, None)
+    if PRECISION in extras:
+        n_all = sum(record.n_population or record.n_questions for record in records)
+        asked = Share(sum(record.n_questions for record in records), n_all).words
+        extras = {**extras, ASKED: asked}
     questions = [record.questions for record in records if record.questions]
     doubts = doubt_names(records)
     scope = {

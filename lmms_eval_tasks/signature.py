@@ -22,6 +22,12 @@ QUESTIONS: Final = "questions"
 """Field: eight digits that stand for the questions that were scored, whatever their order."""
 DOUBTS: Final = "doubts"
 """Field: what speaks against the judge, see :mod:`judge_doubts`."""
+PRECISION: Final = "precision"
+"""Field: how far the headline may be from what all questions would give, see ``sampling``."""
+ASKED: Final = "asked"
+"""Field: questions times judge runs that were asked, of all."""
+CHEAP: Final = "cheap"
+"""Field: the judge that answered all questions beside the one that answered a sample."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"
@@ -49,6 +55,15 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.n}/{self.of}"
+
+    @property
+    def words(self) -> str:
+        """For people, as :data:`ASKED` has it.
+
+        >>> Share(15412, 96825).words
+        '15,412/96,825'
+        """
+        return f"{self.n:,}/{self.of:,}"
 
     def exceeds(self, limit: float) -> bool:
         """Whether it is more than a limit, in [0, 1]; the same for 29 of 100 and 87 of 300.
@@ -147,13 +162,20 @@ class Signature:
         """
         values: dict[str, dict[str, None]] = {}
         n_empty = n_dropped = 0
+        asked: list[Share] = []
         for signature in signatures:
             n_empty += signature.empty.n if signature.empty else 0
             n_dropped += signature.dropped.n if signature.dropped else 0
+            asked += [signature.asked] if signature.asked else []
             for name, value in signature.fields.items():
-                if name not in ("dropped", "empty", "unscored"):
+                if name == ASKED:
+                    values.setdefault(name, {})[""] = None
+                elif name not in ("dropped", "empty", "unscored"):
                     values.setdefault(name, {})[value] = None
         fields = {name: join_values(name, joined) for name, joined in values.items()}
+        if asked:
+            shares = (sum(share.n for share in asked), sum(share.of for share in asked))
+            fields[ASKED] = Share(*shares).words
         if n_dropped:
             fields["dropped"] = str(Share(n_dropped, sum(sizes)))
         if n_empty:
@@ -169,6 +191,11 @@ class Signature:
     def unscored(self) -> Share | None:
         """Questions times runs without a verdict, of all of them; ``None`` where it is not said."""
         return Share.parse(self.fields.get("unscored", ""))
+
+    @property
+    def asked(self) -> Share | None:
+        """Questions times runs that were asked, of all; ``None`` where all were."""
+        return Share.parse(self.fields.get(ASKED, "").replace(",", ""))
 
     @property
     def empty(self) -> Share | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, reduce
 from hashlib import blake2b
 from itertools import chain, product
@@ -28,7 +28,16 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     measure_caption,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
+from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
+from lmms_eval_captions.lmms_eval_tasks.signature import (
+    CAPTIONS,
+    CHEAP,
+    PRECISION,
+    SERVED,
+    questions_digest,
+)
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
@@ -47,6 +56,7 @@ class JudgedCaption(Generic[J]):
     def item(self, benchmark: Benchmark[Q, J], name: str) -> Item:
         """What lmms-eval gathers and saves of one of the benchmark's metrics."""
         metric, record = benchmark.metrics[name], self.record
+        sample = Sample.of(record)
         score = caption_score(metric, record, record.values[name])
         is_headline = name == benchmark.headline
         return {
@@ -54,6 +64,7 @@ class JudgedCaption(Generic[J]):
             "metric": name,
             **record.head(),
             metric.field: record.values[name],
+            **({} if sample is None else {"sample": sample.of_metric(name).to_item()}),
             **(record.fields if is_headline or metric.reads_fields else {}),
             **({"judgements": list(map(_logged, self.judgements))} if is_headline else {}),
         }
@@ -81,7 +92,7 @@ def submit(
     """
     task = task or benchmark.task_of(doc)
     questions = benchmark.questions(doc)
-    wait = _submitted(benchmark, task, benchmark.video_id(doc), caption, questions, why_not)
+    wait = _submitted(benchmark, task, doc, caption, questions, why_not)
     wait_for_anchors = (
         _ask_anchors(benchmark, task, caption) if why_not is None else AnchorJudgements
     )
@@ -93,6 +104,9 @@ def submit(
             spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
             usage = reduce(add, (judgement.usage for judgement in spent), Usage())
             report_usage(task.name, judged.config.model, usage)
+            if judged.cheap_usage.n_calls:
+                cheap = name_of(JUDGE_RUN.settings().cheap_judge or "")
+                report_usage(task.name, cheap, judged.cheap_usage)
         record = _record(benchmark, task, doc, caption, questions, judged, anchors)
         return JudgedCaption(record, judged.judgements)
 
@@ -102,14 +116,14 @@ def submit(
 def _submitted(
     benchmark: Benchmark[Q, J],
     task: Task,
-    video_id: str,
+    doc: Doc,
     caption: str,
     questions: Sequence[Q],
     why_not: str | None,
 ) -> Callable[[], Judged[J]]:
     """Hand a caption to the judge, or to what measures it; a function that waits for either."""
     silent, measure = benchmark.silent, benchmark.measure
-    about = {"task": task.name, "video_id": video_id}
+    about = {"task": task.name, "video_id": benchmark.video_id(doc)}
     if measure is not None:
 
         def hand_in() -> Callable[[], Sequence[Sequence[J]]]:
@@ -134,7 +148,36 @@ def _submitted(
             else [silent(question, run) for run, question in product(range(config.runs), questions)]
         ),
         why_not=why_not,
+        in_part=_in_part(benchmark, task, doc, caption, questions),
     )
+
+
+def _in_part(
+    benchmark: Benchmark[Q, J], task: Task, doc: Doc, caption: str, questions: Sequence[Q]
+) -> InPart[J] | None:
+    """What has the caption judged in part, ``None`` where a sample would tell nothing."""
+    if not questions or not can_be_sampled(benchmark):
+        return None
+    return InPart(
+        benchmark=benchmark,
+        task=task.name,
+        video_id=benchmark.video_id(doc),
+        names=[benchmark.question_text(question) for question in questions],
+        groups=[
+            next(iter(benchmark.groups(doc, question, None).values()), "") for question in questions
+        ],
+        cheap_chains=lambda name: [
+            benchmark.ask(question, caption, config=config, run=0)
+            for config in [_cheap_config(benchmark, name)]
+            for question in questions
+        ],
+    )
+
+
+def _cheap_config(benchmark: Benchmark[Q, J], name: str) -> JudgeConfig:
+    """The benchmark's judge with another model, asked once."""
+    config = benchmark.judge_config(replace(JUDGE_RUN.settings(), judge=name, alias=None))
+    return replace(config, runs=1)
 
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
@@ -203,6 +246,7 @@ def _record(
     runs = [] if is_dropped else list(_runs(questions, judged))
     judgements = judged.judgements
     n_questions = len(judgements) if judged.reason is None else sum(map(len, runs))
+    n_all = sum(map(len, runs))
     n_unscored = n_questions - sum(judgement.reason is None for judgement in judgements)
     reasons = Counter(j.reason for j in judgements if j.reason is not None)
     if judged.reason is not None and n_unscored:
@@ -228,7 +272,9 @@ def _record(
         reasons=reasons,
         no_caption=judged.reason if is_missing else None,
         evidence=_evidence(benchmark, task, runs, config, anchors),
-        questions=questions_digest(benchmark.video_id(doc), questions) if n_questions else "",
+        n_population=0 if judged.sample is None else n_all,
+        sample={} if judged.sample is None or judged.sample.is_whole else judged.sample.to_item(),
+        questions=questions_digest(benchmark.video_id(doc), questions) if n_all else "",
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),
         asked=_asked(benchmark, runs),
@@ -253,7 +299,7 @@ def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J
         yield [
             (question, judgement)
             for question, judgements in zip(questions, answered, strict=True)
-            for judgement in judgements
+            for judgement in (judgements if judged.sample is None else judgements or (None,))
         ]
 
 
@@ -297,6 +343,11 @@ def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]
     """Fields of the signature that follow from how a caption was judged."""
     config = judged.config
     extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
+    if judged.sample is not None:
+        settings = JUDGE_RUN.settings()
+        extras[PRECISION] = f"{settings.precision:g}"
+        if settings.cheap_judge:
+            extras[CHEAP] = name_of(settings.cheap_judge)
     refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
     served = {name for judgement in judged.judgements for name in judgement.usage.served}
     if served:

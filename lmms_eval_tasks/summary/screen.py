@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import words_of
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 from lmms_eval_captions.lmms_eval_tasks.summary.files import near, next_steps, where_it_is
 from lmms_eval_captions.lmms_eval_tasks.summary.signatures import signature_lines
@@ -34,7 +35,12 @@ def screen_of(run: FinishedRun) -> str:
     tasks = document["tasks"]
     table = ["", *_title(document), *table_lines(tasks)]
     meanings = list(_meanings(tasks))
-    counts = [*_interval_notes(tasks), *_judging(document), *_unscored(tasks)]
+    counts = [
+        *_interval_notes(tasks),
+        *_samples(tasks),
+        *_judging(document),
+        *_unscored(tasks),
+    ]
     warnings = list(_warnings(document))
     paths = [*where_it_is(run), *next_steps(run)]
     signatures = signature_lines(tasks)
@@ -89,6 +95,20 @@ def _interval_notes(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for note, names in by_note.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield from wrapped(note, f"{names[0]}{others}")
+
+
+def _samples(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What samples of questions say of the headlines: of groups, and of tasks that are in none."""
+    sampled = {name: task for name, task in tasks.items() if task.get("sampled")}
+    inside = {member for task in sampled.values() for member in task["tasks"]}
+    for name, task in sampled.items():
+        if name not in inside:
+            yield from wrapped(f"sampled {name}", words_of(task["sampled"]))
+    if any(task["sampled"]["asked"] < task["sampled"]["questions"] for task in sampled.values()):
+        yield (
+            "  tasks and categories rest on fewer questions: their own intervals say how sure they "
+            "are"
+        )
 
 
 def _judging(document: Mapping[str, Any]) -> Iterator[str]:

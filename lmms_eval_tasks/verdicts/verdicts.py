@@ -110,6 +110,12 @@ def _read_task(run: RunResults, task: str) -> TaskVerdicts:
         ) from error
     if not captions:
         raise DataError(f"{run.path}: there is no judged caption of {task}")
+    if any(caption.sample for caption in captions):
+        raise DataError(
+            f"{run.path}: a sample of {task}'s questions was judged (LMMS_CAPTIONS_PRECISION), and "
+            "this needs verdicts on all: score the captions again without that setting, which asks "
+            "only what was not asked; the sample's own numbers are in its judging.json"
+        )
     results = run.tasks.get(task)
     return TaskVerdicts(task, benchmark, None if results is None else results.signature, captions)
 

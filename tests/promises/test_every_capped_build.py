@@ -14,10 +14,10 @@ from builder_server import Builder, BuilderServer
 from building_runs import options_of
 from ended_builds import contents, hasten, name_clips
 from judge_server import Say
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built, build
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES, kind_of
 
 USD_IN: Final = 1000.0

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Message
 from lmms_eval_captions.judges.protocols.building.free_caption import (
@@ -14,7 +15,6 @@ from lmms_eval_captions.judges.protocols.building.free_caption import (
 )
 from lmms_eval_captions.judges.protocols.prompt import file_and_key
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import with_frames
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 TYPICAL_CAPTION: Final = (

@@ -18,12 +18,12 @@ from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Asked
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 

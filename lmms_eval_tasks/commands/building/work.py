@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.chain import Ask
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Crew, Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Frames, Shown
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 from lmms_eval_captions.lmms_eval_tasks.commands.building.videos import Video

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
 from lmms_eval_captions.judges.protocols.building.lists import Written, fault_of
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
 
 NOTHING = "no readable reply"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
 from lmms_eval_captions.judges.protocols.building.domains import read_domains
@@ -56,7 +57,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import (
     with_frames,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.kind import Kind
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     CaptionWanted,
@@ -17,7 +18,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     why_none,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Shown, with_frames
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work, kept
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (

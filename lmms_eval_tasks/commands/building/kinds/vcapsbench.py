@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.verdicts import read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (
@@ -47,7 +48,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.two_road_pairs i
     write_captions,
     write_pairs,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows

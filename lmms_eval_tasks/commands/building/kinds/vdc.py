@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.lists import Written, read_pairs
@@ -34,7 +35,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.structured_capti
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.structured_captions import (
     write_captions,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.official_files import write_file
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS

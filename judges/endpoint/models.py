@@ -1,4 +1,4 @@
-"""The models of a build: who is asked, and where."""
+"""Models by name, each with the endpoint that it is asked at."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, Key
+from lmms_eval_captions.judges.endpoint.models import parse_models
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.commands.building.models import parse_models
 
 HERE = Endpoint(urls=("http://127.0.0.1:8000/v1",))
 

@@ -1,0 +1,110 @@
+"""The questions that a sample is drawn of, and what is known of them, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """All questions about the captions of one or more tasks; arrays of shape (n_questions, ...).
+
+    The score is the mean over its *terms* (tasks, or the pooled questions of all tasks) of a ratio
+    of sums over questions.
+    """
+
+    terms: Places
+    """The term that each question counts in: 0, 1, ..."""
+    captions: Places
+    """The caption that it is about: 0, 1, ..."""
+    groups: Places
+    """Questions of like variance, such as those of an aspect or a category: 0, 1, ..."""
+    weights: Floats
+    """How much it counts in its term's sums, > 0: 1 where questions are pooled, one over the number
+    of the caption's questions where the metric is a mean over videos."""
+    control: Floats | None
+    """Shape (n_questions, 2): what the cheap judge's verdict adds to numerator and denominator,
+    ``None`` without a cheap judge."""
+    pilot_keys: Floats
+    """Random numbers in [0, 1) by which the pilot is drawn."""
+    main_keys: Floats
+    """Others, by which the rest is drawn: always the same for a question, so that a sample that
+    has to be larger asks little anew."""
+    scale: float
+    """What is printed for a share of 1."""
+    reach: float
+    """How far apart what two verdicts add to a numerator can be, > 0."""
+
+    @property
+    def n_questions(self) -> int:
+        """How many there are."""
+        return len(self.terms)
+
+    @property
+    def n_terms(self) -> int:
+        """Terms, of which the score is the mean."""
+        return int(self.terms.max()) + 1 if len(self.terms) else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What a sample is, and what its questions stand for; arrays of shape (n_questions,)."""
+
+    weights: Floats
+    """Questions that each one stands for: 0 where it was not asked, 1 where it stands for itself
+    alone, as those of the pilot do."""
+    strata: Places
+    """The stratum that it was drawn in, 0, 1, ...; -1 for all that were not drawn in one."""
+    sizes: Floats
+    """Shape (n_strata,): questions of each stratum."""
+    lam: float | Floats
+    """Trust in the cheap judge, in [0, 1]; 0 without one. Of several samples together, shape
+    (n_questions,)."""
+
+    @property
+    def n_asked(self) -> int:
+        """Questions that were asked."""
+        return int((self.weights > 0).sum())
+
+
+def effective_pairs(
+    pairs: Floats, weights: Floats, control: Floats | None, lam: float | Floats
+) -> Floats:
+    """What each question adds to the sums over all of them, as far as the sample tells.
+
+    Args:
+        pairs: Shape (n_questions, n_runs, 2): what the judge's verdicts add; whatever is there
+            does not count where a question was not asked.
+        weights: Of :class:`Drawn`.
+        control: Of :class:`Population`.
+        lam: Of :class:`Drawn`; several samples together have one of each question.
+
+    Returns:
+        The same shape. Summed over all questions, and over those of any group, it is unbiased for
+        the sum of ``pairs`` with every question asked: a drawn question stands for its weight, and
+        the cheap judge's verdicts on all replace those on the drawn.
+
+    Source:
+        Cochran, Sampling Techniques (1977), sections 5.3 and 7.5 (difference estimator); as
+        prediction-powered inference, Angelopoulos et al., PPI++ (2023), arXiv 2311.01453.
+
+    >>> pairs = np.array([[[1.0, 1.0]], [[0.0, 0.0]]])
+    >>> effective_pairs(pairs, np.array([2.0, 0.0]), None, 0.0)[:, 0].tolist()
+    [[2.0, 2.0], [0.0, 0.0]]
+    >>> control = np.array([[1.0, 1.0], [0.0, 1.0]])
+    >>> effective_pairs(pairs, np.array([2.0, 0.0]), control, 1.0)[:, 0].tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    asked = np.where(weights[:, None, None] > 0, pairs, 0.0) * weights[:, None, None]
+    if control is None:
+        return asked
+    return np.asarray(asked + (lam * (1.0 - weights))[:, None, None] * control[:, None, :])

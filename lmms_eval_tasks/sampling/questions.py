@@ -1,0 +1,157 @@
+"""The questions of all captions of a plan, one after the other, as arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
+from lmms_eval_captions.lmms_eval_tasks.records import Values
+from lmms_eval_captions.lmms_eval_tasks.sampling.held import HeldCaption, keys_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.population import Population
+from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import contributions, examples_of, is_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.intp]
+
+_RARE: Final = 0.01
+"""Part of all questions below which those of a group are taken together with other rare ones."""
+_STEPS: Final = 6
+"""Steps that numbers of the cheap judge are told apart in."""
+
+
+class HeldQuestions:
+    """Those of all captions, and what the cheap judge said of each.
+
+    Args:
+        benchmark: The captions' own.
+        captions: At least one.
+
+    Raises:
+        Exception: What ended the cheap judge's judging.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark[Any, Any], captions: Sequence[HeldCaption[Any]]
+    ) -> None:
+        self._benchmark = benchmark
+        self._metric = benchmark.metrics[benchmark.headline]
+        self._held = captions
+        sizes = [caption.n_questions for caption in captions]
+        self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
+        """Place of each caption's first question."""
+        self.captions: Places = np.repeat(np.arange(len(captions)), sizes)
+        """Shape (n_questions,): the caption of each."""
+        self.cheap: list[Mapping[str, Values]] | None = None
+        """For each caption, what metrics read of the cheap judge's verdicts, in one judge run."""
+        if all(caption.cheap is not None for caption in captions):
+            self.cheap = [_cheap_values(benchmark, caption) for caption in captions]
+
+    def population(self) -> Population:
+        """All of them, as a sample is drawn."""
+        return Population(
+            terms=self._terms(),
+            captions=self.captions,
+            groups=self._groups(),
+            weights=self._weights(),
+            control=self._control(),
+            pilot_keys=keys_of(self._held, "pilot"),
+            main_keys=keys_of(self._held, "main"),
+            scale=self._metric.scale,
+            reach=self._metric.span / self._metric.scale,
+        )
+
+    def by_caption(self, places: Places) -> dict[int, list[int]]:
+        """Caption to the places among its questions of those that are here."""
+        found: dict[int, list[int]] = {}
+        for place in places.tolist():
+            caption = int(self.captions[place])
+            found.setdefault(caption, []).append(place - self.starts[caption])
+        return found
+
+    def pairs(self, places: Places) -> Floats:
+        """What the judge's verdicts on these add, ``nan`` for none; (n_places, n_runs, 2)."""
+        pairs = np.full((len(places), max(caption.n_runs for caption in self._held), 2), np.nan)
+        for row, place in enumerate(places.tolist()):
+            caption = int(self.captions[place])
+            of_runs = self._held[caption].judgements(place - self.starts[caption])
+            for run, judgements in enumerate(of_runs):
+                values = [value for one in judgements for value in self._metric.values(one)]
+                if any(value is not None for value in values):
+                    pairs[row, run] = contributions(self._metric, values)[0]
+        return pairs
+
+    def _terms(self) -> Places:
+        """Tasks; one for all where the benchmark pools its tasks' questions, and all are here."""
+        tasks = dict.fromkeys(caption.task for caption in self._held)
+        is_pooled = bool(self._benchmark.pooled_group) and {*tasks} == {*self._benchmark.tasks}
+        numbers = {task: 0 if is_pooled else number for number, task in enumerate(tasks)}
+        return np.array([numbers[caption.task] for caption in self._held])[self.captions]
+
+    def _weights(self) -> Floats:
+        """One over the number of a caption's questions where the metric is a mean of means."""
+        if is_mean(self._metric, examples_of(self._metric)):
+            return np.asarray(1.0 / np.bincount(self.captions)[self.captions])
+        return np.ones(len(self.captions))
+
+    def _groups(self) -> Places:
+        """Questions of like variance: what the cheap judge said of them, or their own kind."""
+        names = [(caption.task, name) for caption in self._held for name in caption.groups]
+        if self.cheap is not None:
+            names = [("", name) for name in self._classes()]
+        counts, least = Counter(names), _RARE * len(names)
+        numbers: dict[object, int] = {}
+        return np.array(
+            [
+                numbers.setdefault(name if counts[name] >= least else name[0], len(numbers))
+                for name in names
+            ]
+        )
+
+    def _classes(self) -> list[str]:
+        """What the cheap judge's verdict on each question reads as, of every metric."""
+        metrics = [
+            (name, metric)
+            for name, metric in self._benchmark.metrics.items()
+            if self._benchmark.source_of_values(name) == name
+        ]
+        found = []
+        for caption, of_metrics in zip(self._held, self.cheap or (), strict=True):
+            for at in range(caption.n_questions):
+                said = [
+                    _step(value, metric)
+                    for name, metric in metrics
+                    for value in of_metrics[name][0][at * metric.n_values :][: metric.n_values]
+                ]
+                found.append("|".join(said))
+        return found
+
+    def _control(self) -> Floats | None:
+        if self.cheap is None:
+            return None
+        runs = [of_metrics[self._benchmark.headline][0] for of_metrics in self.cheap]
+        pairs = [pair for values in runs for pair in contributions(self._metric, values)]
+        return np.array(pairs, dtype=np.float64)
+
+
+def _cheap_values(
+    benchmark: Benchmark[Any, Any], caption: HeldCaption[Any]
+) -> Mapping[str, Values]:
+    judgements = () if caption.cheap is None else caption.cheap()
+    return {
+        name: [[value for chain in judgements for one in chain for value in metric.values(one)]]
+        for name, metric in benchmark.metrics.items()
+    }
+
+
+def _step(value: object, metric: Metric) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        share = (value - metric.lowest) / metric.span
+        return str(min(_STEPS - 1, max(0, int(_STEPS * share))))
+    return str(value)

@@ -1,0 +1,215 @@
+"""Numbers of a sample of questions: each verdict counts as much as it stands for.
+
+A metric of a sampled task is computed from *weighed* values: for each question what it adds to the
+metric's numerator and denominator, where it was asked times what it stands for, and what the cheap
+judge's verdict tells of those that were not. Summed over any questions (all, or those of a
+category) this is unbiased for what all of them would give. Everything that takes a benchmark with
+its records, breakdowns and intervals as well, takes these in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import fsum, nan, prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
+    from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
+    from lmms_eval_captions.metrics.ratio_influences import Parts
+
+_NOTHING: Final = (0.0, 0.0)
+_NO_RATIO: Final = "it is no ratio of sums, and cannot be computed of a sample of the questions"
+_NOBODY: Final = CaptionRecord(
+    task="", video_id="", judge="", runs=0, protocol=0, extras={}, n_questions=0, n_unscored=0
+)
+"""Stands for a caption where verdicts alone are read."""
+
+
+class Weighed(NamedTuple):
+    """What one question adds to a metric in one judge run."""
+
+    top: float
+    bottom: float
+    is_asked: bool
+    is_unscored: bool
+    """Whether it was asked and has no verdict."""
+
+
+def weighed(
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
+) -> tuple[Benchmark[Any, Any], Sequence[CaptionRecord]]:
+    """A benchmark whose metrics read weighed values, and records that hold them.
+
+    Args:
+        benchmark: The records' own.
+        records: Captions of one task, or of tasks that are pooled, with what some of the metrics
+            read.
+
+    Returns:
+        Both as they are where no record is a sample.
+    """
+    if not any(record.sample for record in records):
+        return benchmark, records
+    metrics = {
+        name: _weighed_metric(name, metric, records) for name, metric in benchmark.metrics.items()
+    }
+    made = [_weighed_record(benchmark, record) for record in records]
+    return replace(benchmark, metrics=metrics), made
+
+
+def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tuple[int, int]:
+    """Questions that were asked in a judge run, the most of any, and unscored ones over all runs.
+
+    Args:
+        runs: What a metric reads, shape (n_runs, n_captions, n_values of all questions).
+        n_values: Of each question.
+    """
+    n_asked = max(
+        sum(_is_asked(value) for values in run for value in values[::n_values]) for run in runs
+    )
+    every = (value for run in runs for values in run for value in values[::n_values])
+    return n_asked, sum(map(_is_unscored, every))
+
+
+def is_mean(metric: Metric, some: Iterable[Sequence[object]]) -> bool:
+    """Whether a metric is a mean over videos of means over their questions, not one over all.
+
+    Args:
+        metric: One that is a ratio of sums.
+        some: What it reads of single questions; the first with a verdict that counts tells.
+    """
+    ratios = _of_verdicts(metric)
+    for values in some:
+        (one,), (two,) = ratios([values, [*values, *values]])
+        if one[1]:
+            return one[1] == two[1]
+    return False
+
+
+def examples_of(metric: Metric) -> list[list[object]]:
+    """What a metric may read of a question: each of its labels, or a number."""
+    return [[label] * metric.n_values for label in metric.labels or (1.0,)]
+
+
+def contributions(metric: Metric, values: Sequence[object]) -> list[tuple[float, float]]:
+    """What each question by itself adds to a metric's numerator and denominator.
+
+    Args:
+        metric: One that is a ratio of sums; where others read the captions, the first counts.
+        values: What it reads of all questions of a caption in one judge run.
+    """
+    return [parts[0] for parts in _of_verdicts(metric)(_questions(metric, values))]
+
+
+def _questions(metric: Metric, values: Sequence[object]) -> list[Sequence[object]]:
+    n = metric.n_values
+    return [values[at : at + n] for at in range(0, len(values), n)]
+
+
+def _of_verdicts(metric: Metric) -> Callable[[Videos], list[Parts]]:
+    """A metric's ratio over verdicts, without those that read the captions."""
+    ratios = metric.ratios
+    if ratios is None:
+        raise TypeError("expected a metric that is a ratio of sums")
+    return lambda videos: [parts[:1] for parts in ratios(videos, [_NOBODY] * len(videos))]
+
+
+def _weighed_metric(name: str, metric: Metric, records: Sequence[CaptionRecord]) -> Metric:
+    if metric.ratios is None:
+        return replace(metric, unavailable=lambda _records: _NO_RATIO, n_values=1, labels=())
+    some = (
+        question
+        for record in records
+        for values in record.values.get(name, ())
+        for question in _questions(metric, values)
+    )
+    ratios = partial(_ratios, metric, is_mean(metric, some))
+    return replace(
+        metric, ratios=ratios, score=partial(_score, ratios, metric.scale), n_values=1, labels=()
+    )
+
+
+def _ratios(
+    metric: Metric,
+    has_means: bool,
+    videos: Sequence[Sequence[Weighed]],
+    records: Sequence[CaptionRecord],
+) -> list[Parts]:
+    """What each caption adds, from weighed values; other ratios are those of the captions."""
+    first = [
+        (
+            fsum(one.top for one in video) / (len(video) if has_means else 1),
+            fsum(one.bottom for one in video) / (len(video) if has_means else 1),
+        )
+        if video
+        else _NOTHING
+        for video in videos
+    ]
+    if not metric.reads_fields or metric.ratios is None:
+        return [[pair] for pair in first]
+    # All captions count there, asked about or not, and not only those that have a first part.
+    others = metric.ratios([()] * len(records), records)
+    first += [_NOTHING] * (len(records) - len(first))
+    return [[pair, *parts[1:]] for pair, parts in zip(first, others, strict=True)]
+
+
+def _score(ratios: Ratios, scale: float, videos: Videos, records: Sequence[CaptionRecord]) -> float:
+    parts = ratios(videos, records)
+    if not parts:
+        return nan
+    sums = [
+        (fsum(pair[0] for pair in of), fsum(pair[1] for pair in of))
+        for of in zip(*parts, strict=True)
+    ]
+    # Weighed denominators may be below 0 where a cheap judge stands for nearly all.
+    return scale * prod(top / bottom for top, bottom in sums) if _are_above_0(sums) else nan
+
+
+def _are_above_0(sums: Sequence[tuple[float, float]]) -> bool:
+    return all(bottom > 0 for _, bottom in sums)
+
+
+def _weighed_record(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> CaptionRecord:
+    sample = Sample.of(record)
+    values = {
+        name: [_weighed_run(benchmark.metrics[name], name, run, sample) for run in runs]
+        for name, runs in record.values.items()
+    }
+    return replace(record, values=values, sample={})
+
+
+def _weighed_run(
+    metric: Metric, name: str, values: Sequence[object], sample: Sample | None
+) -> list[Weighed]:
+    if metric.ratios is None:
+        return []
+    pairs = contributions(metric, values)
+    weights = [1.0] * len(pairs) if sample is None else sample.weights
+    trust, cheap = 0.0, [_NOTHING] * len(pairs)
+    if sample is not None and name in sample.cheap:
+        trust, cheap = sample.lam, contributions(metric, sample.cheap[name][0])
+    return [
+        Weighed(
+            weight * top + trust * (1 - weight) * cheap_top,
+            weight * bottom + trust * (1 - weight) * cheap_bottom,
+            weight > 0,
+            weight > 0 and all(value is None for value in question),
+        )
+        for weight, (top, bottom), (cheap_top, cheap_bottom), question in zip(
+            weights, pairs, cheap, _questions(metric, values), strict=True
+        )
+    ]
+
+
+def _is_asked(value: object) -> bool:
+    return not isinstance(value, Weighed) or value.is_asked
+
+
+def _is_unscored(value: object) -> bool:
+    return value.is_unscored if isinstance(value, Weighed) else value is None
