@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     Places = NDArray[np.intp]
 
 PER_BLOCK: Final = 4
-"""Questions that are drawn of a stratum: the fewest that tell how much it varies."""
+"""Questions that are drawn of a stratum at first, about. Of fewer, one more would be too many."""
+LEAST: Final = 2
+"""The fewest that tell how much a stratum varies."""
 
 
 def cut_blocks(measures: Floats, n_drawn: int) -> Places:
     """Cut questions, in their order, into strata of equal measure.
 
-    Two questions of each are drawn, so that one of a high measure stands for few others. With the
+    As many of each are drawn, so that one of a high measure stands for few others. With the
     standard deviation of a question as its measure, this is Neyman's allocation.
 
     Args:
@@ -34,8 +36,8 @@ def cut_blocks(measures: Floats, n_drawn: int) -> Places:
         Neyman (Journal of the Royal Statistical Society 97, 1934); Cochran, Sampling Techniques
         (1977), section 5.5.
 
-    >>> cut_blocks(np.array([1.0, 1.0, 1.0, 1.0, 3.0, 3.0]), 4).tolist()
-    [0, 0, 0, 0, 1, 1]
+    >>> cut_blocks(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 3.0]), 8).tolist()
+    [0, 0, 0, 0, 0, 0, 1, 1]
     """
     n_blocks = max(1, n_drawn // PER_BLOCK)
     ends = np.cumsum(measures)
@@ -43,6 +45,47 @@ def cut_blocks(measures: Floats, n_drawn: int) -> Places:
     middles = (ends - measures / 2) / ends[-1]
     blocks = np.minimum((middles * n_blocks).astype(np.intp), n_blocks - 1)
     return _whole(blocks)
+
+
+def whole_captions(captions: Places, n_drawn: int) -> Places:
+    """Strata of whole captions: one each, or as many as it takes for a few questions to be drawn.
+
+    Args:
+        captions: Shape (n_questions,): the caption of each, those of one next to each other.
+        n_drawn: Questions that are to be drawn in all, >= 1.
+
+    Returns:
+        The stratum of each question, 0, 1, ..., ascending; each has two questions or more, but for
+        that of a single question.
+
+    >>> whole_captions(np.array([7, 7, 3, 3, 5, 5]), 2).tolist()
+    [0, 0, 0, 0, 0, 0]
+    >>> whole_captions(np.array([7, 7, 7, 7, 7, 3, 3, 3, 3, 3]), 4).tolist()
+    [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    """
+    numbers = np.cumsum(np.r_[0, captions[1:] != captions[:-1]])
+    n_captions = int(numbers[-1]) + 1
+    n_each = max(1, -(-LEAST * n_captions // n_drawn))
+    n_blocks = max(1, n_captions // n_each)
+    return _whole(numbers * n_blocks // n_captions)
+
+
+def first_counts(blocks: Places, measures: Floats, n_drawn: int, keys: Floats) -> Places:
+    """How many are drawn of each stratum at first: in proportion to its measure, two at least.
+
+    Args:
+        blocks: Shape (n_questions,): their strata, 0, 1, ...
+        measures: Shape (n_questions,): the standard deviation of each.
+        n_drawn: To be drawn in all, about.
+        keys: Shape (n_strata,): random numbers that decide where a part of a question is due.
+
+    >>> blocks, keys = np.array([0, 0, 0, 1, 1, 1]), np.array([0.4, 0.6])
+    >>> first_counts(blocks, np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 5, keys).tolist()
+    [2, 3]
+    """
+    due = np.bincount(blocks, measures) * (n_drawn / float(measures.sum()))
+    counts = np.maximum(LEAST, np.floor(due + keys)).astype(np.intp)
+    return np.asarray(np.minimum(counts, np.bincount(blocks)))
 
 
 def choose(blocks: Places, keys: Floats, counts: Places) -> NDArray[np.bool_]:

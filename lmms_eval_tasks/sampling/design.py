@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.lmms_eval_tasks.sampling.blocks import PER_BLOCK, choose, cut_blocks, raised
+from lmms_eval_captions.lmms_eval_tasks.sampling.blocks import (
+    choose,
+    cut_blocks,
+    first_counts,
+    raised,
+    whole_captions,
+)
 from lmms_eval_captions.lmms_eval_tasks.sampling.population import Drawn, Population
 from lmms_eval_captions.lmms_eval_tasks.sampling.residuals import (
     Sums,
@@ -49,6 +55,8 @@ _NEARLY_ALL: Final = 0.9
 _SHRUNK: Final = 40.0
 """Questions whose variance all groups' stands for, in that of each group."""
 _Z: Final = 1.96
+_SURELY: Final = 3.0
+"""Standard errors from which on a correlation of the two judges is more than chance."""
 _NOTHING: Final = 1e-300
 
 _MOST_UNSCORED: Final = 0.2
@@ -120,11 +128,11 @@ class _Sampling:
             n_first: Questions that are drawn at first.
         """
         population = self._population
-        blocks = _blocks(spread.measures[rest], population.terms[rest], n_first)
+        blocks = _blocks(population, spread, rest, n_first)
         sizes = np.bincount(blocks)
-        counts = np.minimum(PER_BLOCK, sizes)
         # The key of a stratum is that of its first question.
         keys = population.main_keys[rest[np.searchsorted(blocks, np.arange(len(sizes)))]]
+        counts = first_counts(blocks, spread.measures[rest], n_first, keys)
         for _ in range(_ROUNDS):
             chosen = choose(blocks, population.main_keys[rest], counts)
             self._get(rest[chosen])
@@ -155,7 +163,8 @@ class _Sampling:
             n = np.maximum(1, np.bincount(captions))
             likeness = np.bincount(captions, population.control[:, 0]) / n + 1e-9 * likeness
             by = (captions, likeness[captions], groups)
-        order = np.lexsort((population.main_keys, *by, population.terms))
+        # Not by the keys that questions are drawn by, which are to tell nothing of a place.
+        order = np.lexsort((population.pilot_keys, *by, population.terms))
         return np.asarray(order[~self._is_known[order]])
 
     def _get(self, places: Places) -> None:
@@ -216,12 +225,15 @@ class _Spread:
         counted = squares[is_counted]
         doubt = float(counted.std()) / max(float(counted.mean()), _NOTHING)
         doubt /= np.sqrt(len(counted) / 2)
-        groups = population.groups[pilot][is_counted]
+        is_told = lam > 0 or population.control is None
+        # A cheap judge whose verdicts tell nothing tells nothing of how much the judge's vary.
+        groups = population.groups if is_told else population.terms
         # A pilot that shows no difference leaves open that there is one in so many.
         one = effects_of_one(population, sums)[pilot] / population.weights[pilot]
         least = float((one**2).mean()) / len(pilot)
-        deviations = _deviations(counted, groups, int(population.groups.max()) + 1, least=least)
-        measures = deviations[population.groups] * population.weights
+        of_pilot = groups[pilot][is_counted]
+        deviations = _deviations(counted, of_pilot, int(groups.max()) + 1, least=least)
+        measures = deviations[groups] * population.weights
         return cls(measures, lam, max(_LEAST_FIRST, 1.0 - 1.3 * doubt))
 
     def squares(self, places: Places) -> float:
@@ -235,14 +247,19 @@ class _Spread:
         return total / (variance + self.squares(places))
 
 
-def _blocks(measures: Floats, terms: Places, n_drawn: int) -> Places:
-    """Strata within terms, each of which has its part of what is drawn, by its measure."""
+def _blocks(population: Population, spread: _Spread, rest: Places, n_drawn: int) -> Places:
+    """Strata of neighbours within terms, each of which has its part of what is drawn."""
+    measures, terms = spread.measures[rest], population.terms[rest]
     total, n_blocks = float(measures.sum()), 0
     blocks = np.zeros_like(terms)
     for term in np.unique(terms):
         is_in = terms == term
-        share = float(measures[is_in].sum()) / total
-        blocks[is_in] = n_blocks + cut_blocks(measures[is_in], round(share * n_drawn))
+        n_term = max(1, round(float(measures[is_in].sum()) / total * n_drawn))
+        blocks[is_in] = n_blocks + (
+            cut_blocks(measures[is_in], n_term)
+            if spread.lam
+            else whole_captions(population.captions[rest][is_in], n_term)
+        )
         n_blocks = int(blocks.max()) + 1
     return blocks
 
@@ -286,15 +303,19 @@ def _guess(population: Population, pairs: Floats, pilot: Places) -> Sums:
 
 
 def _lam(of_judge: Floats, cheap: Floats, terms: Places) -> float:
-    """Regression of the judge's residuals on the cheap judge's within terms, cut to [0, 1]."""
+    """Regression of the judge's residuals on the cheap judge's within terms, cut to [0, 1].
+
+    0 where the two go together no further than they may by chance.
+    """
     n = np.maximum(1, np.bincount(terms))
 
     def centred(values: Floats) -> Floats:
         return np.asarray(values - (np.bincount(terms, values) / n)[terms])
 
     judge, other = centred(of_judge), centred(cheap)
-    square = float(other @ other)
-    return min(1.0, max(0.0, float(judge @ other) / square)) if square > 0 else 0.0
+    both, square = float(judge @ other), float(other @ other)
+    chance = _SURELY * np.sqrt(square * float(judge @ judge) / len(judge))
+    return min(1.0, both / square) if both > chance else 0.0
 
 
 def _squares(values: Floats, captions: Places) -> tuple[Floats, NDArray[np.bool_]]:

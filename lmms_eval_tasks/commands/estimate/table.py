@@ -21,6 +21,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.duration import (
     in_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
+from lmms_eval_captions.lmms_eval_tasks.sampling.design import FEW
+from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 _HEADER: Final = (
@@ -28,6 +32,9 @@ _HEADER: Final = (
     "in batches",
 )  # fmt: skip
 _N_TEXT_COLUMNS: Final = 2
+_Z: Final = 1.96
+_HALF: Final = 50.0
+"""Standard deviation of verdicts in percent of which half are right."""
 _MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 
 
@@ -150,6 +157,22 @@ def _time(estimate: Estimate) -> Iterator[str]:
     )
 
 
+def _sampled(estimate: Estimate, precision: float) -> Iterator[tuple[str, float]]:
+    """Each benchmark by its tasks, and the part of its questions that gives a share so precisely.
+
+    That of a simple random sample of verdicts of which half are right.
+    """
+    by_benchmark: dict[int, list[TaskEstimate]] = {}
+    for task in estimate.tasks:
+        by_benchmark.setdefault(id(benchmark_of_task(task.task)), []).append(task)
+    needed = (_Z * _HALF / precision) ** 2
+    for tasks in by_benchmark.values():
+        n = sum(task.n_questions / task.runs for task in tasks)
+        name = tasks[0].task if len(tasks) == 1 else f"{tasks[0].task} ... {tasks[-1].task}"
+        if can_be_sampled(benchmark_of_task(tasks[0].task)) and n > 0:
+            yield name, 1.0 if n <= FEW else needed / (needed + n)
+
+
 def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
     for task in estimate.tasks:
         if task.why_nan:
@@ -163,6 +186,20 @@ def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
         yield (
             f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_again:,} of the calls{counted} are for what the store "
             f"holds unreadable replies to alone; each of them may become {N_ATTEMPTS}."
+        )
+    precision = estimate.settings.precision
+    if precision is not None:
+        cheap = estimate.settings.cheap_judge
+        yield (
+            f"LMMS_CAPTIONS_PRECISION={precision:g}: this is all that there is to ask. Of shares in "
+            "percent, a run asks about "
+            + ", ".join(f"{share:.0%} of {name}" for name, share in _sampled(estimate, precision))
+            + (
+                f", and fewer of them the closer {name_of(cheap)} is to the judge, which is asked "
+                "all and not counted here."
+                if cheap
+                else ", where half of the verdicts are right; fewer where most or hardly any are."
+            )
         )
     unknown = {task.model for task in estimate.tasks if task.cost_usd(prices, "now") is None}
     if unknown:
