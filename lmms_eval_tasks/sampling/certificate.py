@@ -183,7 +183,7 @@ def _measured(
     )
     drawn = Drawn(weights=np.array(stands_for), strata=places, sizes=sizes, lam=np.array(trust))
     score, error = measured(population, np.concatenate(pairs), drawn)
-    return score, error.half_width(), float(np.mean(trust))
+    return score, error.half_width(), float(np.max(trust))
 
 
 def _with_terms(

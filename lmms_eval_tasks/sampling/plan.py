@@ -100,7 +100,8 @@ class SamplingPlan(Generic[J]):
                 strata=drawn.strata[places].tolist(),
                 rank=self._rank,
                 lam=float(drawn.lam),
-                cheap={} if cheap is None else cheap[number],
+                # Where all were asked, the numbers are those of a run without a sample.
+                cheap={} if cheap is None or drawn.n_asked == len(drawn.weights) else cheap[number],
             )
         logger.info(
             "{}: {:,} of {:,} questions were asked, which gives {} within {:.3f} points of what "

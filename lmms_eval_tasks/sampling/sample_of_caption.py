@@ -33,8 +33,8 @@ class Sample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every question stands for itself, as without a sample."""
-        return all(weight == 1 for weight in self.weights)
+        """Whether every question stands for itself, as without a sample, and nothing is kept."""
+        return not self.cheap and all(weight == 1 for weight in self.weights)
 
     def to_item(self) -> Item:
         """As records hold it."""

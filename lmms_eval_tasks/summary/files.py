@@ -45,7 +45,7 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
         logs = (run.folder / f"{run.stamp}_samples_{task}.jsonl" for task in document["tasks"])
         samples = sorted(filter(Path.is_file, logs))
         program = typed("lmms-eval-captions")
-        if samples:
+        if samples and not _is_in_part(document["tasks"]):
             yield f"next: {program} report {folder} -o report.html"
             yield f"  see whether every score is whole: {program} check {folder}"
         else:
@@ -53,6 +53,9 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
         looks = f"less {shlex.quote(near(samples[0]))}" if samples else "run with --log_samples"
         what = "question, verdict and reply" if judged else "caption and what was measured"
         yield f"  see each {what}: {looks}"
+    if _is_in_part(document["tasks"]):
+        yield "  have the rest of the questions asked, and nothing twice: the same command with"
+        yield "    LMMS_CAPTIONS_PRECISION= before it; report and compare need them"
     if document["captions"] is not None and judged:
         judges = {task["judge"].partition(" ")[0] for task in judged.values()}
         is_smoke = any(map(is_offline, judges))
@@ -75,6 +78,12 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
             *_selection(judged),
         ]
         yield from _command(words)
+
+
+def _is_in_part(tasks: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether of some task a sample of the questions was judged."""
+    samples = (task.get("sampled") for task in tasks.values())
+    return any(sample and sample["asked"] < sample["questions"] for sample in samples)
 
 
 def typed(program: str) -> str:

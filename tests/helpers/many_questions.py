@@ -106,7 +106,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             lambda video, _: {
                 "video_id": f"v{video}", "aspect": "camera", "reference": f"Ball {video}.",
             },
-            n_videos=600,
+            n_videos=1000,
             n_questions=1,
         ),
         Kind("vidcapbench", _vidcapbench, n_runs=3, n_steps=2),
@@ -118,7 +118,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 "video_id": f"v{video}", "vname": f"v{video}.avi", "setting": "ref_only",
                 "references": [f"dog {video} runs"],
             },
-            n_videos=600,
+            n_videos=1000,
             n_questions=1,
         ),
     )

@@ -191,9 +191,9 @@ def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
     if precision is not None:
         cheap = estimate.settings.cheap_judge
         yield (
-            f"LMMS_CAPTIONS_PRECISION={precision:g}: this is all that there is to ask. Of shares in "
-            "percent, a run asks about "
-            + ", ".join(f"{share:.0%} of {name}" for name, share in _sampled(estimate, precision))
+            f"LMMS_CAPTIONS_PRECISION={precision:g}: this is all that there is to ask. Of "
+            "shares in percent, a run asks about "
+            + ", ".join(f"{part:.0%} of {name}" for name, part in _sampled(estimate, precision))
             + (
                 f", and fewer of them the closer {name_of(cheap)} is to the judge, which is asked "
                 "all and not counted here."
