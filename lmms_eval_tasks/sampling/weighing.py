@@ -42,7 +42,7 @@ class Weighed(NamedTuple):
 
 
 def weighed(
-    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord], *, always: bool = False
 ) -> tuple[Benchmark[Any, Any], Sequence[CaptionRecord]]:
     """A benchmark whose metrics read weighed values, and records that hold them.
 
@@ -50,11 +50,12 @@ def weighed(
         benchmark: The records' own.
         records: Captions of one task, or of tasks that are pooled, with what some of the metrics
             read.
+        always: Whether values are weighed where no record is a sample, too.
 
     Returns:
-        Both as they are where no record is a sample.
+        Both as they are where no record is a sample, but for ``always``.
     """
-    if not any(record.sample for record in records):
+    if not always and not any(record.sample for record in records):
         return benchmark, records
     metrics = {
         name: _weighed_metric(name, metric, records) for name, metric in benchmark.metrics.items()

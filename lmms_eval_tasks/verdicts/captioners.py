@@ -43,9 +43,13 @@ class Captioner:
         """The verdicts of one of its tasks or groups.
 
         Raises:
-            DataError: If they are not there, or cannot be read.
+            DataError: If they are not there, cannot be read, or are of a sample of the questions.
         """
         return read_verdicts(self.runs.get(name, self.run), name)
+
+    def verdicts_in_part(self, name: str) -> Verdicts:
+        """The same, also of a sample of the questions."""
+        return read_verdicts(self.runs.get(name, self.run), name, in_part=True)
 
 
 def captioners_of(folders: Sequence[Path]) -> list[Captioner]:

@@ -7,8 +7,11 @@ from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
 from lmms_eval_captions.lmms_eval_tasks.signature import (
+    ASKED,
+    CHEAP,
     DISTRIBUTION,
     DOUBTS,
+    PRECISION,
     QUESTIONS,
     SERVED,
     UNAVAILABLE,
@@ -20,6 +23,8 @@ MOVES_NO_SCORE: Final = frozenset(
     {
         # How many there are of what: what not all have is left out, question by question.
         "unscored", "empty", "dropped", "limit", "offset", QUESTIONS,
+        # A sample of the questions is unbiased for all of them, whoever chose it.
+        PRECISION, ASKED, CHEAP,
         # What speaks against a judge is told beside the numbers.
         DOUBTS,
         # What moves scores from version to version is in the field protocol.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,11 @@ def names_with_verdicts(run: RunResults) -> list[str]:
 
 
 def read_verdicts(
-    run: RunResults, name: str, kept: dict[tuple[Path, str], TaskVerdicts] | None = None
+    run: RunResults,
+    name: str,
+    kept: dict[tuple[Path, str], TaskVerdicts] | None = None,
+    *,
+    in_part: bool = False,
 ) -> Verdicts:
     """The verdicts of a task or a group.
 
@@ -68,10 +72,11 @@ def read_verdicts(
         run: A run's results.
         name: One of :func:`names_with_verdicts`.
         kept: Results file and task to what was read before; what is read is added.
+        in_part: Whether verdicts on a sample of the questions will do.
 
     Raises:
         DataError: If it is none of them, or if neither the verdicts nor the sample log of one of
-            its tasks is there, or one cannot be read.
+            its tasks is there, or one cannot be read, or is of a sample where that will not do.
     """
     members = _members(run, name)
     if not members:
@@ -84,7 +89,19 @@ def read_verdicts(
         if (run.path, task) not in known:
             known[run.path, task] = _read_task(run, task)
     tasks = tuple(known[run.path, task] for task in members)
+    if not in_part:
+        _require_all(run, tasks)
     return Verdicts(name, tasks, tasks[0].benchmark.pooled_group == name)
+
+
+def _require_all(run: RunResults, tasks: Sequence[TaskVerdicts]) -> None:
+    """Raise where a sample of the questions was judged."""
+    for task in tasks:
+        if any(caption.sample for caption in task.captions):
+            raise DataError(
+                f"{run.path.name}: a sample of {task.task}'s questions was judged, and this needs "
+                "all: score the captions again without LMMS_CAPTIONS_PRECISION, which asks the rest"
+            )
 
 
 def _members(run: RunResults, name: str) -> list[str]:
@@ -110,12 +127,6 @@ def _read_task(run: RunResults, task: str) -> TaskVerdicts:
         ) from error
     if not captions:
         raise DataError(f"{run.path}: there is no judged caption of {task}")
-    if any(caption.sample for caption in captions):
-        raise DataError(
-            f"{run.path}: a sample of {task}'s questions was judged (LMMS_CAPTIONS_PRECISION), and "
-            "this needs verdicts on all: score the captions again without that setting, which asks "
-            "only what was not asked; the sample's own numbers are in its judging.json"
-        )
     results = run.tasks.get(task)
     return TaskVerdicts(task, benchmark, None if results is None else results.signature, captions)
 

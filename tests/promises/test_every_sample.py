@@ -16,14 +16,28 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, scripted_reply
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
+from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import row_of
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, resolve
+from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import align
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import (
+    TaskVerdicts,
+    Verdicts,
+    _require_all,
+)
+from lmms_eval_captions.lmms_eval_tasks.verdicts.weighed_verdicts import (
+    are_in_part,
+    weighed_verdicts,
+)
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from many_questions import KINDS, Kind
 
@@ -359,6 +373,42 @@ def test_processes_sample_their_own_captions(
     samples = [item["sample"] for item in both["breakdown"] if "sample" in item]
     assert samples
     assert json.loads(json.dumps(samples)) == samples
+
+
+def test_captioners_are_compared_by_their_samples(
+    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """The difference is that of the weighed scores; its interval holds that of all questions."""
+    poor = {number: f"Nothing {number} to see." for number in range(kind.n_videos)}
+    full = [judge(kind, captions).scores for captions in (None, poor)]
+    bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-2")
+    bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
+    sampled = [judge(kind, captions) for captions in (None, poor)]
+    headline = kind.benchmark.headline
+    verdicts = [Verdicts("t", (verdicts_of(kind, one),), is_pooled=False) for one in sampled]
+    assert all(map(are_in_part, verdicts))
+    several = align([weighed_verdicts(one) for one in verdicts]).verdicts
+    row = row_of(several, headline)
+    assert row is not None
+    (contrast,) = row.contrasts
+    scores = [one.scores[headline] for one in sampled]
+    assert contrast.difference.difference == pytest.approx(scores[1] - scores[0], abs=1e-9)
+    assert contrast.difference.low is not None
+    assert contrast.difference.high is not None
+    width = contrast.difference.high - contrast.difference.low
+    assert abs(contrast.difference.difference - (full[1][headline] - full[0][headline])) <= width
+    task = verdicts[0].tasks[0].task
+    assert list(differences([one.tasks[0] for one in verdicts])) == []
+    run = RunResults(Path("x_results.json"), {}, {})
+    with pytest.raises(DataError, match=f"a sample of {task}'s questions"):
+        _require_all(run, verdicts[0].tasks)
+
+
+def verdicts_of(kind: Kind, judged: Judged) -> TaskVerdicts:
+    """What a run leaves of a task beside its results."""
+    items = resolve(judged.items["breakdown"])
+    captions = [read_breakdown_item(kind.benchmark, json.loads(json.dumps(i))) for i in items]
+    return TaskVerdicts(captions[0].task, kind.benchmark, judged.signature, captions)
 
 
 @pytest.fixture

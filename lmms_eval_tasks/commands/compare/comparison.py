@@ -28,6 +28,11 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.shown import (
     tasks_of_groups,
 )
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
+from lmms_eval_captions.lmms_eval_tasks.verdicts.weighed_verdicts import (
+    is_weighed,
+    notes_of,
+    weighed_verdicts,
+)
 
 TASKS: Final = "tasks"
 """Section in which each task of a group is one group of questions."""
@@ -86,7 +91,7 @@ class Comparer:
 
     captioners: Sequence[Captioner]
     across_judges: bool = False
-    read: Callable[[Captioner, str], Verdicts] = Captioner.verdicts
+    read: Callable[[Captioner, str], Verdicts] = Captioner.verdicts_in_part
     _aligned: dict[str, tuple[Aligned, list[str]]] = field(default_factory=dict)
 
     def aligned(self, name: str) -> tuple[Aligned, list[str]]:
@@ -98,13 +103,15 @@ class Comparer:
         """
         if name not in self._aligned:
             several = [self.read(captioner, name) for captioner in self.captioners]
-            aligned = align(several)
+            samples = list(notes_of(several, self._names()))
+            aligned = align(list(map(weighed_verdicts, several)) if samples else several)
             if not aligned.counts.n_questions:
                 raise NothingInCommonError(
                     f"{name}: there is no question that all of {', '.join(self._names())} have a "
                     f"verdict on ({aligned.counts.words() or 'none was asked'})"
                 )
             warnings = [
+                *samples,
                 *self._warnings_of_judging(several),
                 *self._warnings_of_answers(name, aligned.counts),
                 *self._warnings_of_scores(name, several[0].benchmark.headline),
@@ -135,6 +142,9 @@ class Comparer:
                 moved_videos(first, other),
                 moved_groups(first, other, but=groups[0][0] if groups else None),
             )
+            # Verdicts of samples are weighed, and of different questions.
+            if not is_weighed(first)
+            else Pair(place, None, (), ())
             for place, other in enumerate(several[1:], start=1)
         ]
         lengths = [
