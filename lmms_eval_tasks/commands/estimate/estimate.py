@@ -29,6 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     RequestCounter,
     TaskEstimate,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.prompts_asked import shares_by_order
 from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
@@ -80,8 +81,10 @@ def estimate(
         config = benchmark.judge_config(settings)
         counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
         try:
-            documents = _captioned(benchmark, benchmark.tasks[name], settings, given, counts)
+            task = benchmark.tasks[name]
+            documents = list(_captioned(benchmark, task, settings, given, counts))
             asyncio.run(counter.count(counts, documents, config, is_real=given is not None))
+            counts.shared = shares_by_order(documents, config, task.judge_prompts)
         except CaptionsError as error:
             result.problems.append(f"{name}: {error}")
         else:

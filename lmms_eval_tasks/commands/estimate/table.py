@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
+from lmms_eval_captions.judges.settings import PROMPT_ORDERS
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     N_ATTEMPTS,
@@ -87,6 +88,7 @@ def _assumptions(estimate: Estimate, prices: Prices) -> list[str]:
         *_time(estimate),
         f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters per token; "
         f"a first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
+        *_shared(estimate),
         f"Output tokens per reply: {outputs or 'none'}.",
         "Calls are exact but for replies that cannot be read (asked again, 3 times at most). Input "
         "tokens may be off by 20%, output tokens by half, by far more for a judge that reasons; "
@@ -148,6 +150,29 @@ def _time(estimate: Estimate) -> Iterator[str]:
         f"at once (LMMS_CAPTIONS_JUDGE_CONCURRENCY), if a reply takes {duration.reply_s:.3g} s: an "
         f"assumption ({rule}). Replies in the store take no time; rate limits may take more."
     )
+
+
+def _shared(estimate: Estimate) -> Iterator[str]:
+    """How much of the prompts a server that caches prefixes need not read again."""
+    tasks = [task for task in estimate.tasks if task.n_calls and not is_offline(task.model)]
+    own = estimate.settings.prompt_order
+    shares = {
+        order: {task.task: f"{task.shared[order].share:.0%}" for task in tasks}
+        for order in PROMPT_ORDERS
+    }
+    [other] = (order for order in PROMPT_ORDERS if order != own)
+    differing = {task: share for task, share in shares[other].items() if share != shares[own][task]}
+    if tasks:
+        differs = f"; with LMMS_CAPTIONS_PROMPT_ORDER={other}: {_listed(differing)}"
+        yield (
+            "Shared beginnings: a server that caches prefixes (vLLM with --enable-prefix-caching) "
+            "need not read again what an earlier prompt began with, too. Of the prompts that is at "
+            f"most: {_listed(shares[own])}{differs if differing else ''}."
+        )
+
+
+def _listed(shares: Mapping[str, str]) -> str:
+    return ", ".join(f"{task} {share}" for task, share in shares.items())
 
 
 def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
