@@ -28,6 +28,7 @@ from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import (
     PROMPT_ORDERS,
+    SAMPLE,
     DataSettings,
     PromptOrder,
     read_data_settings,
@@ -142,7 +143,7 @@ def _documents(
     benchmark: Benchmark[Any, Any], task: Task, here: DataSettings, sample: DataSettings
 ) -> tuple[Sequence[Doc], bool]:
     """Documents of a task, and whether they are the sample's."""
-    if here.data is not None:
+    if here.data not in (None, SAMPLE):
         try:
             return benchmark.read(here, task), False
         except DataError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from judge_server import scripted_reply
@@ -22,12 +23,18 @@ def sentences(messages: Sequence[Any]) -> Counter[tuple[str, str]]:
     )
 
 
-def text_of(message: Any) -> str:  # noqa: ANN401 - a message as JSON has it
+def text_of(message: Any) -> str:
     """The words of a message."""
     content = message["content"]
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def common_beginning(texts: Sequence[str]) -> str:
+    """What all texts begin with, empty for none of them."""
+    columns = takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False))
+    return "".join(column[0] for column in columns)
 
 
 def order_blind_reply(prompt: str) -> str:

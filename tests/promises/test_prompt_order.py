@@ -15,12 +15,13 @@ from conftest import ServerFactory
 from five_tasks import write_clip
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
+from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.settings import PROMPT_ORDERS, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from prompt_orders import order_blind_reply, sentences, text_of
+from prompt_orders import common_beginning, order_blind_reply, sentences, text_of
 from test_own_prompts import DOCS, USED
 
 VARIABLE: Final = "LMMS_CAPTIONS_PROMPT_ORDER"
@@ -32,6 +33,7 @@ ASKED: Final = {
     for name in DOCS
 }
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
+_OF_SECOND_STEP: Final = "Predicted Answer: "
 _BLOCK_CHARS: Final = 64
 """Characters of a block of 16 tokens."""
 
@@ -114,11 +116,11 @@ def test_every_request_says_the_same_sentences_and_what_is_constant_first(
     ]
     assert said[0] == said[1]
     for prompt in ASKED[name]:
-        constant = _constant(prompt)
-        asked = map(_all_text, bodies["constant-first"])
-        own = [text for text in asked if text.startswith(constant)]
+        texts = map(_all_text, bodies["constant-first"])
+        is_second = prompt in ("vdc_match", "vidcapbench_judge")
+        own = [text for text in texts if (_OF_SECOND_STEP in text) == is_second]
         assert len({*own}) >= len(CAPTIONS)
-        assert len(os.path.commonprefix(own)) >= len(constant)
+        assert common_beginning(own).startswith(_constant(prompt))
         filled = "".join(own)
         assert {slot for slot in _SLOT.findall(filled) if not slot.endswith("score")} == set()
 
@@ -126,7 +128,7 @@ def test_every_request_says_the_same_sentences_and_what_is_constant_first(
 @pytest.mark.parametrize("prompt", sorted(set().union(*ASKED.values())))
 def test_what_is_constant_comes_first_and_is_told_to_be_ours(prompt: str) -> None:
     """With a second order or without, no constant words behind a slot fill a block of a cache."""
-    paper = _behind_first_slot(read_yaml(prompt)["messages"])
+    paper = _behind_first_slot(Prompts().messages(prompt))
     prompts = Prompts(order="constant-first")
     first = _behind_first_slot(prompts.messages(prompt))
     assert len(first) < _BLOCK_CHARS
@@ -138,6 +140,15 @@ def test_what_is_constant_comes_first_and_is_told_to_be_ours(prompt: str) -> Non
         text = (ours / f"{prompt}.yaml").read_text(encoding="utf-8")
         assert text.startswith("# OUR order of the paper's words")
         assert f"../{prompt}.yaml" in text
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_replies_that_repeat_the_example_are_told_in_either_order(name: str) -> None:
+    """The prompts show the same examples."""
+    shown = [examples_of(Prompts(order=order), tuple(ASKED[name])) for order in PROMPT_ORDERS]
+    assert shown[0] == shown[1]
+    if name in ("vdc", "vdc_vdd", "vcapsbench"):
+        assert len(shown[0]) == 1
 
 
 def test_a_second_order_is_of_a_prompt_that_some_judge_is_asked_with() -> None:
@@ -159,9 +170,9 @@ def test_a_prompt_of_the_users_is_sent_as_it_was_written(
     server = _server(serve, bench)
     folder = tmp_path / "prompts"
     folder.mkdir()
-    content = {"messages": [dict(part) for part in read_yaml("vdc_match")["messages"]]}
-    content["messages"][-1]["content"] = f"Mine. {content['messages'][-1]['content']}"
-    (folder / "vdc_match.yaml").write_text(yaml.safe_dump(content))
+    *before, last = map(dict, Prompts().messages("vdc_match"))
+    mine = {**last, "content": f"Mine. {last['content']}"}
+    (folder / "vdc_match.yaml").write_text(yaml.safe_dump({"messages": [*before, mine]}))
     bench.setenv("LMMS_CAPTIONS_PROMPTS", str(folder))
     _, signature = _judged("constant-first", hooks, doc, bench)
     texts = [text_of(body["messages"][-1]) for body in server.bodies]
@@ -234,7 +245,7 @@ def _constant(prompt: str) -> str:
     return _parts("\n".join(message["content"] for message in messages))[0]
 
 
-def _behind_first_slot(messages: Any) -> str:  # noqa: ANN401 - as YAML has them
+def _behind_first_slot(messages: Any) -> str:
     """The longest constant words behind the first slot that differs from prompt to prompt."""
     parts = _parts("\n".join(message["content"] for message in messages))
     return max(parts[1:], key=len)

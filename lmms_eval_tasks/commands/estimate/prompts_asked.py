@@ -36,7 +36,7 @@ def prompts_asked(
     Args:
         documents: The captions with their questions.
         config: The judge.
-        names: Names of the task's prompts, at least one.
+        names: Names of the task's prompts.
 
     Returns:
         Name of a prompt to the prompts about each caption, filled in, in the order in which they
@@ -91,7 +91,7 @@ class _Recorder:
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         protocol = request.protocol.partition(":")[0]
         # G-VEval's requests are called so whatever their prompt.
-        name = protocol if protocol in self.names else self.names[0]
+        name = self.names[0] if len(self.names) == 1 else protocol
         self.texts.setdefault(name, []).append("\n".join(_texts(request.messages)))
         if request.protocol not in self.typical:
             self.typical[request.protocol] = typical_reading(request, read)
