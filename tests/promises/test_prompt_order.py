@@ -14,12 +14,14 @@ import yaml
 from conftest import ServerFactory
 from five_tasks import write_clip
 from judge_server import JudgeServer
+from label_runs import judged_run, page_of
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import PROMPT_ORDERS, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from prompt_orders import common_beginning, order_blind_reply, sentences, text_of
 from test_own_prompts import DOCS, USED
@@ -32,6 +34,11 @@ ASKED: Final = {
     name: {prompt for benchmark, prompt, key in USED if benchmark == name and key is None}
     for name in DOCS
 }
+GRADED: Final = [
+    next(iter(benchmark.tasks))
+    for benchmark in all_benchmarks().values()
+    if benchmark.grading is not None
+]
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
 _OF_SECOND_STEP: Final = "Predicted Answer: "
 _BLOCK_CHARS: Final = 64
@@ -44,6 +51,12 @@ def bench(bench: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     write_clip(tmp_path / "data/own/videos/a.mp4", "a")
     bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path / "data"))
     return bench
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in sample, rendered once."""
+    return sample_root(tmp_path_factory.mktemp("sample"))
 
 
 def _judged(
@@ -149,6 +162,25 @@ def test_replies_that_repeat_the_example_are_told_in_either_order(name: str) -> 
     assert shown[0] == shown[1]
     if name in ("vdc", "vdc_vdd", "vcapsbench"):
         assert len(shown[0]) == 1
+
+
+@pytest.mark.parametrize("task", GRADED)
+def test_a_person_is_asked_the_same_in_either_order(
+    task: str, bench: pytest.MonkeyPatch, serve: ServerFactory, sample: Path, tmp_path: Path
+) -> None:
+    """A page of labels has the same questions with the same verdicts of the judge."""
+    _server(serve, bench)
+    bench.setenv("LMMS_CAPTIONS_DATA", str(sample))
+    pages = []
+    for order in PROMPT_ORDERS:
+        bench.setenv(VARIABLE, order)
+        JUDGE_RUN.close()
+        judged_run(tmp_path / order / "a", {task: CAPTIONS})
+        pages.append(page_of(tmp_path / order / "a", n=10_000))
+    data: list[Any] = [page.data for page in pages]
+    assert data[0]["items"]
+    assert data[0]["items"] == data[1]["items"]
+    assert data[0]["gradings"] == data[1]["gradings"]
 
 
 def test_a_second_order_is_of_a_prompt_that_some_judge_is_asked_with() -> None:

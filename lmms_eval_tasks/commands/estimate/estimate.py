@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
@@ -29,7 +30,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     RequestCounter,
     TaskEstimate,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.prompts_asked import shares_by_order
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.prompts_asked import (
+    N_CAPTIONS,
+    shares_by_order,
+)
 from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
@@ -82,9 +86,13 @@ def estimate(
         counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
         try:
             task = benchmark.tasks[name]
-            documents = list(_captioned(benchmark, task, settings, given, counts))
-            asyncio.run(counter.count(counts, documents, config, is_real=given is not None))
-            counts.shared = shares_by_order(documents, config, task.judge_prompts)
+            documents = _captioned(benchmark, task, settings, given, counts)
+            first = list(islice(documents, N_CAPTIONS))
+            asked = counter.count(
+                counts, chain(first, documents), config, is_real=given is not None
+            )
+            asyncio.run(asked)
+            counts.shared = shares_by_order(first, config, task.judge_prompts)
         except CaptionsError as error:
             result.problems.append(f"{name}: {error}")
         else:

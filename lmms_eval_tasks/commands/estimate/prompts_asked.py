@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Final, TypeVar
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
@@ -25,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.shared_prefix import (
 T = TypeVar("T")
 
 N_CAPTIONS: Final = 50
-"""Captions whose prompts are looked at for an estimate: what they share is much the same in all."""
+"""Captions of a task whose prompts are looked at for an estimate: all share much the same."""
 
 
 def prompts_asked(
@@ -59,9 +58,12 @@ def shares_by_order(
         config: The judge.
         names: Names of the task's prompts.
     """
-    own = islice((each for each in documents if not each.is_anchor), N_CAPTIONS)
     # Captions that are made up are all the same: that is not to count as shared.
-    different = [replace(each, caption=f"{n}: {each.caption}") for n, each in enumerate(own)]
+    different = [
+        replace(each, caption=f"{n}: {each.caption}")
+        for n, each in enumerate(documents)
+        if not each.is_anchor
+    ]
     return {
         order: sum(
             (

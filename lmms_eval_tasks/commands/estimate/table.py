@@ -166,8 +166,9 @@ def _shared(estimate: Estimate) -> Iterator[str]:
         differs = f"; with LMMS_CAPTIONS_PROMPT_ORDER={other}: {_listed(differing)}"
         yield (
             "Shared beginnings: a server that caches prefixes (vLLM with --enable-prefix-caching) "
-            "need not read again what an earlier prompt began with, too. Of the prompts that is at "
-            f"most: {_listed(shares[own])}{differs if differing else ''}."
+            "need not read again what an earlier prompt began with, too. Of the prompts that is, "
+            "if its cache holds each caption until the last question about it: "
+            f"{_listed(shares[own])}{differs if differing else ''}."
         )
 
 

@@ -138,7 +138,7 @@ def test_the_estimate_says_it_in_words(
         text = capsys.readouterr().out
         [line] = [line for line in text.splitlines() if line.startswith("Shared beginnings: ")]
         pattern = (
-            r"at most: vdc_short (\d+)%, capquiz (\d+)%; "
+            r"question about it: vdc_short (\d+)%, capquiz (\d+)%; "
             rf"with LMMS_CAPTIONS_PROMPT_ORDER={other}: vdc_short (\d+)%\.$"
         )
         found = re.search(pattern, line)
