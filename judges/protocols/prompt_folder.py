@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -49,7 +49,7 @@ class Prompts:
 
     folder: Path | None = None
     """Files that replace packaged ones, or ``None``."""
-    order: PromptOrder = "paper"
+    order: PromptOrder = field(default="paper", kw_only=True)
     """The order of the packaged ones, where they have a second one; those of the folder are used as
     they were written."""
 

@@ -206,7 +206,7 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
 
 
 def _prompts(settings: Settings) -> list[Finding]:
-    prompts = Prompts(settings.prompts, settings.prompt_order)
+    prompts = Prompts(settings.prompts, order=settings.prompt_order)
     try:
         prompts.check()
     except SettingsError as error:
