@@ -196,9 +196,14 @@ def made_captions(n_questions: int) -> Iterator[Captioned]:
             if n_questions <= 0:
                 return
             questions = [Question(pair["question"], pair["answer"]) for pair in pairs]
-            words = ". ".join(q.answer for q in questions)
-            yield f"{aspect}: {words}. {words}.", questions[:n_questions]
+            yield made_caption(aspect, questions), questions[:n_questions]
             n_questions -= len(questions)
+
+
+def made_caption(aspect: str, questions: Sequence[Question]) -> str:
+    """A caption of the gold answers, some 170 words."""
+    words = ". ".join(question.answer for question in questions)
+    return f"{aspect}: {words}. {words}."
 
 
 def _in_a_process(name: str, way: Callable[[], int]) -> Row:

@@ -206,15 +206,18 @@ async def _models(url: str, settings: Settings, judges: Sequence[str]) -> Findin
 
 
 def _prompts(settings: Settings) -> list[Finding]:
-    if settings.prompts is None:
-        return []
-    prompts = Prompts(settings.prompts)
+    prompts = Prompts(settings.prompts, order=settings.prompt_order)
     try:
         prompts.check()
     except SettingsError as error:
         return [Finding("prompts", ok=False, text=str(error))]
-    names = ", ".join(prompts.replaced)
-    return [Finding("prompts", ok=True, text=f"{settings.prompts} replaces {names}")]
+    texts = []
+    if settings.prompts is not None:
+        texts.append(f"{settings.prompts} replaces {', '.join(prompts.replaced)}")
+    if settings.prompt_order != "paper":
+        names = ", ".join(prompts.reordered) or "none, as all that could be are replaced"
+        texts.append(f"with everything constant first, not as printed: {names}")
+    return [Finding("prompts", ok=True, text=text) for text in texts]
 
 
 def _data(settings: Settings) -> list[Finding]:

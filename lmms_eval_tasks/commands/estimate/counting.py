@@ -14,8 +14,10 @@ from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.settings import PromptOrder
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
+from lmms_eval_captions.lmms_eval_tasks.commands.estimate.shared_prefix import SharedPrefix
 
 T = TypeVar("T")
 
@@ -71,6 +73,8 @@ class TaskEstimate:
     """Of all captions together."""
     reply_tokens: dict[str, int] = field(default_factory=dict)
     """Protocol of each request that is sent to the tokens of a typical reply."""
+    shared: Mapping[PromptOrder, SharedPrefix] = field(default_factory=dict)
+    """What the prompts share, in each order of them."""
 
     def cost_usd(self, prices: Prices, mode: JudgeMode) -> float | None:
         """US dollars, ``None`` where the judge's price is not known."""
@@ -164,10 +168,7 @@ class RequestCounter:
     def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """What a reply is taken to say, the same for all of a protocol: reading takes long."""
         if request.protocol not in self._typical:
-            replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
-            readings = (_asked(read(reply), reply) for reply in replies)
-            readable = (asked for asked in readings if asked.value is not None)
-            self._typical[request.protocol] = next(readable, _UNREADABLE)
+            self._typical[request.protocol] = typical_reading(request, read)
         return cast("Asked[T]", self._typical[request.protocol])
 
     def close(self) -> None:
@@ -209,6 +210,13 @@ class _CountingAsk:
             self.counts.n_again += attempt >= N_ATTEMPTS
         self.is_real = False
         return self.counter.typical(request, read)
+
+
+def typical_reading(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+    """What a reply to a request is taken to say."""
+    replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
+    readings = (_asked(read(reply), reply) for reply in replies)
+    return next((asked for asked in readings if asked.value is not None), _UNREADABLE)
 
 
 def _asked(value: T | None, reply: Reply) -> Asked[T]:

@@ -16,6 +16,7 @@ from planted_runs import write_run
 DIFFERENT: Final[list[dict[str, Any]]] = [
     {"judge": "gpt-4.1"}, {"protocol": 2}, {"extras": {"format": "short"}},
     {"extras": {"prompts": "0a0a0a0a"}}, {"extras": {"temperature": "0.5"}},
+    {"extras": {"prompt-order": "constant-first"}},
     {"extras": {"captions": "general"}}, {"extras": {"of_a_later_version": "x"}},
 ]  # fmt: skip
 SAME: Final[list[dict[str, Any]]] = [
