@@ -180,9 +180,11 @@ class JudgeRun:
         with self._lock:
             if self._cheap_engine is None:
                 endpoint = model.endpoint
+                # Where there is a Batch API is not known of another address.
+                now = replace(settings, mode="now")
                 self._cheap_engine = Engine(
                     replace(
-                        self._config(settings),
+                        self._config(now),
                         urls=endpoint.urls,
                         api=endpoint.api,
                         api_key=endpoint.api_key,

@@ -24,6 +24,8 @@ from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
@@ -58,9 +60,11 @@ class RunGuard:
             return
         settings.require_named_judge(config.model)
         settings.require_judge_access()
+        cheap = cheap_judge(settings)
         prices = load_prices(settings.prices)
         if settings.max_cost_usd is not None:
-            price_of(config.model, prices)
+            for model in (config.model, *([cheap.name] if cheap else [])):
+                price_of(model, prices)
         replies = settings.cache / "replies"
         if not (replies.is_dir() and any(replies.iterdir())):
             # A full store serves a rerun, also where nothing can be written.
@@ -107,6 +111,7 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()
     JUDGE_RUN.anchors = AnchorQuestions()
+    JUDGE_RUN.plans = SamplingPlans()
     try:
         return evaluate(*args, **kwargs)
     except KeyboardInterrupt:

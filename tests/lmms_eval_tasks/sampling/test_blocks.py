@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -17,11 +18,12 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.blocks import (
     whole_captions,
 )
 
+Places = np.ndarray[Any, np.dtype[np.intp]]
 sizes_of_strata = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 measures = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=80)
 
 
-def _is_whole(blocks: np.ndarray) -> bool:  # type: ignore[type-arg] # of whole numbers
+def _is_whole(blocks: Places) -> bool:
     counts = Counter(blocks.tolist())
     ascends = all(0 <= two - one <= 1 for one, two in pairwise(blocks.tolist()))
     return bool(blocks[0] == 0 and ascends and (len(blocks) == 1 or min(counts.values()) > 1))

@@ -60,7 +60,7 @@ def draw(questions: Population, pairs: Floats, half_width: float = 3.0) -> Sampl
     def ask(places: np.ndarray[Any, np.dtype[np.intp]]) -> Floats:
         assert not asked & set(places.tolist())
         asked.update(places.tolist())
-        return pairs[places]
+        return np.asarray(pairs[places])
 
     found = sample(questions, ask, half_width=half_width)
     assert asked == set(np.flatnonzero(found.drawn.weights > 0).tolist())
