@@ -16,14 +16,23 @@ changes is noticed. More than ``_MOST_NOISE`` refused is always a limit.
 Refusals beyond the base are added up, and what is expected is taken off with every request (a
 CUSUM): by chance alone the sum stays near 0, beyond a limit it grows without end. Refusals are
 compared with what was sent, not with what was answered: they come soon, a reply whenever it likes.
+
+What a provider's headers say of its limits comes first (:mod:`.address_limits`): that rate holds,
+and refusals because of it are not counted here, so that no trial is held for them. Where headers
+say that plenty is left, a refusal is noise, or of a limit that they do not tell of: it is tried out
+which.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
+
+_ASK_AGAIN_S: Final = 1.0
 _WINDOW_S: Final = 5.0
 _WINDOW_N: Final = 60
 """Of what was sent and refused, at least the latest so long and so many requests are counted."""
@@ -70,9 +79,18 @@ class _Trial:
 
 
 class Pacing:
-    """The limit of requests a second; pure arithmetic on a given clock."""
+    """The limit of requests a second; pure arithmetic on a given clock.
 
-    def __init__(self) -> None:
+    Args:
+        addresses: What each of the endpoint's addresses says of its limits.
+    """
+
+    def __init__(self, addresses: Sequence[AddressLimits] = ()) -> None:
+        self._addresses = addresses
+        self._told_rate = inf
+        """Requests a second that these leave, all together, >= 0."""
+        self._told_tokens = 1.0
+        self._told_s = 0.0
         self.rate = inf
         """Requests a second that may go out; infinite until some were refused."""
         self.base = 0.0
@@ -124,6 +142,8 @@ class Pacing:
 
     def take(self, now_s: float) -> bool:
         """Whether one more request may go out now; counts it if so."""
+        if not self._is_told_free(now_s):
+            return False
         if self.rate < inf:
             self._refill(now_s)
             if self._tokens < 1.0:
@@ -131,12 +151,35 @@ class Pacing:
                 return False
             self._tokens -= 1.0
             self._n_free += 1
+        self._told_tokens -= 1.0
         self._count(now_s)
         return True
 
     def wait_s(self) -> float:
         """Seconds until :meth:`take` is worth asking again, > 0."""
-        return max(0.001, (1.0 - self._tokens) / self.rate)
+        wait_s = (1.0 - self._tokens) / self.rate
+        if self._told_rate < inf:
+            # What is told changes with every answer: it is asked for again soon.
+            told_s = (1.0 - self._told_tokens) / max(self._told_rate, 1e-9)
+            wait_s = max(wait_s, min(_ASK_AGAIN_S, told_s))
+        return max(0.001, wait_s)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether refusals are known to come whatever the rate is."""
+        return self.base > 0.0
+
+    def _is_told_free(self, now_s: float) -> bool:
+        """Whether what is told of limits lets one more request out now."""
+        elapsed_s, self._told_s = now_s - self._told_s, now_s
+        rates = [limits.rate(now_s) for limits in self._addresses]
+        self._told_rate = sum(rates) if rates else inf
+        if self._told_rate == inf:
+            self._told_tokens = 1.0
+            return True
+        most = max(1.0, self._told_rate / 20)
+        self._told_tokens = min(most, self._told_tokens + elapsed_s * self._told_rate)
+        return self._told_tokens >= 1.0
 
     def _count(self, now_s: float) -> None:
         if now_s < self._since_s:

@@ -1,0 +1,157 @@
+"""What one address says of its limits, and the rate that this leaves.
+
+Several addresses are several limits, which add up; where they stand for one account, each says what
+is left of it. Nothing is taken to be ours alone: what is left is what the provider says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+from lmms_eval_captions.judges.endpoint.answers.quotas import quotas_in
+from lmms_eval_captions.judges.endpoint.gauge import Gauge
+
+_FORGOTTEN_S: Final = 60.0
+"""After so long without a word on limits, answers without one mean that there are none."""
+_LIMIT_N: Final = 8
+_LIMIT_SHARE: Final = 0.5
+"""So many refusals and no answer since the first of them, and so much of what was sent meanwhile,
+are those of a limit: chance alone refuses less."""
+_SPENT_REQUESTS: Final = 2.0
+_SPENT_SHARE: Final = 0.01
+"""Where so little is left, in requests or as a share of the limit, a refusal is because of it."""
+_LOOK_S: Final = 120.0
+"""Where nothing is left for longer, but no answer asks to wait, so often one goes out to see."""
+_SLACK_S: Final = 0.05
+"""Within so long, requests to one address may go out one right after the other."""
+
+
+class AddressLimits:
+    """The limits of one address; pure arithmetic on a given clock.
+
+    Args:
+        patience_s: Nothing that is said holds requests back for longer.
+    """
+
+    def __init__(self, patience_s: float = 900.0) -> None:
+        self._patience_s = patience_s
+        self._gauges: dict[str, Gauge] = {}
+        """What is counted to what is left of it."""
+        self._heard_s = -inf
+        self._n_sent = 0
+        self._sent_s = inf
+        """When a request was last sent, or held back for the first time since."""
+        self._due_s = -inf
+        """When the next request is due here, of several addresses."""
+        self._held_until_s = -inf
+        """Nothing goes out before, as a refusal asked for."""
+        self._first_refused = 0
+        """Number of the first request that was refused since one was answered; 0 for none."""
+        self._n_refused = 0
+        """Refusals since then."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything is known that may hold requests back."""
+        return bool(self._gauges) or self._held_until_s > -inf
+
+    def rate(self, now_s: float) -> float:
+        """Requests a second that may go out now, >= 0; infinite where no limit is known."""
+        if not self.is_limited:
+            return inf
+        if self._sent_s == inf:
+            self._sent_s = now_s
+        if now_s - self._sent_s >= self._patience_s:
+            return inf
+        if now_s < self._held_until_s:
+            return 0.0
+        rate = min((g.rate(now_s, self._n_sent) for g in self._gauges.values()), default=inf)
+        return inf if rate == 0.0 and now_s - self._sent_s >= _LOOK_S else rate
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether this address is one to which a request may go now, of several."""
+        return not self.is_limited or (self._due_s <= now_s and self.rate(now_s) > 0.0)
+
+    def send(self, now_s: float) -> int:
+        """The number of a request that goes out now, >= 1."""
+        self._n_sent += 1
+        if self.is_limited:
+            rate = self.rate(now_s)
+            # One may go out after long patience, though the rate is 0.
+            gap_s = 1.0 / rate if rate > 0.0 else 0.0
+            self._due_s = max(self._due_s, now_s - _SLACK_S) + gap_s
+            self._sent_s = now_s
+        return self._n_sent
+
+    def hear_answer(
+        self, headers: Mapping[str, str], number: int, sent_s: float, *, n_tokens: int = 0
+    ) -> None:
+        """Take in the headers of an answer.
+
+        Args:
+            headers: Those of the answer.
+            number: That of the request.
+            sent_s: When it was sent.
+            n_tokens: What it took in and gave out; 0 where that is not known.
+        """
+        if number > self._first_refused:
+            self._first_refused = self._n_refused = 0
+        quotas = quotas_in(headers)
+        if not quotas:
+            if self._gauges and sent_s - self._heard_s > _FORGOTTEN_S:
+                self._gauges.clear()
+            return
+        self._heard_s = sent_s
+        for quota in quotas:
+            gauge = self._gauge(quota.resource)
+            if quota.resource != "requests":
+                gauge.expect_cost(n_tokens)
+            gauge.hear(quota, number, sent_s, is_refusal=False)
+
+    def hear_refusal(
+        self,
+        headers: Mapping[str, str],
+        number: int,
+        sent_s: float,
+        *,
+        now_s: float,
+        retry_after_s: float | None,
+    ) -> bool:
+        """Take in the headers of a refusal (429).
+
+        What they ask to wait holds everything back where they say that nothing is left, or where
+        nearly all is refused. Else it is that one request's: it may have been refused by chance.
+
+        Args:
+            headers: Those of the refusal.
+            number: That of the request.
+            sent_s: When it was sent.
+            now_s: When the refusal came.
+            retry_after_s: Seconds that it asks to wait, ``None`` where it does not.
+
+        Returns:
+            Whether they say that a limit that they tell of is the cause.
+        """
+        self._first_refused = self._first_refused or number
+        self._n_refused += 1
+        is_spent = False
+        for quota in quotas_in(headers):
+            self._heard_s = sent_s
+            gauge = self._gauge(quota.resource)
+            gauge.hear(quota, number, sent_s, is_refusal=True)
+            spent = max(_SPENT_REQUESTS * gauge.cost, _SPENT_SHARE * (quota.limit or 0.0))
+            is_spent |= quota.remaining < spent and gauge.is_believed
+        n_since = self._n_sent - self._first_refused + 1
+        is_limit = self._n_refused >= max(_LIMIT_N, _LIMIT_SHARE * n_since)
+        if retry_after_s is not None and (is_spent or is_limit):
+            until_s = now_s + min(retry_after_s, self._patience_s)
+            self._held_until_s = max(self._held_until_s, until_s)
+        return is_spent
+
+    def _gauge(self, resource: str) -> Gauge:
+        gauge = self._gauges.get(resource)
+        if gauge is None:
+            gauge = self._gauges[resource] = Gauge()
+        return gauge
