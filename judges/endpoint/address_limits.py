@@ -22,7 +22,11 @@ are those of a limit: chance alone refuses less."""
 _SPENT_REQUESTS: Final = 2.0
 _SPENT_SHARE: Final = 0.01
 """Where so little is left, in requests or as a share of the limit, a refusal is because of it."""
-_LOOK_S: Final = 120.0
+_HELPS_SHARE: Final = 0.05
+_HELPS_N: Final = 8.0
+"""Where refusals come on and on though what is said is kept to, more of a hundred, by so many, what
+is said is not enough to go by."""
+_LOOK_S: Final = 300.0
 """Where nothing is left for longer, but no answer asks to wait, so often one goes out to see."""
 _SLACK_S: Final = 0.05
 """Within so long, requests to one address may go out one right after the other."""
@@ -51,6 +55,10 @@ class AddressLimits:
         """Number of the first request that was refused since one was answered; 0 for none."""
         self._n_refused = 0
         """Refusals since then."""
+        self._excess = 0.0
+        """Refusals beyond those that are expected where what is said is kept to."""
+        self._n_known = 0
+        """Number of the request that was sent last when the latest of these came."""
 
     @property
     def is_limited(self) -> bool:
@@ -77,6 +85,7 @@ class AddressLimits:
     def send(self, now_s: float) -> int:
         """The number of a request that goes out now, >= 1."""
         self._n_sent += 1
+        self._excess = max(0.0, self._excess - _HELPS_SHARE)
         if self.is_limited:
             rate = self.rate(now_s)
             # One may go out after long patience, though the rate is 0.
@@ -132,7 +141,8 @@ class AddressLimits:
             retry_after_s: Seconds that it asks to wait, ``None`` where it does not.
 
         Returns:
-            Whether they say that a limit that they tell of is the cause.
+            Whether they say that a limit that they tell of is the cause, and keeping to what they
+            say of it helps.
         """
         self._first_refused = self._first_refused or number
         self._n_refused += 1
@@ -148,7 +158,10 @@ class AddressLimits:
         if retry_after_s is not None and (is_spent or is_limit):
             until_s = now_s + min(retry_after_s, self._patience_s)
             self._held_until_s = max(self._held_until_s, until_s)
-        return is_spent
+        # What was under way when nothing was left is refused all together, and counts once.
+        if is_spent and number > self._n_known:
+            self._excess, self._n_known = self._excess + 1.0, self._n_sent
+        return is_spent and self._excess <= _HELPS_N
 
     def _gauge(self, resource: str) -> Gauge:
         gauge = self._gauges.get(resource)

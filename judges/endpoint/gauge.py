@@ -26,6 +26,12 @@ _RETURN_S: Final = 5.0
 """In about so long, what is above or below the reserve is used or regained."""
 _LEAST: Final = 0.1
 """Share of its filling at which a bucket is used, however empty it is said to be."""
+_FEW: Final = 10.0
+"""A bucket that holds fewer requests has no room for a burst,"""
+_FEW_RATE: Final = 0.97
+"""and is used at so much of its filling."""
+_GUESSED_RATE: Final = 0.25
+"""Share of its rate at which a window is used until an answer tells that it has begun."""
 _SPREAD_S: Final = 60.0
 """What is left of a window is spread over the time until its end, over so long at most."""
 _WEIGH_EVERY_S: Final = 2.0
@@ -66,6 +72,8 @@ class Gauge:
         """Longest time until then that was said."""
         self._used = self._used_s = 0.0
         """What was used, and how long it takes to come back, of the latest answers."""
+        self._least_filling = 0.0
+        """What came back each second at least, as remained what should have been used."""
         self._is_bucket = True
         self._n_for_bucket = 0
         """Comparisons that speak for a bucket, less those for a window."""
@@ -103,6 +111,8 @@ class Gauge:
         else:
             self._is_bucket = False
         self._hear_reset(sent_s + quota.reset_s)
+        if is_refusal:
+            self._least_filling, self._costed = 0.0, None
         self._limit, self._remaining = limit, quota.remaining
         self._number, self._at_s = number, sent_s
         self._window_s = max(self._window_s, quota.reset_s)
@@ -132,12 +142,16 @@ class Gauge:
             return inf
         if self._is_bucket:
             filling = self._filling()
-            wanted = filling + (left - _RESERVE * self._limit) / _RETURN_S
-            return max(_LEAST * filling, wanted) / self.cost
+            above = left - _RESERVE * self._limit
+            if above > 0.0 and self._limit < _FEW * self.cost:
+                # It has no room for what comes too early.
+                return _FEW_RATE * filling / self.cost
+            return max(_LEAST * filling, filling + above / _RETURN_S) / self.cost
         if left < self.cost:
             return 0.0
         until_s = min(_SPREAD_S, self._reset_at_s - now_s)
-        return left / (self.cost * max(1e-3, until_s))
+        rate = left / (self.cost * max(1e-3, until_s))
+        return _GUESSED_RATE * rate if self._is_guess else rate
 
     def _came_back(self, now_s: float) -> float:
         """What came back since the latest answer."""
@@ -146,8 +160,8 @@ class Gauge:
     def _filling(self) -> float:
         """What comes back to a bucket each second."""
         if self._used > 0.0 and self._used_s > 0.0:
-            return self._used / self._used_s
-        return self._limit / _SPREAD_S if self._limit < inf else inf
+            return max(self._least_filling, self._used / self._used_s)
+        return max(self._least_filling, self._limit / _SPREAD_S) if self._limit < inf else inf
 
     def _hear_reset(self, reset_at_s: float) -> None:
         is_later = reset_at_s > self._reset_at_s + _CLEARLY_S
@@ -193,20 +207,21 @@ class Gauge:
 
     def _learn_cost(self) -> None:
         """By how much what remains has fallen with each request, refilling left aside."""
-        if self._remaining >= self._limit:
-            # What would have flowed over is not known.
-            self._costed = None
-            return
         if self._costed is None:
             self._costed = self._number, self._remaining, self._at_s
         number, remaining, at_s = self._costed
         n = self._number - number
         if n < _COST_EVERY_N:
             return
-        filled = self._filling() * (self._at_s - at_s) if self._is_bucket else 0.0
-        sample = (remaining + filled - self._remaining) / n
+        elapsed_s = max(1e-3, self._at_s - at_s)
         self._costed = self._number, self._remaining, self._at_s
-        if sample > 0.0:
+        # A request costs 1 at least; times that are rounded may tell of a slower bucket.
+        least = (n - (remaining - self._remaining)) / elapsed_s
+        self._least_filling = max(0.9 * self._least_filling, least if self._is_bucket else 0.0)
+        filled = self._filling() * elapsed_s if self._is_bucket else 0.0
+        # What a full bucket flowed over is not known.
+        sample = (remaining + filled - self._remaining) / n
+        if sample > 0.0 and (not self._is_bucket or remaining + filled <= self._limit):
             weight = 0.3 if self._is_cost_known else 1.0
             self.cost = max(1.0, self.cost + weight * (sample - self.cost))
             self._is_cost_known = True
