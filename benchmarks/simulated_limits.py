@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from email.utils import format_datetime
 from heapq import heappop, heappush
 from math import inf
 from typing import Literal
 
+from judge_server import headers_of
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.quotas import retry_after_s
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
@@ -107,50 +107,14 @@ class Server:
                 count.left -= needed[name]
             # As at a gateway behind the limit: what is refused by chance has been counted.
             is_taken = self.rng.random() >= self.endpoint.noise(now_s)
-        headers = headers_of(
-            self.endpoint.headers,
-            {
-                name: (count.limit.capacity, count.left, count.reset_s())
-                for name, count in self.counts.items()
-            },
-            _START + timedelta(seconds=now_s),
-        )
+        headers: dict[str, str] = {}
+        if self.endpoint.headers != "none":
+            counts = {n: (c.limit.capacity, c.left, c.reset_s()) for n, c in self.counts.items()}
+            moment = _START + timedelta(seconds=now_s)
+            headers = headers_of(self.endpoint.headers, counts, moment)
         if not is_taken and self.endpoint.retry_after_s is not None:
             headers["Retry-After"] = f"{self.endpoint.retry_after_s:g}"
         return is_taken, headers
-
-
-def headers_of(
-    kind: Headers, counts: dict[str, tuple[float, float, float]], now: datetime
-) -> dict[str, str]:
-    """A provider's headers.
-
-    Args:
-        kind: Whose.
-        counts: What is counted to as much as there can be, what is left, seconds until the reset.
-        now: When they are sent.
-    """
-    headers: dict[str, str] = {}
-    for name, (capacity, left, reset_s) in counts.items():
-        if kind == "openai":
-            milliseconds = round(1e3 * reset_s)
-            reset = f"{milliseconds}ms" if milliseconds < 1000 else f"{milliseconds / 1e3:g}s"
-            if milliseconds >= 60_000:
-                reset = f"{milliseconds // 60_000}m{milliseconds % 60_000 / 1e3:g}s"
-            headers[f"x-ratelimit-limit-{name}"] = f"{int(capacity)}"
-            headers[f"x-ratelimit-remaining-{name}"] = f"{int(left)}"
-            headers[f"x-ratelimit-reset-{name}"] = reset
-        elif kind == "anthropic":
-            moment = (now + timedelta(seconds=reset_s)).replace(microsecond=0)
-            headers["Date"] = format_datetime(now, usegmt=True)
-            headers[f"anthropic-ratelimit-{name}-limit"] = f"{int(capacity)}"
-            headers[f"anthropic-ratelimit-{name}-remaining"] = f"{int(left)}"
-            headers[f"anthropic-ratelimit-{name}-reset"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-        elif kind == "seconds" and name == "requests":
-            headers["ratelimit-limit"] = f"{int(capacity)}"
-            headers["ratelimit-remaining"] = f"{int(left)}"
-            headers["ratelimit-reset"] = f"{int(reset_s)}"
-    return headers
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,10 @@ _HELPS_N: Final = 8.0
 is said is not enough to go by."""
 _LOOK_S: Final = 300.0
 """Where nothing is left for longer, but no answer asks to wait, so often one goes out to see."""
-_SLACK_S: Final = 0.05
-"""Within so long, requests to one address may go out one right after the other."""
+_HEED_EVERY_S: Final = 0.02
+_PLENTY: Final = 0.1
+"""Where such a share of everything is left, answers are read so often: hundreds a second cost time,
+and tell what one tells."""
 
 
 class AddressLimits:
@@ -45,10 +47,10 @@ class AddressLimits:
         """What is counted to what is left of it."""
         self._heard_s = -inf
         self._n_sent = 0
-        self._sent_s = inf
-        """When a request was last sent, or held back for the first time since."""
-        self._due_s = -inf
-        """When the next request is due here, of several addresses."""
+        self._sent_s = -inf
+        """When a request was last sent."""
+        self._heed_s = -inf
+        """Answers to what was sent before tell nothing new."""
         self._held_until_s = -inf
         """Nothing goes out before, as a refusal asked for."""
         self._first_refused = 0
@@ -69,8 +71,6 @@ class AddressLimits:
         """Requests a second that may go out now, >= 0; infinite where no limit is known."""
         if not self.is_limited:
             return inf
-        if self._sent_s == inf:
-            self._sent_s = now_s
         if now_s - self._sent_s >= self._patience_s:
             return inf
         if now_s < self._held_until_s:
@@ -78,20 +78,18 @@ class AddressLimits:
         rate = min((g.rate(now_s, self._n_sent) for g in self._gauges.values()), default=inf)
         return inf if rate == 0.0 and now_s - self._sent_s >= _LOOK_S else rate
 
-    def is_due(self, now_s: float) -> bool:
-        """Whether this address is one to which a request may go now, of several."""
-        return not self.is_limited or (self._due_s <= now_s and self.rate(now_s) > 0.0)
+    def due(self, now_s: float) -> float:
+        """How far the time has come for the next request here, of several addresses, in [0, 1]."""
+        if not self.is_limited:
+            return 1.0
+        rate = self.rate(now_s)
+        return 1.0 if rate == inf else min(1.0, (now_s - self._sent_s) * rate)
 
     def send(self, now_s: float) -> int:
         """The number of a request that goes out now, >= 1."""
         self._n_sent += 1
         self._excess = max(0.0, self._excess - _HELPS_SHARE)
-        if self.is_limited:
-            rate = self.rate(now_s)
-            # One may go out after long patience, though the rate is 0.
-            gap_s = 1.0 / rate if rate > 0.0 else 0.0
-            self._due_s = max(self._due_s, now_s - _SLACK_S) + gap_s
-            self._sent_s = now_s
+        self._sent_s = now_s
         return self._n_sent
 
     def hear_answer(
@@ -107,7 +105,11 @@ class AddressLimits:
         """
         if number > self._first_refused:
             self._first_refused = self._n_refused = 0
+        if sent_s < self._heed_s:
+            return
         quotas = quotas_in(headers)
+        if all(q.limit is not None and q.remaining > _PLENTY * q.limit for q in quotas):
+            self._heed_s = sent_s + _HEED_EVERY_S
         if not quotas:
             if self._gauges and sent_s - self._heard_s > _FORGOTTEN_S:
                 self._gauges.clear()

@@ -70,8 +70,9 @@ class Gauge:
         """Whether that is so because the last window is over, and not because an answer said so."""
         self._window_s = 0.0
         """Longest time until then that was said."""
-        self._used = self._used_s = 0.0
-        """What was used, and how long it takes to come back, of the latest answers."""
+        self._used = self._used_s = self._used_n = 0.0
+        """What was used, and how long it takes to come back, of the latest answers, and of how
+        many."""
         self._least_filling = 0.0
         """What came back each second at least, as remained what should have been used."""
         self._is_bucket = True
@@ -108,6 +109,7 @@ class Gauge:
             # Little by little forgotten; what little was used tells little, as both are rounded.
             self._used = 0.9 * self._used + used
             self._used_s = 0.9 * self._used_s + quota.reset_s
+            self._used_n = 0.9 * self._used_n + 1.0
         else:
             self._is_bucket = False
         self._hear_reset(sent_s + quota.reset_s)
@@ -159,9 +161,13 @@ class Gauge:
 
     def _filling(self) -> float:
         """What comes back to a bucket each second."""
-        if self._used > 0.0 and self._used_s > 0.0:
-            return max(self._least_filling, self._used / self._used_s)
-        return max(self._least_filling, self._limit / _SPREAD_S) if self._limit < inf else inf
+        if self._limit == inf:
+            return inf
+        if self._used > 0.0:
+            # What is back in less than a second may be back in 0, as it is written.
+            used_s = self._used_s if self._used_s > 0.0 else self._used_n
+            return max(self._least_filling, self._used / used_s)
+        return max(self._least_filling, self._limit / _SPREAD_S)
 
     def _hear_reset(self, reset_at_s: float) -> None:
         is_later = reset_at_s > self._reset_at_s + _CLEARLY_S
@@ -190,10 +196,8 @@ class Gauge:
         then_s, used_then, reset_then_s = self._compared
         if sent_s - then_s < _WEIGH_EVERY_S and abs(used - used_then) < limit / 10:
             if self._n_for_bucket == 0:
-                self._is_bucket = any(
-                    abs(reset_s - used * period_s / limit) <= 1.0 + 0.1 * reset_s
-                    for period_s in _PERIODS_S
-                )
+                share, near_s = used / limit, 1.0 + 0.1 * reset_s
+                self._is_bucket = any(abs(reset_s - share * s) <= near_s for s in _PERIODS_S)
             return
         self._compared = sent_s, used, reset_s
         (low, low_s), (high, high_s) = sorted([(used, reset_s), (used_then, reset_then_s)])

@@ -169,8 +169,8 @@ class Pacing:
 
     @property
     def is_noise(self) -> bool:
-        """Whether refusals are known to come whatever the rate is."""
-        return self.base > 0.0
+        """Whether the refusals are those that come whatever the rate is, as far as is known."""
+        return self.base > 0.0 or self.rate == inf
 
     def _is_told_free(self, now_s: float) -> bool:
         """Whether what is told of limits lets one more request out now."""

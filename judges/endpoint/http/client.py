@@ -102,10 +102,12 @@ class ChatClient:
         """Send one request to the replica that is least busy; see :class:`.request.Client`."""
         body = self._dialect.encode(request, attempt)
         now_s = time.monotonic()
-        replica = min(
-            self._replicas,
-            key=lambda r: (r.down_until_s > now_s, not r.limits.is_due(now_s), r.in_flight),
-        )
+        replica = self._replicas[0]
+        if len(self._replicas) > 1:
+            replica = min(
+                self._replicas,
+                key=lambda r: (r.down_until_s > now_s, -r.limits.due(now_s), r.in_flight),
+            )
         number = replica.limits.send(now_s)
         replica.in_flight += 1
         try:
