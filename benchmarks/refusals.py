@@ -41,6 +41,7 @@ SHARES = (0.01, 0.05, 0.1, 0.3)
 """Of requests that are refused at random."""
 RATES = (100.0, 10.0, 1.0, 10 / 60)
 """Requests a second that limits allow."""
+TOLD_RATES = (500 / 60, 10 / 60)
 FINDING_S = 60.0
 HEADERS: tuple[Headers, ...] = ("openai", "anthropic", "seconds")
 
@@ -160,7 +161,7 @@ def _simulate_all(n_seeds: int) -> None:
             ]
             _print(_name(rate, share), ends)
     for headers in HEADERS:
-        for rate in RATES:
+        for rate in TOLD_RATES:
             for window_s in (0.0, 60.0):
                 _print_told(headers, Limit(rate, 60.0 * rate, window_s), n_seeds)
 
@@ -193,11 +194,11 @@ def _noise(n_calls: int, latency_s: float, share: float, seed: int) -> tuple[flo
 
 
 def _limit(limit: Limit, share: float, seed: int, headers: Headers = "none") -> tuple[float, float]:
-    """A limit, from the second minute on: for ten minutes, or for an hour where it is slow."""
+    """A limit, from the second minute on: for five minutes, or for an hour where it is slow."""
     endpoint = Endpoint(limit, noise=_always(share), headers=headers)
     simulation = Simulation(endpoint, seed=seed)
     simulation.run(FINDING_S)
-    span: Span = simulation.run(600.0 if limit.rate > 5.0 else 3600.0)
+    span: Span = simulation.run(300.0 if limit.rate > 5.0 else 3600.0)
     return span.rate / limit.rate / (1.0 - share), span.refused - share
 
 
@@ -206,7 +207,7 @@ def _always(share: float) -> Callable[[float], float]:
 
 
 def _name(limit: float, share: float) -> str:
-    words = f"above {limit:g} a second" if limit >= 1.0 else f"above {60 * limit:g} a minute"
+    words = f"above {60 * limit:g} a minute" if limit % 1.0 else f"above {limit:g} a second"
     return f"{words} and {share:.0%} at random" if share else words
 
 

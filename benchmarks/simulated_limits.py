@@ -7,7 +7,7 @@ What is measured here depends on no machine: time passes as the events say. Requ
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from heapq import heappop, heappush
@@ -274,6 +274,3 @@ class Simulation:
         heappush(self._events, (due_s, self._n_pushed, asker, act))
 
 
-def spans_of(simulations: Sequence[Simulation], seconds: float) -> list[Span]:
-    """What each did in the same time."""
-    return [simulation.run(seconds) for simulation in simulations]
