@@ -272,5 +272,3 @@ class Simulation:
     def _push(self, due_s: float, asker: Asker, act: Callable[[], None]) -> None:
         self._n_pushed += 1
         heappush(self._events, (due_s, self._n_pushed, asker, act))
-
-
