@@ -21,6 +21,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from typing import Any
 
 FAULTS = (
@@ -41,6 +43,11 @@ class Behaviour:
     """Requests that are worked on at once, ``latency_s`` each; the others queue. 0 for all."""
     rate: float = 0.0
     """Requests a second above which 429 is answered; 0 for no limit."""
+    burst_s: float = 0.1
+    """Seconds' worth of that rate that may come at once."""
+    limit_headers: str = "none"
+    """Whose headers tell of that limit, on every answer: ``openai``, ``anthropic``, ``seconds`` or
+    ``none``."""
     retry_after_s: float | None = None
     """``Retry-After`` of a 429."""
     faults: tuple[str, ...] = ()
@@ -397,17 +404,29 @@ class JudgeServer:
             self._n_working += self._queue.popleft()()
 
     def _has_token(self, now_s: float) -> bool:
-        """Whether the rate allows a request: a bucket that holds a tenth of a second's worth."""
+        """Whether the rate allows a request: a bucket that holds some seconds' worth."""
         rate = self.behaviour.rate
         if not rate:
             return True
-        most = max(1.0, rate / 10)
+        most = max(1.0, rate * self.behaviour.burst_s)
         self._tokens = min(most, self._tokens + (now_s - self._filled_s) * rate)
         self._filled_s = now_s
         if self._tokens < 1.0:
             return False
         self._tokens -= 1.0
         return True
+
+    def limit_headers(self) -> str:
+        """What is told of the limit, each header with its line's end."""
+        behaviour = self.behaviour
+        if behaviour.limit_headers == "none" or not behaviour.rate:
+            return ""
+        most = max(1.0, behaviour.rate * behaviour.burst_s)
+        elapsed_s = time.monotonic() - self._filled_s
+        left = min(most, self._tokens + elapsed_s * behaviour.rate)
+        counts = {"requests": (most, left, (most - left) / behaviour.rate)}
+        headers = headers_of(behaviour.limit_headers, counts, datetime.now(timezone.utc))
+        return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
     def _faulty(self, digest: bytes) -> bool:
         behaviour = self.behaviour
@@ -519,6 +538,7 @@ class _Connection(asyncio.Protocol):
         self._end_request()
         if self._transport is None or self.closed:
             return
+        headers += self._server.limit_headers()
         head = (
             f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(payload)}\r\n{headers}\r\n"
@@ -559,6 +579,45 @@ def identity_of(body: bytes) -> bytes:
     payload = json.loads(body)
     asked = json.dumps([payload["messages"], payload.get("seed")])
     return hashlib.blake2b(asked.encode(), digest_size=16).digest()
+
+
+def headers_of(
+    kind: str, counts: Mapping[str, tuple[float, float, float]], now: datetime
+) -> dict[str, str]:
+    """What a provider's headers say of its limits.
+
+    Args:
+        kind: Whose: ``openai``, ``anthropic``, or ``seconds`` for those of the IETF's draft.
+        counts: What is counted to as much as there can be, what is left, seconds until the reset.
+        now: When they are sent.
+    """
+    headers: dict[str, str] = {}
+    for name, (most, left, reset_s) in counts.items():
+        said = {"limit": f"{int(most)}", "remaining": f"{int(left)}"}
+        if kind == "openai":
+            said["reset"] = _duration(reset_s)
+            headers |= {f"x-ratelimit-{what}-{name}": value for what, value in said.items()}
+        elif kind == "anthropic":
+            moment = (now + timedelta(seconds=reset_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            said["reset"] = moment
+            headers["Date"] = format_datetime(now, usegmt=True)
+            headers |= {f"anthropic-ratelimit-{name}-{what}": v for what, v in said.items()}
+        elif name == "requests":
+            said["reset"] = f"{int(reset_s)}"
+            headers |= {f"ratelimit-{what}": value for what, value in said.items()}
+    return headers
+
+
+def _duration(seconds: float) -> str:
+    """A duration as OpenAI writes it.
+
+    >>> _duration(0.12), _duration(1.0), _duration(360.0)
+    ('120ms', '1s', '6m0s')
+    """
+    if seconds < 1.0:
+        return f"{round(1e3 * seconds)}ms"
+    minutes, rest_s = divmod(round(seconds, 3), 60.0)
+    return (f"{int(minutes)}m" if minutes else "") + f"{rest_s:g}s"
 
 
 def last_text(payload: dict[str, Any]) -> str:

@@ -1,34 +1,35 @@
 """Measures what refused requests cost: refusals at random, limits, and both at once.
 
-Requests are sent by the judge engine to ``judge_server.py`` in a thread of this process; limits of
-few requests a minute, which take long to find, are played by :class:`Pacing` on a simulated clock.
+Requests are sent by the judge engine to ``judge_server.py`` in a thread of this process; with
+``--simulated`` by :class:`Pacing` on a simulated clock, which depends on no machine, over many
+seeds: medians, and the worst.
 
-    python benchmarks/refusals.py                # everything, some four minutes
+    python benchmarks/refusals.py                # over the wire, some six minutes
     python benchmarks/refusals.py --calls 1000   # the same with fewer calls
+    python benchmarks/refusals.py --simulated    # on a clock of its own, some four minutes
 
-A row's ideal is the same run without refusals, as measured by the first row, plus the requests that
-are repeated; or the limit, less what is refused at random. The first third of a run at a limit, in
-which the limit is found, is left out; of a simulated one, the first ten minutes are.
+A row's ideal is the same run without refusals, plus the requests that are repeated; or the limit,
+less what is refused at random. Of a run at a limit the time in which the limit is found is left
+out: the first third over the wire, the first minute of a simulated one.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from math import inf
 from pathlib import Path
+from statistics import median
 
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from simulated_limits import Endpoint, Headers, Limit, Simulation, Span
 
 MIX = ("429",) * 10 + ("500",) * 5 + ("nonsense",) * 2 + ("drop",)
 """Faults of 18 in 100 requests: 10% are refused, 5% fail, 2% are unreadable, 1% are dropped."""
@@ -36,8 +37,13 @@ LATENCY_S = 0.02
 IN_FLIGHT = 64
 LIMITED_S = 60.0
 """Seconds that a run at a limit takes."""
-SIMULATED_S = 3600.0
-SIMULATED_LATENCY_S = 0.2
+SHARES = (0.01, 0.05, 0.1, 0.3)
+"""Of requests that are refused at random."""
+RATES = (100.0, 10.0, 1.0, 10 / 60)
+"""Requests a second that limits allow."""
+TOLD_RATES = (500 / 60, 10 / 60)
+FINDING_S = 60.0
+HEADERS: tuple[Headers, ...] = ("openai", "anthropic", "seconds")
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,9 @@ class Row:
 def main() -> None:
     """Measure and print."""
     arguments = _arguments()
+    if arguments.simulated:
+        _simulate_all(arguments.seeds)
+        return
     print(
         f"{LATENCY_S * 1e3:.0f} ms per reply, {IN_FLIGHT} in flight\n\n"
         "| refused | seconds | answered | a second | of the ideal | refused | unscored |\n"
@@ -75,19 +84,20 @@ def main() -> None:
         flush=True,
     )
     fastest = 0.0
-    for share in (0.0, 0.01, 0.05, 0.1, 0.3):
+    for share in (0.0, *SHARES):
         row = _run(f"{share:.0%} at random", arguments.calls, ("429",), share)
         fastest = fastest or row.goodput
         print(row.text(fastest * (1.0 - share)), flush=True)
     row = _run("10% of 429, 5% of 500, 2% unreadable, 1% dropped", arguments.calls, MIX, 0.18)
     print(row.text(fastest * 0.82), flush=True)
-    for limit in (100.0, 10.0):
+    for limit in RATES[:2]:
         for share in (0.0, 0.1):
             row = _run_at_limit(limit, share)
             print(row.text(limit * (1.0 - share)), flush=True)
-    for limit in (1.0, 10 / 60):
+    for headers in ("openai", "anthropic"):
         for share in (0.0, 0.1):
-            print(_simulate(limit, share).text(limit * (1.0 - share)), flush=True)
+            row = _run_at_limit(10.0, share, headers)
+            print(row.text(10.0 * (1.0 - share)), flush=True)
 
 
 def _run(name: str, n_calls: int, faults: tuple[str, ...], share: float) -> Row:
@@ -105,10 +115,17 @@ def _run(name: str, n_calls: int, faults: tuple[str, ...], share: float) -> Row:
     return Row(name, seconds, meter.n_calls, n_sent, meter.n_rate_limited, n_unscored)
 
 
-def _run_at_limit(limit: float, share: float) -> Row:
+def _run_at_limit(limit: float, share: float, headers: str = "none") -> Row:
     """Ask without end of a server with a limit, and count in the last two thirds of the time."""
     behaviour = Behaviour(
-        latency_s=LATENCY_S, rate=limit, faults=("429",), fault_rate=share, max_faults=10**9
+        latency_s=LATENCY_S,
+        rate=limit,
+        # A provider that tells of its limit counts what comes in a longer time.
+        burst_s=0.1 if headers == "none" else 10.0,
+        limit_headers=headers,
+        faults=("429",),
+        fault_rate=share,
+        max_faults=10**9,
     )
     with tempfile.TemporaryDirectory() as folder, JudgeServer(behaviour) as server:
         config = EngineConfig((server.url,), Path(folder), concurrency=IN_FLIGHT)
@@ -119,46 +136,78 @@ def _run_at_limit(limit: float, share: float) -> Row:
             time.sleep(LIMITED_S * 2 / 3)
             last = _counts(engine, server)
     counts = [end - start for start, end in zip(first, last, strict=True)]
-    return Row(_name(limit, share), LIMITED_S * 2 / 3, *counts)
+    told = "" if headers == "none" else f", told by headers ({headers})"
+    return Row(_name(limit, share) + told, LIMITED_S * 2 / 3, *counts)
 
 
 def _counts(engine: Engine, server: JudgeServer) -> tuple[int, int, int]:
     return engine.meter.n_calls, server.counts.n_requests, engine.meter.n_rate_limited
 
 
-def _simulate(limit: float, share: float) -> Row:
-    """The same on a simulated clock: a bucket of one request, and refusals that come at once."""
-    pacing, rng = Pacing(), random.Random(0)
-    now_s = filled_s = 0.0
-    tokens = 1.0
-    replies: list[float] = []
-    n_answered = n_sent = n_refused = 0
-    from_s, end_s = 600.0, 600.0 + SIMULATED_S
-    while now_s < end_s:
-        wake_s = inf
-        while len(replies) < IN_FLIGHT and wake_s == inf:
-            if not pacing.take(now_s):
-                wake_s = now_s + pacing.wait_s()
-                continue
-            n_sent += now_s >= from_s
-            tokens = min(1.0, tokens + (now_s - filled_s) * limit)
-            filled_s = now_s
-            is_taken = tokens >= 1.0
-            tokens -= is_taken
-            if is_taken and rng.random() >= share:
-                heappush(replies, now_s + SIMULATED_LATENCY_S)
-            else:
-                n_refused += now_s >= from_s
-                pacing.on_rate_limit(now_s)
-        now_s = min(wake_s, replies[0] if replies else inf)
-        while replies and replies[0] <= now_s:
-            n_answered += now_s >= from_s
-            heappop(replies)
-    return Row(f"{_name(limit, share)}, simulated", SIMULATED_S, n_answered, n_sent, n_refused)
+def _simulate_all(n_seeds: int) -> None:
+    print(
+        f"medians of {n_seeds} seeds, in brackets the worst; {IN_FLIGHT} in flight\n\n"
+        "| refused | of the ideal | refused beyond what is at random |\n|---|---|---|",
+        flush=True,
+    )
+    for n_calls, latency_s in ((5700, LATENCY_S), (20_000, 0.2)):
+        for share in SHARES:
+            name = f"{share:.0%} at random, {n_calls:,} calls of {1e3 * latency_s:.0f} ms"
+            _print(name, [_noise(n_calls, latency_s, share, seed) for seed in range(n_seeds)])
+    for rate in RATES:
+        for share in (0.0, 0.1, 0.3):
+            ends = [
+                _limit(Limit(rate, max(1.0, rate / 10)), share, seed) for seed in range(n_seeds)
+            ]
+            _print(_name(rate, share), ends)
+    for headers in HEADERS:
+        for rate in TOLD_RATES:
+            for window_s in (0.0, 60.0):
+                _print_told(headers, Limit(rate, 60.0 * rate, window_s), n_seeds)
+
+
+def _print_told(headers: Headers, limit: Limit, n_seeds: int) -> None:
+    kind = "window" if limit.window_s else "bucket"
+    for share in (0.0, 0.1):
+        ends = [_limit(limit, share, seed, headers) for seed in range(n_seeds)]
+        _print(f"{_name(limit.rate, share)}, a {kind} told by headers ({headers})", ends)
+
+
+def _print(name: str, ends: list[tuple[float, float]]) -> None:
+    """A line of the table, of shares of the ideal and shares refused beyond what is at random."""
+    used, refused = zip(*ends, strict=True)
+    print(
+        f"| {name} | {median(used):.1%} ({min(used):.1%}) "
+        f"| {median(refused):.1%} ({max(refused):.1%}) |",
+        flush=True,
+    )
+
+
+def _noise(n_calls: int, latency_s: float, share: float, seed: int) -> tuple[float, float]:
+    """So many calls, of which a share is refused after half the time that an answer takes."""
+    endpoint = Endpoint(latency_s=latency_s, refusal_s=latency_s / 2)
+    alone = Simulation(endpoint, seed=seed, n_calls=n_calls).run()
+    noisy = Endpoint(latency_s=latency_s, refusal_s=latency_s / 2, noise=_always(share))
+    span = Simulation(noisy, seed=seed, n_calls=n_calls).run()
+    ideal_s = alone.seconds * (1.0 + share / (1.0 - share) / 2)
+    return ideal_s / span.seconds, span.refused - share
+
+
+def _limit(limit: Limit, share: float, seed: int, headers: Headers = "none") -> tuple[float, float]:
+    """A limit, from the second minute on: for five minutes, or for an hour where it is slow."""
+    endpoint = Endpoint(limit, noise=_always(share), headers=headers)
+    simulation = Simulation(endpoint, seed=seed)
+    simulation.run(FINDING_S)
+    span: Span = simulation.run(300.0 if limit.rate > 5.0 else 3600.0)
+    return span.rate / limit.rate / (1.0 - share), span.refused - share
+
+
+def _always(share: float) -> Callable[[float], float]:
+    return lambda _: share
 
 
 def _name(limit: float, share: float) -> str:
-    words = f"above {limit:g} a second" if limit >= 1.0 else f"above {60 * limit:g} a minute"
+    words = f"above {60 * limit:g} a minute" if limit % 1.0 else f"above {limit:g} a second"
     return f"{words} and {share:.0%} at random" if share else words
 
 
@@ -185,6 +234,8 @@ def _read(reply: Reply) -> str | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure what refused requests cost.")
     parser.add_argument("--calls", type=int, default=5700, help="questions of each run")
+    parser.add_argument("--simulated", action="store_true", help="on a simulated clock")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of each simulated row")
     return parser.parse_args()
 
 

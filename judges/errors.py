@@ -62,9 +62,12 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
+        told_limit: Whether it also said that nothing is left of a limit that it tells of.
         timed_out: Whether the reply was not complete in time, here or at a gateway.
         kind: What it is in a few words, the same for all failures that are alike.
     """
+
+    told_limit = False
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
+from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
@@ -68,7 +69,8 @@ class Engine:
         self._thread = thread = EngineThread(config)
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
-        load, pacing = Load(config.concurrency, start=start), Pacing()
+        limits = [AddressLimits(config.patience_s) for _ in config.urls]
+        load, pacing = Load(config.concurrency, start=start), Pacing(limits)
         self._slots = Slots(
             lambda: load.limit,
             pacing,
@@ -79,7 +81,7 @@ class Engine:
         self._trouble = Trouble(config, self.meter)
         self._sender = Sender(
             config,
-            partial(_open_client, config, self._budget),
+            partial(_open_client, config, self._budget, limits),
             meter=self.meter,
             load=load,
             pacing=pacing,
@@ -225,7 +227,9 @@ def _budget(config: EngineConfig) -> Budget | None:
     )
 
 
-def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
+def _open_client(
+    config: EngineConfig, budget: Budget | None, limits: Sequence[AddressLimits]
+) -> Client:
     """What requests are sent through: at once or in batches, within a limit or without."""
     client: Client
     if config.mode == "batch":
@@ -236,5 +240,7 @@ def _open_client(config: EngineConfig, budget: Budget | None) -> Client:
             pace=config.batch_pace,
         )
     else:
-        client = ChatClient(config.urls, config.api_key, role=config.role, api=config.api)
+        client = ChatClient(
+            config.urls, config.api_key, role=config.role, api=config.api, limits=limits
+        )
     return client if budget is None else CappedClient(client, budget)

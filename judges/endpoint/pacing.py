@@ -16,14 +16,23 @@ changes is noticed. More than ``_MOST_NOISE`` refused is always a limit.
 Refusals beyond the base are added up, and what is expected is taken off with every request (a
 CUSUM): by chance alone the sum stays near 0, beyond a limit it grows without end. Refusals are
 compared with what was sent, not with what was answered: they come soon, a reply whenever it likes.
+
+What a provider's headers say of its limits comes first (:mod:`.address_limits`): that rate holds,
+and refusals because of it are not counted here, so that no trial is held for them. Where headers
+say that plenty is left, a refusal is noise, or of a limit that they do not tell of: it is tried out
+which.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
+
+_ASK_AGAIN_S: Final = 1.0
 _WINDOW_S: Final = 5.0
 _WINDOW_N: Final = 60
 """Of what was sent and refused, at least the latest so long and so many requests are counted."""
@@ -45,6 +54,9 @@ _TRIAL_RATE: Final = 0.7
 _TRIAL_S: Final = 1.0
 _TRIAL_N: Final = (40, 100)
 """Length of a trial, in seconds at least and in requests; the more where they are fast."""
+_FAST_TRIAL_S: Final = 0.25
+_FAST_TRIAL_N: Final = 250
+"""The same where so many go out in so short a time: then these tell as much."""
 _TRIAL_CLEAR: Final = 4.0
 """Refusals that noise would have brought: where none came, the trial is over."""
 _LIVELY_RATE: Final = 10.0
@@ -70,9 +82,18 @@ class _Trial:
 
 
 class Pacing:
-    """The limit of requests a second; pure arithmetic on a given clock."""
+    """The limit of requests a second; pure arithmetic on a given clock.
 
-    def __init__(self) -> None:
+    Args:
+        addresses: What each of the endpoint's addresses says of its limits.
+    """
+
+    def __init__(self, addresses: Sequence[AddressLimits] = ()) -> None:
+        self._addresses = addresses
+        self._told_rate = inf
+        """Requests a second that these leave, all together, >= 0."""
+        self._told_tokens = 1.0
+        self._told_s = 0.0
         self.rate = inf
         """Requests a second that may go out; infinite until some were refused."""
         self.base = 0.0
@@ -124,6 +145,8 @@ class Pacing:
 
     def take(self, now_s: float) -> bool:
         """Whether one more request may go out now; counts it if so."""
+        if not self._is_told_free(now_s):
+            return False
         if self.rate < inf:
             self._refill(now_s)
             if self._tokens < 1.0:
@@ -131,12 +154,35 @@ class Pacing:
                 return False
             self._tokens -= 1.0
             self._n_free += 1
+        self._told_tokens -= 1.0
         self._count(now_s)
         return True
 
     def wait_s(self) -> float:
         """Seconds until :meth:`take` is worth asking again, > 0."""
-        return max(0.001, (1.0 - self._tokens) / self.rate)
+        wait_s = (1.0 - self._tokens) / self.rate
+        if self._told_rate < inf:
+            # What is told changes with every answer: it is asked for again soon.
+            told_s = (1.0 - self._told_tokens) / max(self._told_rate, 1e-9)
+            wait_s = max(wait_s, min(_ASK_AGAIN_S, told_s))
+        return max(0.001, wait_s)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the refusals are those that come whatever the rate is, as far as is known."""
+        return self.base > 0.0 or self.rate == inf
+
+    def _is_told_free(self, now_s: float) -> bool:
+        """Whether what is told of limits lets one more request out now."""
+        elapsed_s, self._told_s = now_s - self._told_s, now_s
+        rates = [limits.rate(now_s) for limits in self._addresses]
+        self._told_rate = sum(rates) if rates else inf
+        if self._told_rate == inf:
+            self._told_tokens = 1.0
+            return True
+        most = max(1.0, self._told_rate / 20)
+        self._told_tokens = min(most, self._told_tokens + elapsed_s * self._told_rate)
+        return self._told_tokens >= 1.0
 
     def _count(self, now_s: float) -> None:
         if now_s < self._since_s:
@@ -191,7 +237,8 @@ class Pacing:
         self._set_rate(max(_LEAST_RATE, _TRIAL_RATE * taken), now_s)
 
     def _is_tried(self, trial: _Trial, now_s: float) -> bool:
-        if now_s - self._since_s < max(_TRIAL_S, 4 * self._delay_s):
+        least_s = _FAST_TRIAL_S if self._n_sent >= _FAST_TRIAL_N else _TRIAL_S
+        if now_s - self._since_s < max(least_s, 4 * self._delay_s):
             return False
         if self._n_refused == 0 and self._n_sent * trial.share >= _TRIAL_CLEAR:
             return True
@@ -214,7 +261,8 @@ class Pacing:
         self.rate = rate
         self._tokens = 0.0
         self._set_s = self._tick_s = now_s
-        self._since_s = now_s + _SETTLE_S
+        is_fast = rate >= _FAST_TRIAL_N
+        self._since_s = now_s + (min(_SETTLE_S, 0.1 + 4 * self._delay_s) if is_fast else _SETTLE_S)
         self._n_sent = self._n_refused = self._excess = 0.0
 
     def _refill(self, now_s: float) -> None:

@@ -18,6 +18,8 @@ from lmms_eval_captions.judges.errors import (
 
 _LIVELY_DOUBLINGS: Final = 2
 """Doublings of the back-off at most, where others get through: the endpoint is not down."""
+_NOISE_DOUBLINGS: Final = -2
+"""The same where requests are refused by chance, whatever their rate is."""
 _FAILURES_N: Final = 100
 """The share of requests that fail is that of about so many."""
 _LOST: Final = 1e-6
@@ -83,11 +85,20 @@ class Patience:
         if is_too_long or (failed.n_failed >= n_attempts and silent_s > patience_s):
             raise EndpointSilentError(self._silence(now_s, failed, error)) from error
 
-    def back_off_s(self, failed: FailedAttempts, error: JudgeUnavailableError) -> float:
-        """Seconds until a request that failed is sent again."""
+    def back_off_s(
+        self, failed: FailedAttempts, error: JudgeUnavailableError, *, is_noise: bool = False
+    ) -> float:
+        """Seconds until a request that failed is sent again.
+
+        Args:
+            failed: Its failed attempts.
+            error: The latest of them.
+            is_noise: Whether such failures are known to come by chance, however little is sent.
+        """
         doublings = failed.n_failures - 1
         if failed.is_alone:
-            doublings = min(doublings, _LIVELY_DOUBLINGS)
+            # Where it is chance, others go out meanwhile, and it is the same which of them do.
+            doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
         ceiling_s = min(self._config.max_backoff_s, self._config.backoff_s * 2.0**doublings)
         wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
         # A wild header must not hang the run: patience is the bound.

@@ -105,7 +105,8 @@ class Sender:
                 if failed is None:
                     failed = FailedAttempts(flight.sent_s, since_s=time.monotonic())
                 self._give_up_or_go_on(request, error, failed, flight)
-                await asyncio.sleep(self._patience.back_off_s(failed, error))
+                is_noise = error.rate_limited and self._pacing.is_noise
+                await asyncio.sleep(self._patience.back_off_s(failed, error, is_noise=is_noise))
             else:
                 now_s = time.monotonic()
                 self._patience.on_reply(now_s)
@@ -166,7 +167,8 @@ class Sender:
         self._trouble.failed(error, flight.sent_s, now_s)
         if error.rate_limited:
             self._meter.n_rate_limited += 1
-            self._pacing.on_rate_limit(now_s, flight.sent_s)
+            if not error.told_limit:
+                self._pacing.on_rate_limit(now_s, flight.sent_s)
         else:
             self._patience.on_failure()
         if error.timed_out and self._config.mode == "now":

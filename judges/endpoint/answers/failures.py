@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urljoin
 
 from lmms_eval_captions.judges.endpoint.answers.completion import status_of
 from lmms_eval_captions.judges.endpoint.answers.moderation import is_about_content
+from lmms_eval_captions.judges.endpoint.answers.quotas import retry_after_s
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
 from lmms_eval_captions.judges.endpoint.roles import Api, Role, role_words
 from lmms_eval_captions.judges.endpoint.urls import redact_url
@@ -40,8 +39,6 @@ _REFUSING: Final = {400, 403, 404, 422}
 MOST_WORDS: Final = 300
 """Characters of a server's words in a message."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
-_MOST_RETRY_AFTER_S: Final = 24 * 3600.0
-"""A server that asks to wait for longer does not mean it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ def _failure(
     if status in _PASSING or status >= 500:
         return JudgeUnavailableError(
             message,
-            retry_after_s=_retry_after_s(headers),
+            retry_after_s=retry_after_s(headers),
             rate_limited=status == 429,
             timed_out=status in _TIMED_OUT,
             may_be_billed=status in _MAYBE_ANSWERED,
@@ -193,19 +190,3 @@ def _server_words(text: str, api_key: str | None) -> str:
         pass
     # Shortened last: half a key must not stay.
     return " ".join(scrub(str(text), api_key).split())[:MOST_WORDS] or "(empty response)"
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a ``Retry-After`` header, which holds seconds or a date; ``None`` where wild."""
-    value = headers.get("Retry-After")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
-            return None
-    # What is not a number is not below anything.
-    return max(0.0, seconds) if seconds <= _MOST_RETRY_AFTER_S else None

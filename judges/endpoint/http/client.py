@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ import aiohttp
 from loguru import logger
 from yarl import URL
 
+from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
@@ -29,6 +30,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, redact_url
+from lmms_eval_captions.judges.errors import JudgeError, JudgeUnavailableError
 
 _DOWN_FOR_S: Final = 10.0
 
@@ -41,6 +43,7 @@ class _Replica:
     parsed: URL
     proxy: str | None
     session: aiohttp.ClientSession
+    limits: AddressLimits
     in_flight: int = 0
     down_until_s: float = 0.0
     left: list[aiohttp.ClientSession] = field(default_factory=list)
@@ -55,6 +58,8 @@ class ChatClient:
         api_key: The endpoint's key or ``None``.
         role: What is asked, for messages.
         api: Whose API it speaks.
+        limits: What each of the URLs says of its limits, in their order; by default known here
+            alone.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class ChatClient:
         *,
         role: Role = "judge",
         api: Api = "openai",
+        limits: Sequence[AddressLimits] = (),
     ) -> None:
         self._dialect = DIALECTS[api]
         self._api_key = api_key
@@ -79,8 +85,11 @@ class ChatClient:
                 parsed=URL(goal),
                 proxy=proxy_of(url),
                 session=open_session(self._headers),
+                limits=limits_of_url,
             )
-            for url in urls
+            for url, limits_of_url in zip(
+                urls, limits or [AddressLimits() for _ in urls], strict=True
+            )
         ]
 
     async def complete(
@@ -93,7 +102,13 @@ class ChatClient:
         """Send one request to the replica that is least busy; see :class:`.request.Client`."""
         body = self._dialect.encode(request, attempt)
         now_s = time.monotonic()
-        replica = min(self._replicas, key=lambda r: (r.down_until_s > now_s, r.in_flight))
+        replica = self._replicas[0]
+        if len(self._replicas) > 1:
+            replica = min(
+                self._replicas,
+                key=lambda r: (r.down_until_s > now_s, -r.limits.due(now_s), r.in_flight),
+            )
+        number = replica.limits.send(now_s)
         replica.in_flight += 1
         try:
             status, headers, raw = await self._post(replica, body, timeout_s)
@@ -101,14 +116,29 @@ class ChatClient:
             replica.in_flight -= 1
         if status == 200:
             replica.down_until_s = 0.0
-            reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
+            try:
+                reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
+            except JudgeError:
+                replica.limits.hear_answer(headers, number, now_s)
+                raise
+            n_tokens = reply.input_tokens + reply.output_tokens
+            replica.limits.hear_answer(headers, number, now_s, n_tokens=n_tokens)
             return counted(replace(reply, endpoint=replica.name), request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
             replica.down_until_s = time.monotonic() + _DOWN_FOR_S
-        raise self._dialect.failure(
+        error = self._dialect.failure(
             status, raw, replica.url, headers=headers, api_key=self._api_key, role=self._role
         )
+        if isinstance(error, JudgeUnavailableError) and error.rate_limited:
+            error.told_limit = replica.limits.hear_refusal(
+                headers,
+                number,
+                now_s,
+                now_s=time.monotonic(),
+                retry_after_s=error.retry_after_s,
+            )
+        raise error
 
     async def close(self) -> None:
         """Close every connection."""

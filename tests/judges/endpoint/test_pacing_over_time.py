@@ -1,0 +1,104 @@
+"""Noise and limits that begin, end and change, over several seeds, on a simulated clock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from statistics import median
+
+import pytest
+
+from simulated_limits import Endpoint, Limit, Simulation, Span
+
+MOST = 64
+LATENCY_S = 0.2
+
+
+def _spans(
+    endpoint: Endpoint,
+    *,
+    first_s: float,
+    seconds: float,
+    n_seeds: int = 3,
+    sizes: Callable[[random.Random], float] = lambda _: 1.0,
+) -> list[Span]:
+    """What each seed did after so many seconds."""
+    spans = []
+    for seed in range(n_seeds):
+        simulation = Simulation(endpoint, seed=seed, sizes=sizes)
+        simulation.run(first_s)
+        spans.append(simulation.run(seconds))
+    return spans
+
+
+def _full_speed(share: float) -> float:
+    """Answers a second where such a share is refused at random, each after 10 ms."""
+    return MOST * (1.0 - share) / ((1.0 - share) * LATENCY_S + share * 0.01)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(0.0, 0.1), (0.0, 0.3), (0.05, 0.3), (0.3, 0.05), (0.3, 0.0)],
+    ids=["begins", "begins high", "grows", "falls", "ends"],
+)
+def test_noise_that_changes_is_paid_for_and_no_more(before: float, after: float) -> None:
+    """A minute on, as many are answered as if it had always been so."""
+    spans = _spans(
+        Endpoint(noise=lambda now_s: before if now_s < 60.0 else after),
+        first_s=70.0,
+        seconds=60.0,
+    )
+    assert median(span.rate for span in spans) >= 0.93 * _full_speed(after)
+    assert min(span.rate for span in spans) >= 0.8 * _full_speed(after)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.3])
+def test_noise_costs_the_calls_it_repeats(share: float) -> None:
+    """From the first call to the last one, 20,000 of them take a tenth longer at most."""
+    for seed in range(3):
+        endpoint = Endpoint(noise=lambda _: share)
+        seconds = Simulation(endpoint, seed=seed, n_calls=20_000).run().seconds
+        assert 20_000 / seconds >= 0.9 * _full_speed(share)
+
+
+def test_noise_in_a_run_of_seconds_costs_less_than_a_third() -> None:
+    """5,700 calls of 20 ms, which take less than two seconds, of which a tenth is refused."""
+    for seed in range(5):
+        quiet = Simulation(Endpoint(latency_s=0.02), seed=seed, n_calls=5700).run()
+        noisy = Endpoint(latency_s=0.02, noise=lambda _: 0.1)
+        span = Simulation(noisy, seed=seed, n_calls=5700).run()
+        assert span.seconds <= quiet.seconds * (1.0 + 0.1 / 0.9 / 2) / 0.7
+
+
+@pytest.mark.parametrize("rate", [100.0, 10.0, 1.0, 10 / 60])
+def test_a_limit_without_a_word_is_found_in_a_minute(rate: float) -> None:
+    """Within a tenth of it, with at most one request in twenty refused."""
+    limit = Limit(rate, max(1.0, rate / 10))
+    seconds = 240.0 if rate > 5.0 else 3600.0
+    for span in _spans(Endpoint(limit), first_s=60.0, seconds=seconds, n_seeds=2):
+        assert span.rate == pytest.approx(rate, rel=0.1)
+        assert span.refused <= 0.05
+
+
+@pytest.mark.parametrize(("rate", "least"), [(100.0, 0.9), (10.0, 0.85), (1.0, 0.85)])
+def test_a_limit_and_noise_at_once_are_told_apart(rate: float, least: float) -> None:
+    """Little more is refused than the noise, and the limit is made use of."""
+    endpoint = Endpoint(Limit(rate, max(1.0, rate / 10)), noise=lambda _: 0.1)
+    seconds = 300.0 if rate > 50.0 else 1200.0 if rate > 5.0 else 3600.0
+    spans = _spans(endpoint, first_s=60.0, seconds=seconds, n_seeds=3 if rate > 50.0 else 7)
+    assert median(span.rate for span in spans) >= least * 0.9 * rate
+    assert median(span.refused for span in spans) <= 0.15
+
+
+def _sizes(rng: random.Random) -> float:
+    """Tokens of a request: some 900, from 50 to 5,000."""
+    return min(5_000.0, max(50.0, rng.lognormvariate(6.5, 0.8)))
+
+
+def test_a_limit_of_tokens_without_a_word_is_found() -> None:
+    """Larger requests are refused more often; most of what may be used is."""
+    rate = 50_000.0
+    endpoint = Endpoint(tokens=Limit(rate, rate))
+    for span in _spans(endpoint, first_s=60.0, seconds=240.0, sizes=_sizes):
+        assert span.n_tokens / span.seconds >= 0.9 * rate
+        assert span.refused <= 0.12
