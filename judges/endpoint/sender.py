@@ -111,7 +111,12 @@ class Sender:
                 self._patience.on_reply(now_s)
                 if self._config.mode == "now":
                     self._answered(flight, now_s)
-                self._meter.count_call(request.model, reply.input_tokens, reply.output_tokens)
+                self._meter.count_call(
+                    request.model,
+                    reply.input_tokens,
+                    reply.output_tokens,
+                    cached_tokens=reply.cached_tokens,
+                )
                 return reply
 
     def stop(self, model: str, error: JudgeStoppedError, shown: Shown | None = None) -> None:
