@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import os
 import threading
 import traceback
@@ -26,7 +27,7 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
@@ -252,7 +253,7 @@ def judge_caption(
             return lambda: Judged(silences or (), config, reason, "empty")
         if why_not is not None:
             return lambda: Judged((), config, why_not)
-        return _submit(chains(config), config, settings)
+        return _submit(chains(config), config, settings, about=caption_digest(caption))
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
@@ -320,10 +321,17 @@ def _not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
 def judge_anchors(
     defaults: Mapping[str, object],
     chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
+    *,
+    about: Sequence[bytes] | None = None,
 ) -> Callable[[], Judged[J]]:
     """Submit questions about captions of our own, as :func:`judge_caption` does with one's.
 
     Nothing is asked where no endpoint is; the reason says so.
+
+    Args:
+        defaults: The benchmark's ``metadata.judge``.
+        chains: Makes the chains.
+        about: Digest of the caption of each chain, ``None`` where they are about no captions.
     """
     config: JudgeConfig | None = None
     try:
@@ -331,14 +339,18 @@ def judge_anchors(
         config = JudgeConfig.build(defaults, settings)
         if not config.asks_endpoint:
             return lambda: Judged((), config, "no endpoint is asked")
-        return _submit(chains(config), config, settings)
+        return _submit(chains(config), config, settings, about=about)
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
 
 
 def _submit(
-    chains: Sequence[Chain[Sequence[J]]], config: JudgeConfig, settings: JudgeSettings
+    chains: Sequence[Chain[Sequence[J]]],
+    config: JudgeConfig,
+    settings: JudgeSettings,
+    *,
+    about: About,
 ) -> Callable[[], Judged[J]]:
     """Submit chains, if their judge may be asked; a function that waits for their judgements.
 
@@ -348,7 +360,7 @@ def _submit(
     if config.asks_endpoint:
         settings.require_named_judge(config.model)
         settings.require_judge_access()
-    future = JUDGE_RUN.engine().submit(chains)
+    future = JUDGE_RUN.engine().submit(chains, about=about)
     pid, settled = os.getpid(), list[Future[list[Sequence[J]]]]()
     future.add_done_callback(settled.append)
 
@@ -368,6 +380,11 @@ def _submit(
             return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
 
     return wait
+
+
+def caption_digest(caption: str) -> bytes:
+    """What tells a caption from others, in every process; 8 bytes."""
+    return hashlib.blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _scrubbed(text: str, settings: JudgeSettings) -> str:

@@ -23,6 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     JUDGE_RUN,
     Judged,
+    caption_digest,
     judge_anchors,
     judge_caption,
     measure_caption,
@@ -158,13 +159,13 @@ def _ask_anchors(
     due = [] if says_nothing(caption) else JUDGE_RUN.anchors.due(task.name)
     if check is None or not due:
         return AnchorJudgements
+    anchors = [(question, text) for question in due for text in captions_of(check, question)]
     wait = judge_anchors(
         benchmark.judge_defaults,
         lambda config: [
-            benchmark.ask(question, text, config=config, run=0)
-            for question in due
-            for text in captions_of(check, question)
+            benchmark.ask(question, text, config=config, run=0) for question, text in anchors
         ],
+        about=[caption_digest(text) for _, text in anchors],
     )
     return lambda: AnchorJudgements(due, wait().chains)
 

@@ -122,7 +122,7 @@ def _judging(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cached_words(n_cached: int, n_input: int) -> str:
-    """The share of a model's prompts that its endpoint had in a cache, nothing where it had none."""
+    """The share of a model's prompts that its endpoint had in a cache; empty for none."""
     return f" ({n_cached / n_input:.1%} of it from the endpoint's cache)" if n_cached else ""
 
 

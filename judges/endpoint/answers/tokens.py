@@ -40,7 +40,7 @@ def count_of(usage: object, name: str) -> int | None:
 
 
 def cached_of(usage: object) -> int:
-    """Input tokens that a provider says it had in a cache of prefixes; 0 where what it says is none.
+    """Input tokens that a provider says it had in a cache; 0 where it says no such number.
 
     >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
     64
@@ -49,7 +49,8 @@ def cached_of(usage: object) -> int:
     >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
     0
 
-    Source: OpenAI's "Prompt caching" (vLLM and most servers follow it), DeepSeek's "Context caching".
+    Source: OpenAI's "Prompt caching", which vLLM and most servers follow, and DeepSeek's "Context
+    caching", which has a name of its own.
     """
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     n_cached = count_of(details, "cached_tokens")

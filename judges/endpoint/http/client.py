@@ -26,6 +26,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
     read_answer,
     timeout_of,
 )
+from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, redact_url
@@ -35,14 +36,14 @@ _DOWN_FOR_S: Final = 10.0
 
 @dataclass(slots=True)
 class _Replica:
+    index: int
+    """Among the replicas."""
     name: str
     """Of its replies' endpoint."""
     url: str
     parsed: URL
     proxy: str | None
     session: aiohttp.ClientSession
-    in_flight: int = 0
-    down_until_s: float = 0.0
     left: list[aiohttp.ClientSession] = field(default_factory=list)
     """Sessions whose connections are used no more."""
 
@@ -55,6 +56,7 @@ class ChatClient:
         api_key: The endpoint's key or ``None``.
         role: What is asked, for messages.
         api: Whose API it speaks.
+        loads: How busy each of the URLs is, for those who want to know; by default its own.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class ChatClient:
         *,
         role: Role = "judge",
         api: Api = "openai",
+        loads: Replicas | None = None,
     ) -> None:
         self._dialect = DIALECTS[api]
         self._api_key = api_key
@@ -74,14 +77,16 @@ class ChatClient:
         # key where a .netrc names the host.
         self._replicas = [
             _Replica(
+                index=index,
                 name=endpoint_name(url),
                 url=(goal := self._dialect.completions_url(url)),
                 parsed=URL(goal),
                 proxy=proxy_of(url),
                 session=open_session(self._headers),
             )
-            for url in urls
+            for index, url in enumerate(urls)
         ]
+        self._loads = loads or Replicas([replica.name for replica in self._replicas])
 
     async def complete(
         self,
@@ -90,22 +95,25 @@ class ChatClient:
         *,
         timeout_s: float,
     ) -> Reply:
-        """Send one request to the replica that is least busy; see :class:`.request.Client`."""
+        """Send one request to the replica of its caption, or to the one that is least busy.
+
+        See :class:`.request.Client`.
+        """
         body = self._dialect.encode(request, attempt)
-        now_s = time.monotonic()
-        replica = min(self._replicas, key=lambda r: (r.down_until_s > now_s, r.in_flight))
-        replica.in_flight += 1
+        loads = self._loads
+        replica = self._replicas[loads.choose(request.about, time.monotonic())]
+        loads.in_flight[replica.index] += 1
         try:
             status, headers, raw = await self._post(replica, body, timeout_s)
         finally:
-            replica.in_flight -= 1
+            loads.in_flight[replica.index] -= 1
         if status == 200:
-            replica.down_until_s = 0.0
+            loads.answered(replica.index)
             reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
             return counted(replace(reply, endpoint=replica.name), request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
-            replica.down_until_s = time.monotonic() + _DOWN_FOR_S
+            loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
         raise self._dialect.failure(
             status, raw, replica.url, headers=headers, api_key=self._api_key, role=self._role
         )
@@ -124,7 +132,7 @@ class ChatClient:
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             if isinstance(error, OutOfStepError) and not replica.left:
                 self._leave(replica, error)
-            replica.down_until_s = time.monotonic() + _DOWN_FOR_S
+            self._loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
             raise no_reply(
                 error, replica.url, timeout_s=timeout_s, api_key=self._api_key
             ) from error
