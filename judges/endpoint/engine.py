@@ -16,6 +16,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
@@ -74,6 +76,7 @@ class Engine:
         start = config.concurrency if config.mode == "batch" else None
         load, pacing = Load(config.concurrency, start=start), Pacing()
         self._head_start = HeadStart(config.concurrency, is_possible=config.mode == "now")
+        self._told: str = self._head_start.state
         replicas = Replicas(list(map(endpoint_name, config.urls)))
         self._slots = Slots(
             lambda: load.limit,
@@ -218,6 +221,12 @@ class Engine:
         self._stored.refresh()
 
     def _watch(self) -> None:
+        state, why = self.head_start
+        if state != self._told:
+            # Worth a word only where it was tried.
+            if self._told == "tried":
+                logger.debug("the first question of each caption goes ahead: {}, {}", state, why)
+            self._told = state
         sender = self._sender
         self._trouble.tick(time.monotonic(), sender.n_in_flight, sender.first_due_s)
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _OF_EACH_REPLICA: Final = 4
 """Captions that are looked at for each replica, until one is found whose replica has room."""
 
+_IN_STOCK: Final = 0.5
+"""Chains of begun captions, as a share of the slots, below which the next caption begins: of two
+requests each, mostly, so many start until its first reply is in."""
+
 
 @dataclass(slots=True, order=True)
 class _Caption:
@@ -148,8 +152,7 @@ class WaitingChains:
 
     def _next(self, n_slots: int, now_s: float) -> _Caption:
         """The caption whose chain starts next, which is then one of those that are ready."""
-        if self._n_begun < n_slots:
-            # What is ready would be under way by the time that a first reply is in.
+        if self._n_begun < _IN_STOCK * n_slots:
             leading = self._with_room(self._leading(), now_s)
             if leading is not None:
                 return self._begin(leading)
