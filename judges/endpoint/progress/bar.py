@@ -137,7 +137,7 @@ def counts_of(meter: Meter) -> list[str]:
         *([f"{meter.n_cached:,} from the store"] if meter.n_cached else []),
         *([f"{meter.n_retried:,} retried{limited}"] if meter.n_retried else []),
         *([f"tokens {n_in:,}+{n_out:,}"] if n_in or n_out else []),
-        *([f"{n_cached / n_in:.0%} of the prompts cached there"] if n_cached and n_in else []),
+        *([f"{n_cached / n_in:.0%} of the prompts cached"] if n_cached and n_in else []),
     ]
 
 
