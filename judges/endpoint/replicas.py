@@ -14,12 +14,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from hashlib import blake2b
-from math import ceil
+from math import ceil, floor
 from typing import Final
 
-BALANCE: Final = 1.05
-"""Requests in flight that a replica may have, as a multiple of the mean of those that are up: what
-is left of 1.1 pays for whole numbers. ``benchmarks/prefix_caches.py`` measures what comes of it."""
+BALANCE: Final = 1.1
+"""Requests in flight that a replica may have, as a multiple of the mean of those that are up: so
+much more than the mean is its load at most, in all. ``benchmarks/prefix_caches.py`` measures it."""
 _N_POINTS: Final = 512
 """Points of each replica on the ring: their shares of it differ by some 4%."""
 _POINT_BYTES: Final = 8
@@ -106,12 +106,16 @@ class Replicas:
 
 
 def most_in_flight(n_requests: int, n_replicas: int) -> int:
-    """The most requests that one replica may have of so many in flight, at least their mean.
+    """The most requests that one replica may have of so many in flight.
+
+    Deviation: the paper rounds the bound up; here it is rounded down, to no less than the mean
+    rounded up, as 5 of 16 would be a quarter more than the mean of four replicas.
 
     >>> [most_in_flight(n, 4) for n in (1, 4, 16, 64, 256)]
-    [1, 2, 5, 17, 68]
+    [1, 1, 4, 17, 70]
     """
-    return ceil(BALANCE * n_requests / n_replicas)
+    mean = n_requests / n_replicas
+    return max(ceil(mean), floor(BALANCE * mean))
 
 
 def _point(name: bytes) -> int:

@@ -111,5 +111,8 @@ def test_what_could_be_shared_is_what_one_cache_without_an_end_finds() -> None:
     together = Run("after", 1, [[[(1, 2)], [(1, 3)]]], 1.0, "")
     apart = Run("before", 2, [[[(1, 2)]], [[(1, 3)]]], 1.0, "")
     at_once = Run("before", 1, [[[(1, 2), (1, 3)]]], 1.0, "")
-    assert (together.shared(9), apart.shared(9), at_once.shared(9)) == (1.0, 0.0, 0.0)
-    assert (together.shared(0), together.busiest, apart.busiest) == (0.0, 1.0, 1.0)
+    assert [run.shared(9)[0] for run in (together, apart, at_once)] == [1.0, 0.0, 0.0]
+    assert (together.shared(0)[0], together.busiest, apart.busiest) == (0.0, 1.0, 1.0)
+    # Of three blocks that both begin with, the first is the same in all prompts of the kind.
+    longer = Run("after", 2, [[[(1, 2, 3)], [(1, 2, 4)]], [[(1, 5)]]], 1.0, "")
+    assert longer.shared(9, 1) == (2 / 3, 1.0)
