@@ -350,7 +350,7 @@ def _submit(
     config: JudgeConfig,
     settings: JudgeSettings,
     *,
-    about: About,
+    about: About = None,
 ) -> Callable[[], Judged[J]]:
     """Submit chains, if their judge may be asked; a function that waits for their judgements.
 
