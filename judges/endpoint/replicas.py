@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from math import ceil, floor
 from typing import Final
@@ -23,6 +24,8 @@ much more than the mean is its load at most, in all. ``benchmarks/prefix_caches.
 _N_POINTS: Final = 512
 """Points of each replica on the ring: their shares of it differ by some 4%."""
 _POINT_BYTES: Final = 8
+_MOST_KNOWN: Final = 4096
+"""Captions whose order is kept."""
 
 
 class Replicas:
@@ -45,6 +48,8 @@ class Replicas:
         )
         self._points = [point for point, _ in points]
         self._owners = [index for _, index in points]
+        # Asked for at every request: the captions in flight are few.
+        self._order = lru_cache(maxsize=_MOST_KNOWN)(self._find_order)
 
     def __len__(self) -> int:
         return len(self.in_flight)
@@ -55,6 +60,9 @@ class Replicas:
         Args:
             about: What tells the caption from others.
         """
+        return self._order(about)
+
+    def _find_order(self, about: bytes) -> tuple[int, ...]:
         owners = self._owners or [0]
         place = bisect_left(self._points, _point(about))
         order: dict[int, None] = {}
