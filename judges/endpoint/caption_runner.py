@@ -12,7 +12,8 @@ from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.chain import About, Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread, settle
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
-from lmms_eval_captions.judges.endpoint.slots import Slots, Work
+from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.waiting_chains import Work
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")

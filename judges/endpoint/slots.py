@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains
+from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains, Work
 
-Work = Callable[[int], Awaitable[None]]
-"""What runs a chain, given the number of its question."""
 AnyTask = asyncio.Task[Any]
 
 _LOOK_S: Final = 0.05

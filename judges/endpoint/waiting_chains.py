@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.head_start import HeadStart, Observed
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.request import Reply
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.slots import Work
-
+Work = Callable[[int], Awaitable[None]]
+"""What runs a chain, given the number of its question."""
 _OF_EACH_REPLICA: Final = 4
 """Captions that are looked at for each replica, until one is found whose replica has room."""
 

@@ -9,8 +9,7 @@ import pytest
 
 from lmms_eval_captions.judges.endpoint.head_start import HeadStart
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
-from lmms_eval_captions.judges.endpoint.slots import Work
-from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains
+from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains, Work
 
 N_SLOTS = 4
 
