@@ -23,7 +23,6 @@ Work = Callable[[int], Awaitable[None]]
 """What runs a chain, given the number of its question."""
 _OF_EACH_REPLICA: Final = 4
 """Captions that are looked at for each replica, until one is found whose replica has room."""
-
 _IN_STOCK: Final = 0.5
 """Chains of begun captions, as a share of the slots, below which the next caption begins: of two
 requests each, mostly, so many start until its first reply is in."""
@@ -34,7 +33,8 @@ class _Caption:
     """Chains of one caption, or of something else, that have not started."""
 
     number: int
-    works: deque[Work] = field(compare=False)
+    works: list[Work] = field(compare=False)
+    """What runs each of them, the last one first."""
     order: tuple[int, ...] | None = field(compare=False)
     """Its replicas, the first one first; ``None`` where that does not matter."""
     is_one: bool = field(compare=False)
@@ -86,7 +86,7 @@ class WaitingChains:
         order = None
         if about is not None and len(self._replicas) > 1:
             order = self._replicas.order(about)
-        chains = deque(works)
+        chains = list(works)[::-1]
         self._n_chains += len(chains)
         self._fresh.append(_Caption(self._n_captions, chains, order, about is not None))
         self._n_captions += 1
@@ -102,7 +102,7 @@ class WaitingChains:
         caption = self._next(n_slots, now_s)
         self._n_chains -= 1
         self._n_begun -= 1
-        work = caption.works.popleft()
+        work = caption.works.pop()
         if caption.observed is not None:
             self._observed[question_index] = caption.observed
         if caption.has_head_start or not caption.works:
