@@ -235,6 +235,8 @@ class JudgeServer:
         self.keep_bodies = False
         self.script: Script | None = None
         """Decides request by request, in the place of ``reply``."""
+        self.more_usage: Callable[[dict[str, Any]], dict[str, object]] | None = None
+        """What stands in the usage of a reply beside the two counts, from the request's payload."""
         self.models = json.dumps({"error": {"message": "no such path: /v1/models"}}), 404
         """What a request for the list of models gets, and its status."""
         self._failed: Counter[bytes] = Counter()
@@ -363,9 +365,14 @@ class JudgeServer:
         choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
         if self.behaviour.logprobs in ("whole", "digits") and b'"logprobs":true' in body:
             choice["logprobs"] = {"content": logprobs_of(text, self.behaviour.logprobs)}
-        usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4 + 1}
+        usage: dict[str, object] = {
+            "prompt_tokens": len(body) // 4,
+            "completion_tokens": len(text) // 4 + 1,
+        }
         choices = [{**choice, "finish_reason": say.finish_reason}]
         named = say.model_fields(json.loads(body))
+        if self.more_usage is not None:
+            usage |= self.more_usage(json.loads(body))
         return json.dumps({**named, "choices": choices, "usage": usage})
 
     def _later(self, connection: _Connection, act: Callable[[], None]) -> None:

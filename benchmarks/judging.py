@@ -37,6 +37,7 @@ from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_data_settings
+from lmms_eval_captions.lmms_eval_tasks.judge_run import caption_digest
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
@@ -110,7 +111,8 @@ def _ours(captions: Sequence[Captioned], *, url: str, concurrency: int, store: P
                 [
                     partial(judge_question, question=q, caption=caption, config=CONFIG, run=0)
                     for q in questions
-                ]
+                ],
+                about=caption_digest(caption),
             )
             for caption, questions in captions
         ]

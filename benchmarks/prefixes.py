@@ -1,6 +1,7 @@
-"""What judging shares of its prompts' beginnings: counted, and measured on a server.
+"""What judging shares of its prompts' beginnings: counted, simulated, measured on a server.
 
     python benchmarks/prefixes.py shares                # what can be shared, prompt by prompt
+    python benchmarks/prefixes.py simulate              # what one and four replicas would find
     python benchmarks/prefixes.py server --model MODEL  # what a vLLM server finds in its cache
 
 Each says more with ``--help``.
@@ -12,11 +13,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import prefix_caches
 import prefix_server
 import prefix_shares
 
 PARTS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "shares": prefix_shares.main,
+    "simulate": prefix_caches.main,
     "server": prefix_server.main,
 }
 

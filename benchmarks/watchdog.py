@@ -48,6 +48,7 @@ from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
+from lmms_eval_captions.judges.endpoint.head_start import HeadStart
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeError, StoreError
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
@@ -67,7 +68,7 @@ the thread."""
 _PACE: Final = BatchPace(
     quiet_s=0.02, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01
 )
-_SETTINGS: Final = (*N_CALLS, "store", "budget", "batch", "again")
+_SETTINGS: Final = (*N_CALLS, "store", "budget", "batch", "again", "ahead")
 _RESAMPLE_SEED: Final = 1_000_003
 _ALIAS: Final = "served"
 """Name under which the server of the setting ``again`` answers."""
@@ -128,18 +129,22 @@ class Judging:
             logprobs="whole",
         )
         self._server = JudgeServer(behaviour)
+        self._replica = JudgeServer(behaviour)
         self._batches = BatchServer()
         self._batches.n_polls = 0
 
     def __enter__(self) -> Judging:
         judge = faults.Judge(replace(self.setting.scenario, spoilt=()))
         self._server.script = _Misnamed(judge) if self.setting.name == "again" else judge
+        self._replica.script = self._server.script
         self._server.__enter__()
+        self._replica.__enter__()
         self._batches.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.__exit__()
+        self._replica.__exit__()
         self._batches.__exit__()
 
     def play(self, meanwhile: Callable[[], None] = lambda: None) -> Run:
@@ -149,6 +154,7 @@ class Judging:
             meanwhile: Called before the captions are submitted.
         """
         self._server._failed.clear()
+        self._replica._failed.clear()
         self._batches.batches.clear()
         self._batches.files.clear()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -158,7 +164,10 @@ class Judging:
             bench = judging.JudgeRun()
             with mock.patch.object(judging, "_engine_config", return_value=self._config(store)):
                 meanwhile()
-                futures = [bench.engine().submit(chains) for chains in self.setting.captions()]
+                futures = [
+                    bench.engine().submit(chains, about=b"caption %d" % number)
+                    for number, chains in enumerate(self.setting.captions())
+                ]
                 self._write_beside(store)
                 hung = [futures.index(future) for future in wait(futures, END_S).not_done]
                 n_thrown = TRAP.n_thrown
@@ -193,6 +202,8 @@ class Judging:
             config = replace(config, prices=prices, max_cost_usd=0.03, concurrency=8)
         if self.setting.name == "again":
             config = replace(config, n_rereads=0, sampling=NEUTRAL, alias=_ALIAS, ask_again=True)
+        if self.setting.name == "ahead":
+            config = replace(config, urls=(self._server.url, self._replica.url), concurrency=3)
         if self.setting.name == "batch":
             urls = (self._batches.url,)
             config = replace(config, urls=urls, mode="batch", concurrency=99, batch_pace=_PACE)
@@ -256,6 +267,24 @@ def failing_disk(setting: Setting) -> Iterator[None]:
         yield
         return
     with mock.patch.object(ReplyStore, "put", put):
+        yield
+
+
+class _Always(HeadStart):
+    """A head start for every caption."""
+
+    def __init__(self, n_slots: int, *, is_possible: bool = True) -> None:
+        super().__init__(n_slots, is_possible=is_possible)
+        self.state = "on"
+
+
+@contextmanager
+def first_ones_ahead(setting: Setting) -> Iterator[None]:
+    """In one setting, the first question of every caption goes out before the others."""
+    if setting.name != "ahead":
+        yield
+        return
+    with mock.patch.object(engines, "HeadStart", _Always):
         yield
 
 
@@ -357,7 +386,12 @@ class Campaign:
 
     def attack(self, setting: Setting) -> None:
         """Judge calmly, and then again and again with something thrown."""
-        with Judging(setting) as judged, hurried(), failing_disk(setting):
+        with (
+            Judging(setting) as judged,
+            hurried(),
+            failing_disk(setting),
+            first_ones_ahead(setting),
+        ):
             TRAP.disarm()
             TRAP.passed.clear()
             calm = judged.play()

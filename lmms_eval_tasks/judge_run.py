@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import os
 import threading
 import traceback
@@ -29,7 +30,7 @@ from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_PATIENCE_S,
 )
 from lmms_eval_captions.judges.endpoint.budget import Purse
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
@@ -325,9 +326,10 @@ def judge_caption(  # noqa: PLR0913 - all that a caption is judged by
             return lambda: Judged(silences or (), config, reason, "empty")
         if why_not is not None:
             return lambda: Judged((), config, why_not)
+        about = caption_digest(caption)
         if in_part is not None and settings.precision is not None:
-            return _submit_in_part(chains(config), config, settings, in_part)
-        return _submit(chains(config), config, settings)
+            return _submit_in_part(chains(config), config, settings, in_part, about)
+        return _submit(chains(config), config, settings, about=about)
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
@@ -395,10 +397,17 @@ def _not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
 def judge_anchors(
     defaults: Mapping[str, object],
     chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
+    *,
+    about: Sequence[bytes] | None = None,
 ) -> Callable[[], Judged[J]]:
     """Submit questions about captions of our own, as :func:`judge_caption` does with one's.
 
     Nothing is asked where no endpoint is; the reason says so.
+
+    Args:
+        defaults: The benchmark's ``metadata.judge``.
+        chains: Makes the chains.
+        about: Digest of the caption of each chain, ``None`` where they are about no captions.
     """
     config: JudgeConfig | None = None
     try:
@@ -406,14 +415,18 @@ def judge_anchors(
         config = JudgeConfig.build(defaults, settings)
         if not config.asks_endpoint:
             return lambda: Judged((), config, "no endpoint is asked")
-        return _submit(chains(config), config, settings)
+        return _submit(chains(config), config, settings, about=about)
     except CaptionsError as error:
         message = str(error)
         return lambda: Judged((), config, message)
 
 
 def _submit(
-    chains: Sequence[Chain[Sequence[J]]], config: JudgeConfig, settings: JudgeSettings
+    chains: Sequence[Chain[Sequence[J]]],
+    config: JudgeConfig,
+    settings: JudgeSettings,
+    *,
+    about: About = None,
 ) -> Callable[[], Judged[J]]:
     """Submit chains, if their judge may be asked; a function that waits for their judgements.
 
@@ -421,7 +434,7 @@ def _submit(
         CaptionsError: If it may not, or judging cannot begin.
     """
     _require_judge(config, settings)
-    future = JUDGE_RUN.engine().submit(chains)
+    future = JUDGE_RUN.engine().submit(chains, about=about)
     settled = list[Future[list[Sequence[J]]]]()
     future.add_done_callback(settled.append)
     return _waiting(
@@ -437,6 +450,7 @@ def _submit_in_part(
     config: JudgeConfig,
     settings: JudgeSettings,
     in_part: InPart[J],
+    about: bytes,
 ) -> Callable[[], Judged[J]]:
     """Have a caption wait until it is chosen what of it is asked; as :func:`_submit`.
 
@@ -448,11 +462,12 @@ def _submit_in_part(
     cheap = cheap_judge(settings)
     cheap_future = None
     if cheap is not None:
-        cheap_future = JUDGE_RUN.cheap_engine(cheap).submit(in_part.cheap_chains(cheap.name))
+        chains_of_cheap = in_part.cheap_chains(cheap.name)
+        cheap_future = JUDGE_RUN.cheap_engine(cheap).submit(chains_of_cheap, about=about)
     held = in_part.held(
         chains,
         n_runs=config.runs,
-        submit=lambda some: JUDGE_RUN.engine().submit(some),
+        submit=lambda some: JUDGE_RUN.engine().submit(some, about=about),
         cheap=None if cheap_future is None else cheap_future.result,
     )
     wait = JUDGE_RUN.plans.hold(in_part.benchmark, held, settings)
@@ -506,6 +521,11 @@ def _waiting(
             return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
 
     return wait
+
+
+def caption_digest(caption: str) -> bytes:
+    """What tells a caption from others, in every process; 8 bytes."""
+    return hashlib.blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _scrubbed(text: str, settings: JudgeSettings) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, reduce
-from hashlib import blake2b
 from itertools import chain, product
 from math import isnan, nan
 from operator import add
@@ -23,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import (
     JUDGE_RUN,
     Judged,
+    caption_digest,
     judge_anchors,
     judge_caption,
     measure_caption,
@@ -201,13 +201,13 @@ def _ask_anchors(
     due = [] if says_nothing(caption) else JUDGE_RUN.anchors.due(task.name)
     if check is None or not due:
         return AnchorJudgements
+    anchors = [(question, text) for question in due for text in captions_of(check, question)]
     wait = judge_anchors(
         benchmark.judge_defaults,
         lambda config: [
-            benchmark.ask(question, text, config=config, run=0)
-            for question in due
-            for text in captions_of(check, question)
+            benchmark.ask(question, text, config=config, run=0) for question, text in anchors
         ],
+        about=[caption_digest(text) for _, text in anchors],
     )
     return lambda: AnchorJudgements(due, wait().chains)
 
@@ -279,7 +279,7 @@ def _record(
         groups=_groups(benchmark, doc, runs),
         asked=_asked(benchmark, runs),
         n_words=None if is_missing else len(caption.split()),
-        caption_digest="" if is_missing else _digest_of(caption),
+        caption_digest="" if is_missing else caption_digest(caption).hex(),
         fields=fields,
     )
 
@@ -333,10 +333,6 @@ def _asked(benchmark: Benchmark[Q, J], runs: Sequence[Sequence[tuple[Q, J | None
         return []
     texts = [[benchmark.question_text(question) for question, _ in run] for run in runs]
     return texts[0] if texts and all(run == texts[0] for run in texts) else []
-
-
-def _digest_of(caption: str) -> str:
-    return blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]:

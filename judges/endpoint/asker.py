@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from loguru import logger
@@ -41,13 +42,23 @@ class Asker:
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
 
+    async def ask_about(
+        self,
+        about: bytes,
+        question_index: int,
+        request: Request,
+        read: Callable[[Reply], T | None],
+    ) -> Asked[T]:
+        """As :meth:`ask`, of the replica of a caption that ``about`` tells from others."""
+        return await self.ask(question_index, replace(request, about=about), read)
+
     async def ask(
         self, question_index: int, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
         """Ask, read the reply, and ask afresh where it cannot be read; see :class:`.chain.Ask`.
 
         Args:
-            question_index: Number of the question, in the order of submission.
+            question_index: Number of the question, in the order of their beginning.
             request: What is asked.
             read: Makes a value of a reply, or ``None``.
         """

@@ -176,19 +176,25 @@ class Budget:
         """
         if not reply.input_tokens:
             return worst_usd
-        cost = self._prices.cost_usd(
-            model,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            mode=self._mode,
-        )
+        cost = self._cost_usd(model, reply, reply.cached_tokens)
         if cost is None:
             return worst_usd
         if reply.is_estimated:
             return max(cost, worst_usd)
         if worst_usd:
-            self.excess = max(self.excess, min(_MOST_EXCESS, cost / worst_usd))
+            # What the next one costs that no cache helps.
+            full = self._cost_usd(model, reply, 0) or 0.0
+            self.excess = max(self.excess, min(_MOST_EXCESS, full / worst_usd))
         return cost
+
+    def _cost_usd(self, model: str, reply: Reply, cached_tokens: int) -> float | None:
+        return self._prices.cost_usd(
+            model,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            cached_tokens=cached_tokens,
+            mode=self._mode,
+        )
 
     def _words(self, cost_usd: float) -> str:
         role = WORDS[self._role]

@@ -9,10 +9,11 @@ from functools import partial
 from typing import TypeVar
 
 from lmms_eval_captions.judges.endpoint.asker import Asker
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.chain import About, Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread, settle
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.waiting_chains import Work
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")
@@ -26,16 +27,37 @@ class CaptionRunner:
         slots: Starts the chains.
         meter: Counts the chains.
         thread: Has the words of what ends them.
+        has_replicas: Whether a caption chooses who is asked about it.
     """
 
-    def __init__(self, asker: Asker, slots: Slots, meter: Meter, thread: EngineThread) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        slots: Slots,
+        meter: Meter,
+        thread: EngineThread,
+        *,
+        has_replicas: bool = False,
+    ) -> None:
         self._asker = asker
         self._slots = slots
         self._meter = meter
         self._thread = thread
+        self._has_replicas = has_replicas
 
-    def enqueue(self, chains: Sequence[Chain[R]], future: Future[list[R]]) -> None:
-        """Queue the chains of one caption, whose results the future is given, in order."""
+    def enqueue(
+        self,
+        chains: Sequence[Chain[R]],
+        future: Future[list[R]],
+        about: About = None,
+    ) -> None:
+        """Queue the chains of one caption, whose results the future is given, in order.
+
+        Args:
+            chains: What is asked.
+            future: Of their results.
+            about: What tells their caption from others, or that of each chain.
+        """
         results: dict[int, R] = {}
         n_left = len(chains)
         slots = self._slots
@@ -43,7 +65,7 @@ class CaptionRunner:
         async def run(index: int, question_index: int) -> None:
             nonlocal n_left
             try:
-                results[index] = await chains[index](partial(self._asker.ask, question_index))
+                results[index] = await chains[index](self._ask_of(question_index, about, index))
             except asyncio.CancelledError as error:
                 if slots.closing:
                     raise
@@ -65,8 +87,20 @@ class CaptionRunner:
 
         self._meter.count_submitted(len(chains))
         try:
-            for index in range(len(chains)):
-                slots.add(partial(run, index))
+            self._add([partial(run, index) for index in range(len(chains))], about)
             slots.fill()
         except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
             settle(future, error)
+
+    def _add(self, works: Sequence[Work], about: About) -> None:
+        if about is None or isinstance(about, bytes):
+            self._slots.add(works, about)
+        else:
+            for work, of_chain in zip(works, about, strict=True):
+                self._slots.add([work], of_chain)
+
+    def _ask_of(self, question_index: int, about: About, index: int) -> Ask:
+        if about is None or not self._has_replicas:
+            return partial(self._asker.ask, question_index)
+        of_chain = about if isinstance(about, bytes) else about[index]
+        return partial(self._asker.ask_about, of_chain, question_index)

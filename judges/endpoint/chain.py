@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from lmms_eval_captions.judges.endpoint.outcome import Asked
@@ -19,5 +19,8 @@ class Ask(Protocol):
         """Ask, read the reply, and ask afresh where it cannot be read. Never raises."""
 
 
+About = bytes | Sequence[bytes] | None
+"""What tells the caption that chains are about from others, such as a digest, or that of each of
+them; ``None`` where they are about none, or it does not matter."""
 Chain = Callable[[Ask], Awaitable[R]]
 """The requests of one question, one after the other or several at once, up to its result."""

@@ -16,15 +16,18 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
 from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
 from lmms_eval_captions.judges.endpoint.caption_runner import CaptionRunner
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread
+from lmms_eval_captions.judges.endpoint.head_start import HeadStart
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Load
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
@@ -33,6 +36,7 @@ from lmms_eval_captions.judges.endpoint.progress.bar import Bar
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
+from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Client
 from lmms_eval_captions.judges.endpoint.roles import WORDS
@@ -40,6 +44,8 @@ from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.claims import Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name
+from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")
@@ -71,9 +77,13 @@ class Engine:
         start = config.concurrency if config.mode == "batch" else None
         limits = [AddressLimits(config.patience_s) for _ in config.urls]
         load, pacing = Load(config.concurrency, start=start), Pacing(limits)
+        self._head_start = HeadStart(config.concurrency, is_possible=config.mode == "now")
+        self._told: str = self._head_start.state
+        replicas = Replicas(list(map(endpoint_name, config.urls)))
         self._slots = Slots(
             lambda: load.limit,
             pacing,
+            waiting=WaitingChains(self._head_start, replicas),
             most_chains=_MOST_CHAINS * config.concurrency,
             on_defect=thread.on_defect,
         )
@@ -81,7 +91,7 @@ class Engine:
         self._trouble = Trouble(config, self.meter)
         self._sender = Sender(
             config,
-            partial(_open_client, config, self._budget, limits),
+            partial(_open_client, config, self._budget, limits, replicas),
             meter=self.meter,
             load=load,
             pacing=pacing,
@@ -106,10 +116,13 @@ class Engine:
             ended_by=lambda error: thread.over(thread.words(error)),
         )
         asker = Asker(replies, meter=self.meter, config=config)
-        self._runner = CaptionRunner(asker, self._slots, self.meter, thread)
+        has_replicas = config.mode == "now" and len(replicas) > 1
+        self._runner = CaptionRunner(
+            asker, self._slots, self.meter, thread, has_replicas=has_replicas
+        )
         idle_s = _BATCH_BAR_S if config.mode == "batch" else 1.0
         self._bar = Bar(visible=config.progress, idle_s=idle_s)
-        ticks = (self._refresh, self._claims.tick, self._watch, self._draw)
+        ticks = (self._refresh, self._claims.tick, self._slots.tick, self._watch, self._draw)
         thread.start(ticks=ticks, shut_down=self._shut_down)
 
     def __enter__(self) -> Engine:
@@ -137,11 +150,14 @@ class Engine:
         """US dollars of ``max_cost_usd`` that are billed, or may be; 0 where there is no limit."""
         return 0.0 if self._budget is None else self._budget.spent_usd + self._budget.reserved_usd
 
-    def submit(self, chains: Sequence[Chain[R]]) -> Future[list[R]]:
+    def submit(self, chains: Sequence[Chain[R]], *, about: About = None) -> Future[list[R]]:
         """Queue the chains of one caption; returns at once, from any thread.
 
         Args:
             chains: Coroutine functions that are handed the engine's ``ask``.
+            about: What tells their caption from others, such as a digest, or that of each chain:
+                of several replicas all processes then ask the same one about it. ``None`` where
+                nothing is shared. It is in no store's key and not on the wire.
 
         Returns:
             Future of the chains' results, in order; it is always settled, with
@@ -156,8 +172,13 @@ class Engine:
             role = WORDS[self.config.role]
             future.set_exception(JudgeStoppedError(_FORKED.format(role=role)))
         else:
-            self._thread.post(future, partial(self._runner.enqueue, list(chains), future))
+            self._thread.post(future, partial(self._runner.enqueue, list(chains), future, about))
         return future
+
+    @property
+    def head_start(self) -> tuple[str, str]:
+        """Whether first questions go ahead (``tried``, ``on``, ``off``), and why; any thread."""
+        return self._head_start.state, self._head_start.why
 
     @property
     def n_in_flight(self) -> int:
@@ -202,6 +223,12 @@ class Engine:
         self._stored.refresh()
 
     def _watch(self) -> None:
+        state, why = self.head_start
+        if state != self._told:
+            # Worth a word only where it was tried.
+            if self._told == "tried":
+                logger.debug("the first question of each caption goes ahead: {}, {}", state, why)
+            self._told = state
         sender = self._sender
         self._trouble.tick(time.monotonic(), sender.n_in_flight, sender.first_due_s)
 
@@ -228,7 +255,7 @@ def _budget(config: EngineConfig) -> Budget | None:
 
 
 def _open_client(
-    config: EngineConfig, budget: Budget | None, limits: Sequence[AddressLimits]
+    config: EngineConfig, budget: Budget | None, limits: Sequence[AddressLimits], loads: Replicas
 ) -> Client:
     """What requests are sent through: at once or in batches, within a limit or without."""
     client: Client
@@ -241,6 +268,11 @@ def _open_client(
         )
     else:
         client = ChatClient(
-            config.urls, config.api_key, role=config.role, api=config.api, limits=limits
+            config.urls,
+            config.api_key,
+            role=config.role,
+            api=config.api,
+            limits=limits,
+            loads=loads,
         )
     return client if budget is None else CappedClient(client, budget)

@@ -20,7 +20,7 @@ JudgeMode = Literal["now", "batch"]
 """Whether requests are answered at once, or within a day by the provider's Batch API."""
 
 PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
-_FIELDS: Final = {"input", "output", "image_tokens", "image_tiles", "image_patches"}
+_FIELDS: Final = {"input", "cached_input", "output", "image_tokens", "image_tiles", "image_patches"}
 _SHAPE: Final = (
     "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
     "tokens, output: the same}}}, any of the three alone"
@@ -41,6 +41,9 @@ class Price:
     otherwise."""
     image_patches: float | None = None
     """Tokens of each patch of 32 x 32; ``None`` where it is counted otherwise."""
+    cached_input: float | None = None
+    """Of input tokens that the provider had in its cache, in [0, ``input``]; ``None`` where they
+    cost as much as others, or nothing is known."""
 
     def picture_tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Input tokens that a picture counts as; the most where its model's way is not known.
@@ -81,20 +84,40 @@ class Prices:
     models: Mapping[str, Price]
 
     def cost_usd(
-        self, model: str, *, input_tokens: float, output_tokens: float, mode: JudgeMode = "now"
+        self,
+        model: str,
+        *,
+        input_tokens: float,
+        output_tokens: float,
+        cached_tokens: float = 0.0,
+        mode: JudgeMode = "now",
     ) -> float | None:
         """US dollars for the given tokens, ``None`` where the model's price is not known.
 
+        Args:
+            model: Its name.
+            input_tokens: All of the prompts.
+            output_tokens: Of the replies.
+            cached_tokens: Of the input, what the provider had in its cache.
+            mode: In batches these cost as much as others: as far as providers say, the two
+                discounts are not given together.
+
         >>> load_prices().cost_usd("gpt-4o-2024-08-06", input_tokens=10**6, output_tokens=10**5)
         3.5
+        >>> load_prices().cost_usd("gpt-4o", input_tokens=2e6, output_tokens=0, cached_tokens=1e6)
+        3.75
         >>> load_prices().cost_usd("my-own-model", input_tokens=1, output_tokens=1) is None
         True
         """
         price = self.models.get(model)
         if price is None:
             return None
-        factor = self.batch_factor if mode == "batch" else 1.0
-        return factor * (input_tokens * price.input + output_tokens * price.output) / 1e6
+        full_usd = (input_tokens * price.input + output_tokens * price.output) / 1e6
+        if mode == "batch":
+            return self.batch_factor * full_usd
+        if price.cached_input is None or not cached_tokens:
+            return full_usd
+        return full_usd - cached_tokens * (price.input - price.cached_input) / 1e6
 
 
 def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -129,6 +152,9 @@ def load_prices(override: Path | None = None) -> Prices:
     for model, entry in _mapping(theirs.get("models", {}), f"{where}: models").items():
         ours_entry = entries.get(model)
         theirs_entry = _mapping(entry, f"{where}: {model}")
+        if isinstance(ours_entry, dict) and "input" in theirs_entry:
+            # A discount on another price than theirs: what they do not name is not discounted.
+            ours_entry = {name: v for name, v in ours_entry.items() if name != "cached_input"}
         entries[model] = (
             {**ours_entry, **theirs_entry} if isinstance(ours_entry, dict) else theirs_entry
         )
@@ -167,12 +193,19 @@ def _price(entry: object, where: str, image_tokens: float) -> Price:
     if not {"input", "output"} <= set(fields) <= _FIELDS:
         raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
     patches = fields.get("image_patches")
+    full, cached = _number(fields["input"], where), fields.get("cached_input")
+    if cached is not None and _number(cached, f"{where}: cached_input") > full:
+        raise SettingsError(
+            f"{where}: cached_input: expected at most input, {full:g}, as it is the price of input "
+            f"that the provider had in its cache, got {cached!r}"
+        )
     return Price(
-        input=_number(fields["input"], where),
+        input=full,
         output=_number(fields["output"], where),
         image_tokens=int(_number(fields.get("image_tokens", image_tokens), where)),
         image_tiles=_tiles(fields.get("image_tiles"), where),
         image_patches=None if patches is None else _number(patches, where),
+        cached_input=None if cached is None else _number(cached, where),
     )
 
 

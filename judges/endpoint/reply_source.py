@@ -84,6 +84,7 @@ class ReplySource:
         stored = await self._look_up(request.model, key)
         if stored is not None:
             self._meter.count_stored(stored.endpoint)
+            self._slots.let_follow(question_index)
             return stored, True
         twin = self._under_way.get(key)
         if twin is not None and not twin.done():

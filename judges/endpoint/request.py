@@ -43,6 +43,9 @@ class Request:
     the larger the number, which starts at 1; ``None`` from it where none can be smaller."""
     instead: Sequence[Message] | None = None
     """Messages that are sent in the place of its own; in no key."""
+    about: bytes | None = field(default=None, compare=False)
+    """What tells the caption that it is about from others, ``None`` where that does not matter:
+    chooses the replica that is asked; in no key, and not on the wire."""
     _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Attempt to its body, of the latest attempt alone: encoding takes time."""
 
@@ -159,6 +162,9 @@ class Reply:
     endpoint: str | None = None
     """Name (:func:`.urls.endpoint_name`) of the address that it came from; ``None`` where a version
     stored it that did not write that down."""
+    cached_tokens: int = 0
+    """Of the input tokens, those that the endpoint had in its cache of prefixes, by its own count;
+    0 where it says nothing of them."""
 
     def to_json(self) -> bytes:
         """One line of JSON for the store."""
@@ -176,6 +182,8 @@ class Reply:
             record["model"] = self.model
         if self.endpoint is not None:
             record["endpoint"] = self.endpoint
+        if self.cached_tokens:
+            record["cached_tokens"] = self.cached_tokens
         return encode(record)
 
     @classmethod
@@ -189,15 +197,17 @@ class Reply:
             record = json.loads(whole_json(line.decode("ascii")))
             reason, logprobs = record["finish_reason"], record.get("logprobs")
             model, endpoint = record.get("model"), record.get("endpoint")
+            n_input = _count(record["input_tokens"])
             return cls(
                 text=_text(record["text"]),
                 finish_reason=None if reason is None else _text(reason),
-                input_tokens=_count(record["input_tokens"]),
+                input_tokens=n_input,
                 output_tokens=_count(record["output_tokens"]),
                 logprobs=None if logprobs is None else tuple(_token(*token) for token in logprobs),
                 refused=tuple(map(_text, record.get("refused", ()))),
                 model=None if model is None else _text(model),
                 endpoint=None if endpoint is None else _text(endpoint),
+                cached_tokens=min(n_input, _count(record.get("cached_tokens"))),
             )
         except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains, Work
 
-Work = Callable[[int], Awaitable[None]]
-"""What runs a chain, given the number of its question."""
 AnyTask = asyncio.Task[Any]
 
 _LOOK_S: Final = 0.05
@@ -25,13 +24,15 @@ class Slots:
     """Hands slots to requests, and starts chains for those that are free; for the event loop alone.
 
     A request holds a slot on the wire and while its reply is saved, and nowhere else. Questions
-    are numbered in the order of submission, and a slot goes to the waiting request whose question
-    has the lowest number, so that the questions of one caption stay next to each other. A chain is
-    started where a slot is free that no request waits for: few are alive at a time.
+    are numbered as they start, mostly in the order of submission, and a slot goes to the waiting
+    request whose question has the lowest number, so that the questions of one caption stay next to
+    each other. A chain is started where a slot is free that no request waits for: few are alive at
+    a time.
 
     Args:
         limit: Tells how many slots there are now, >= 1.
         pacing: How fast requests may go out; who waits for that holds no slot.
+        waiting: The chains that have not started, and which is next.
         most_chains: Bound of the chains that have started and not ended, >= 1.
         on_defect: Told of an exception after which requests might wait for ever.
     """
@@ -41,6 +42,7 @@ class Slots:
         limit: Callable[[], int],
         pacing: Pacing,
         *,
+        waiting: WaitingChains,
         most_chains: int,
         on_defect: Callable[[BaseException], None],
     ) -> None:
@@ -48,7 +50,7 @@ class Slots:
         self._pacing = pacing
         self._most_chains = most_chains
         self._on_defect = on_defect
-        self._pending: deque[Work] = deque()
+        self._waiting = waiting
         self._n_started = 0
         self._chains: dict[AnyTask, int] = {}
         """Tasks of chains that have started and not ended, to the numbers of their questions."""
@@ -67,9 +69,15 @@ class Slots:
         """Runs out when the rate allows one more request."""
         self._closing = False
 
-    def add(self, work: Work) -> None:
-        """Queue one chain; it starts with a :meth:`fill`."""
-        self._pending.append(work)
+    def add(self, works: Iterable[Work], about: bytes | None = None) -> None:
+        """Queue chains; they start with a :meth:`fill`.
+
+        Args:
+            works: What runs each.
+            about: What tells the caption that they are of from others, ``None`` where they are of
+                none, or of several.
+        """
+        self._waiting.add(works, about)
 
     def fill(self) -> None:
         """Hand out the slots that are free."""
@@ -109,7 +117,23 @@ class Slots:
     def stand_aside(self, question_index: int) -> None:
         """Keep no slot for this task's request: it waits for what somebody else has asked."""
         self._task_of_request(question_index)
+        self._waiting.follow(question_index)
         self._fill_soon()
+
+    def let_follow(self, question_index: int) -> None:
+        """Hold no question back any longer that waits for this one to have got through."""
+        if self._waiting.follow(question_index):
+            self._fill_soon()
+
+    def answered(self, question_index: int, reply: Reply, seconds: float) -> None:
+        """A question's request was answered, after so many seconds on the wire."""
+        self._waiting.on_reply(question_index, reply, seconds)
+        self.let_follow(question_index)
+
+    def tick(self) -> None:
+        """Hold no question back for too long; to be called a few times a second."""
+        if self._waiting.follow_if_due(time.monotonic()):
+            self.fill()
 
     async def finish(self, within_s: float) -> None:
         """Hand out no further slot, and wait a while for the requests that have one.
@@ -155,16 +179,17 @@ class Slots:
                 return
         # A storm of failures must not start every chain there is.
         while (
-            self._pending
+            self._waiting
             and not self._queue
             and len(self._holders) + len(self._expected) < limit
             and len(self._chains) < self._most_chains
             and not self._closing
         ):
-            self._start(self._pending.popleft())
+            self._start(limit)
 
-    def _start(self, work: Work) -> None:
+    def _start(self, limit: int) -> None:
         question_index = self._n_started
+        work = self._waiting.pop(question_index, limit, time.monotonic())
         self._n_started += 1
         task = asyncio.ensure_future(work(question_index))
         self._chains[task] = question_index
@@ -191,6 +216,7 @@ class Slots:
             question_index = self._chains.pop(task, None)
             if question_index is not None:
                 self._expected.discard(question_index)
+                self._waiting.on_end(question_index)
             self._fill()
             # A chain deals with what is raised in it, and in the requests that it gathers.
             if question_index is not None and not self._closing:

@@ -127,13 +127,23 @@ def _judging(document: Mapping[str, Any]) -> Iterator[str]:
     yield from wrapped("judging", ", ".join(parts))
     tokens = {model: counts for model, counts in totals["tokens"].items() if any(counts)}
     if tokens:
-        billed = "; ".join(f"{name} {n:,} in, {m:,} out" for name, (n, m) in tokens.items())
+        # A document of an earlier version says nothing of these.
+        cached = totals.get("cached_tokens", {})
+        billed = "; ".join(
+            f"{name} {n:,} in{_cached_words(cached.get(name, 0), n)}, {m:,} out"
+            for name, (n, m) in tokens.items()
+        )
         price = (
             "price unknown (LMMS_CAPTIONS_PRICES)"
             if totals["usd"] is None
             else f"${totals['usd']:,.2f} by the prices of {totals['prices_date']}"
         )
         yield from wrapped("tokens", f"{billed}; {price}")
+
+
+def _cached_words(n_cached: int, n_input: int) -> str:
+    """The share of a model's prompts that its endpoint had in a cache; empty for none."""
+    return f" ({n_cached / n_input:.1%} of it from the endpoint's cache)" if n_cached else ""
 
 
 def _unscored(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -53,7 +53,7 @@ def test_the_first_word_names_a_part(capsys: pytest.CaptureFixture[str]) -> None
     """Without one, or with another, the parts are named."""
     for argv in ([], ["orders"], ["--help"]):
         assert prefixes.main(argv) == 2
-        assert "expected one of shares, server" in capsys.readouterr().err
+        assert "expected one of shares, simulate, server" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", ["paper", "constant-first"])

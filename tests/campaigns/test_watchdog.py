@@ -11,6 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SETTINGS = (
     "vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval", "store", "budget", "batch", "again",
+    "ahead",
 )  # fmt: skip
 _BLIND = """
 import sys
@@ -36,7 +37,7 @@ def test_whatever_any_await_raises_every_caption_ends(setting: str) -> None:
     assert "0 failures" in done.stdout
 
 
-@pytest.mark.parametrize("setting", ["vdc", "batch"])
+@pytest.mark.parametrize("setting", ["vdc", "batch", "ahead"])
 def test_whatever_any_callback_raises_every_caption_ends(setting: str) -> None:
     """Each function and callback that the engine's thread enters, every second one in this test."""
     options = ("--settings", setting, "--kinds", "start", "--share", "0.5")

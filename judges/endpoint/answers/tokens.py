@@ -39,10 +39,31 @@ def count_of(usage: object, name: str) -> int | None:
     return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
 
 
+def cached_of(usage: object) -> int:
+    """Input tokens that a provider says it had in a cache; 0 where it says no such number.
+
+    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
+    64
+    >>> cached_of({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
+    64
+    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
+    0
+
+    Source: OpenAI's "Prompt caching", which vLLM and most servers follow, and DeepSeek's "Context
+    caching", which has a name of its own.
+    """
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    n_cached = count_of(details, "cached_tokens")
+    if n_cached is None:
+        n_cached = count_of(usage, "prompt_cache_hit_tokens")
+    return n_cached or 0
+
+
 def counted(reply: Reply, request: Request, attempt: int) -> Reply:
     """A reply with an estimate of its tokens where the endpoint's count is odd, or too small.
 
-    What is sent beside the request's own parameters, or left out of them, counts as asked.
+    What is sent beside the request's own parameters, or left out of them, counts as asked. Of an
+    input that is estimated nothing is taken to be from a cache: it could only make it too cheap.
 
     Args:
         reply: As it was read.
@@ -66,6 +87,7 @@ def counted(reply: Reply, request: Request, attempt: int) -> Reply:
         input_tokens=reply.input_tokens if knows_input else n_input,
         output_tokens=reply.output_tokens if knows_output else n_output,
         is_estimated=True,
+        cached_tokens=reply.cached_tokens if knows_input else 0,
     )
 
 

@@ -44,7 +44,8 @@ _FINISH: Final = {
     "refusal": "content_filter",
 }
 """Why a message ended, and how OpenAI's API says so. What else there is (``tool_use``) is kept."""
-_INPUT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_CACHED: Final = "cache_read_input_tokens"
+_INPUT: Final = ("input_tokens", "cache_creation_input_tokens", _CACHED)
 """Counts of what was sent; the first one is without what a cache held."""
 _DATA_URL: Final = re.compile(r"data:([\w/+.-]+);base64,", re.ASCII)
 _TEMPERATURE_REFUSED: Final = re.compile(
@@ -127,7 +128,7 @@ class AnthropicDialect(Dialect):
             payload: Any = decode(answer_text(raw, api_key, url, strictly=True))
             if payload.get("type") == "error":
                 raise error_within(payload["error"], url, words=WORDS, api_key=api_key, role=role)
-            n_input, n_output = _counts(payload.get("usage"))
+            n_input, n_output = _counts(usage := payload.get("usage"))
             reason = payload["stop_reason"]
             reason = reason if isinstance(reason, str) else None
             return Reply(
@@ -137,6 +138,7 @@ class AnthropicDialect(Dialect):
                 output_tokens=n_output or 0,
                 is_estimated=None in (n_input, n_output),
                 model=model_in(payload),
+                cached_tokens=min(n_input or 0, count_of(usage, _CACHED) or 0),
             )
         except NOT_READABLE as unreadable:
             raise no_reply_in(raw, url, api_key, "a message") from unreadable

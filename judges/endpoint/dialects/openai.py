@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.endpoint.answers.failures import (
 )
 from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
 from lmms_eval_captions.judges.endpoint.answers.refusals import refused_parameter
-from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
+from lmms_eval_captions.judges.endpoint.answers.tokens import cached_of, count_of
 from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
 from lmms_eval_captions.judges.endpoint.endpoint import Key
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, redactor
@@ -107,6 +107,7 @@ class OpenaiDialect(Dialect):
                 logprobs=_without_key(logprobs, text, api_key) if logprobs else None,
                 is_estimated=None in counts,
                 model=model_in(payload),  # type: ignore[arg-type]  # a mapping, as it has choices
+                cached_tokens=min(counts[0] or 0, cached_of(usage)),
             )
         except NOT_READABLE as unreadable:
             raise no_reply_in(raw, url, api_key, "a chat completion") from unreadable

@@ -27,6 +27,7 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
     read_answer,
     timeout_of,
 )
+from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, redact_url
@@ -37,6 +38,8 @@ _DOWN_FOR_S: Final = 10.0
 
 @dataclass(slots=True)
 class _Replica:
+    index: int
+    """Among the replicas."""
     name: str
     """Of its replies' endpoint."""
     url: str
@@ -44,8 +47,6 @@ class _Replica:
     proxy: str | None
     session: aiohttp.ClientSession
     limits: AddressLimits
-    in_flight: int = 0
-    down_until_s: float = 0.0
     left: list[aiohttp.ClientSession] = field(default_factory=list)
     """Sessions whose connections are used no more."""
 
@@ -60,6 +61,7 @@ class ChatClient:
         api: Whose API it speaks.
         limits: What each of the URLs says of its limits, in their order; by default known here
             alone.
+        loads: How busy each of the URLs is, for those who want to know; by default its own.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class ChatClient:
         role: Role = "judge",
         api: Api = "openai",
         limits: Sequence[AddressLimits] = (),
+        loads: Replicas | None = None,
     ) -> None:
         self._dialect = DIALECTS[api]
         self._api_key = api_key
@@ -80,6 +83,7 @@ class ChatClient:
         # key where a .netrc names the host.
         self._replicas = [
             _Replica(
+                index=index,
                 name=endpoint_name(url),
                 url=(goal := self._dialect.completions_url(url)),
                 parsed=URL(goal),
@@ -87,10 +91,11 @@ class ChatClient:
                 session=open_session(self._headers),
                 limits=limits_of_url,
             )
-            for url, limits_of_url in zip(
-                urls, limits or [AddressLimits() for _ in urls], strict=True
+            for index, (url, limits_of_url) in enumerate(
+                zip(urls, limits or [AddressLimits() for _ in urls], strict=True)
             )
         ]
+        self._loads = loads or Replicas([replica.name for replica in self._replicas])
 
     async def complete(
         self,
@@ -99,23 +104,21 @@ class ChatClient:
         *,
         timeout_s: float,
     ) -> Reply:
-        """Send one request to the replica that is least busy; see :class:`.request.Client`."""
+        """Send one request to the replica of its caption, or to the one that is least busy.
+
+        See :class:`.request.Client`.
+        """
         body = self._dialect.encode(request, attempt)
-        now_s = time.monotonic()
-        replica = self._replicas[0]
-        if len(self._replicas) > 1:
-            replica = min(
-                self._replicas,
-                key=lambda r: (r.down_until_s > now_s, -r.limits.due(now_s), r.in_flight),
-            )
+        loads, now_s = self._loads, time.monotonic()
+        replica = self._replicas[self._choose(request.about, now_s)]
         number = replica.limits.send(now_s)
-        replica.in_flight += 1
+        loads.in_flight[replica.index] += 1
         try:
             status, headers, raw = await self._post(replica, body, timeout_s)
         finally:
-            replica.in_flight -= 1
+            loads.in_flight[replica.index] -= 1
         if status == 200:
-            replica.down_until_s = 0.0
+            loads.answered(replica.index)
             try:
                 reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
             except JudgeError:
@@ -126,7 +129,7 @@ class ChatClient:
             return counted(replace(reply, endpoint=replica.name), request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
-            replica.down_until_s = time.monotonic() + _DOWN_FOR_S
+            loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
         error = self._dialect.failure(
             status, raw, replica.url, headers=headers, api_key=self._api_key, role=self._role
         )
@@ -139,6 +142,21 @@ class ChatClient:
                 retry_after_s=error.retry_after_s,
             )
         raise error
+
+    def _choose(self, about: bytes | None, now_s: float) -> int:
+        """The replica that a request about a caption is sent to."""
+        replicas, loads = self._replicas, self._loads
+        if len(replicas) == 1 or not any(replica.limits.is_limited for replica in replicas):
+            return loads.choose(about, now_s)
+        # What an address allows comes before what it may have in its cache.
+        return min(
+            range(len(replicas)),
+            key=lambda i: (
+                loads.is_down(i, now_s),
+                -replicas[i].limits.due(now_s),
+                loads.in_flight[i],
+            ),
+        )
 
     async def close(self) -> None:
         """Close every connection."""
@@ -154,7 +172,7 @@ class ChatClient:
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             if isinstance(error, OutOfStepError) and not replica.left:
                 self._leave(replica, error)
-            replica.down_until_s = time.monotonic() + _DOWN_FOR_S
+            self._loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
             raise no_reply(
                 error, replica.url, timeout_s=timeout_s, api_key=self._api_key
             ) from error

@@ -130,12 +130,14 @@ def counts_of(meter: Meter) -> list[str]:
     ['3 calls', '1 from the store', '2 retried (1 x 429)']
     """
     n_in, n_out = (sum(total[i] for total in meter.tokens.values()) for i in (0, 1))
+    n_cached = sum(meter.cached_tokens.values())
     limited = f" ({meter.n_rate_limited:,} x 429)" if meter.n_rate_limited else ""
     return [
         *([f"{meter.n_calls:,} calls"] if meter.n_calls else []),
         *([f"{meter.n_cached:,} from the store"] if meter.n_cached else []),
         *([f"{meter.n_retried:,} retried{limited}"] if meter.n_retried else []),
         *([f"tokens {n_in:,}+{n_out:,}"] if n_in or n_out else []),
+        *([f"{n_cached / n_in:.0%} of the prompts cached"] if n_cached and n_in else []),
     ]
 
 

@@ -37,6 +37,8 @@ class Meter:
     n_rate_limited: int = 0
     tokens: dict[str, list[int]] = field(default_factory=dict)
     """Model to [input, output] tokens billed in this run."""
+    cached_tokens: Counter[str] = field(default_factory=Counter)
+    """Model to those of the input tokens that the endpoint had in its cache of prefixes."""
     _busy_s: float = 0.0
     """Seconds with questions under way, until none was the last time."""
     _busy_since_s: float | None = None
@@ -78,19 +80,27 @@ class Meter:
         self.n_retried += 1
         self.retried[kind] += 1
 
-    def count_call(self, model: str, input_tokens: int, output_tokens: int) -> None:
+    def count_call(
+        self, model: str, input_tokens: int, output_tokens: int, *, cached_tokens: int = 0
+    ) -> None:
         """Count one answered request."""
         self.n_calls += 1
         total = self.tokens.setdefault(model, [0, 0])
         total[0] += input_tokens
         total[1] += output_tokens
+        if cached_tokens:
+            self.cached_tokens[model] += cached_tokens
 
     @property
     def cost_usd(self) -> float | None:
         """US dollars so far, ``None`` where a model's price is unknown or nothing was sent."""
         costs = [
             self.prices.cost_usd(
-                model, input_tokens=tokens[0], output_tokens=tokens[1], mode=self.mode
+                model,
+                input_tokens=tokens[0],
+                output_tokens=tokens[1],
+                cached_tokens=self.cached_tokens[model],
+                mode=self.mode,
             )
             for model, tokens in self.tokens.items()
         ]

@@ -43,6 +43,9 @@ class Totals:
     """Kind of failure (``HTTP 429``, ``time-out`` ...) to how many attempts ended so."""
     tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Model to its input and output tokens of the calls."""
+    cached_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Model to those of its input tokens that the endpoint had in its cache of prefixes, by the
+    endpoint's own count; models of which it says nothing are left out."""
     usd_by_model: Mapping[str, float | None] = field(default_factory=dict)
     """Model to US dollars of its calls, ``None`` where its price is not known."""
     prices_date: str | None = None
@@ -59,6 +62,7 @@ class Totals:
             shared=self.shared + other.shared,
             retried=dict(Counter(self.retried) + Counter(other.retried)),
             tokens=_each(self.tokens, other.tokens, lambda a, b: (a[0] + b[0], a[1] + b[1])),
+            cached_tokens=dict(Counter(self.cached_tokens) + Counter(other.cached_tokens)),
             usd_by_model=_each(self.usd_by_model, other.usd_by_model, _sum),
             prices_date=self.prices_date or other.prices_date,
             seconds=max(self.seconds, other.seconds),
@@ -84,6 +88,7 @@ class Totals:
             shared=self.shared - earlier.shared,
             retried=dict(Counter(self.retried) - Counter(earlier.retried)),
             tokens=tokens,
+            cached_tokens=dict(Counter(self.cached_tokens) - Counter(earlier.cached_tokens)),
             usd_by_model=usd_by_model,
             prices_date=self.prices_date if _is_priced(usd_by_model) else None,
         )
@@ -144,10 +149,17 @@ def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
         meter: An engine's.
         endpoints: Names of the configured endpoint's addresses.
     """
-    # Copied in one step each: the engine's thread goes on counting.
+    # Copied in one step each: the engine's thread goes on counting. A part before its whole.
+    cached = dict(meter.cached_tokens)
     tokens = {model: (n[0], n[1]) for model, n in list(meter.tokens.items())}
     usd = {
-        model: meter.prices.cost_usd(model, input_tokens=n[0], output_tokens=n[1], mode=meter.mode)
+        model: meter.prices.cost_usd(
+            model,
+            input_tokens=n[0],
+            output_tokens=n[1],
+            cached_tokens=cached.get(model, 0),
+            mode=meter.mode,
+        )
         for model, n in tokens.items()
     }
     is_needed = meter.n_calls or meter.from_store or meter.retried
@@ -158,6 +170,7 @@ def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:
         shared=meter.n_shared,
         retried=dict(meter.retried),
         tokens=tokens,
+        cached_tokens=cached,
         usd_by_model=usd,
         prices_date=meter.prices.as_of if _is_priced(usd) else None,
         seconds=meter.seconds,

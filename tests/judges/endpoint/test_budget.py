@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.prices import JudgeMode, load_prices
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
 
@@ -220,6 +220,15 @@ def test_a_picture_counts_as_its_tokens_not_its_letters() -> None:
         pytest.param("models: {m: {input: 1}}", "output", id="half-a-price"),
         pytest.param("models: {m: {input: -1, output: 1}}", "at least 0", id="negative"),
         pytest.param("models: {m: {input: .inf, output: 1}}", "finite", id="infinite"),
+        pytest.param(
+            "models: {m: {input: 1, cached_input: 2, output: 1}}", "at most input, 1", id="dearer"
+        ),
+        pytest.param(
+            "models: {m: {input: 1, cached_input: half, output: 1}}", "a number", id="cached-text"
+        ),
+        pytest.param(
+            "models: {m: {input: 1, cached_input: -1, output: 1}}", "at least 0", id="cached-debt"
+        ),
         pytest.param("model: {}", "model", id="typing-error"),
         pytest.param("[1, 2]", "expected", id="a-list"),
         pytest.param("a: [", "cannot be read", id="broken"),
@@ -251,6 +260,49 @@ def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
     assert prices.models["gpt-4o-mini"].image_tokens == ours.models["gpt-4o-mini"].image_tokens
     assert prices.models["gpt-4.1"] == ours.models["gpt-4.1"]
     assert (prices.as_of, ours.as_of) == ("2026-01-02", "2025-06-30")
+
+
+def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
+    """Of gpt-4o half, of gpt-4.1 a quarter; none where none is known, and none in batches."""
+    prices = load_prices()
+
+    def usd(model: str, mode: JudgeMode = "now") -> float | None:
+        return prices.cost_usd(
+            model, input_tokens=3e6, output_tokens=1e6, cached_tokens=2e6, mode=mode
+        )
+
+    assert usd("gpt-4o-2024-08-06") == pytest.approx(2.50 + 2 * 1.25 + 10.0)
+    assert usd("gpt-4o-mini") == pytest.approx(0.15 + 2 * 0.075 + 0.60)
+    assert usd("gpt-4.1-2025-04-14") == pytest.approx(2.00 + 2 * 0.50 + 8.0)
+    assert usd("gpt-4.1-nano") == pytest.approx(0.10 + 2 * 0.025 + 0.40)
+    assert usd("gpt-4o-2024-05-13") == pytest.approx(3 * 5.0 + 15.0)
+    assert usd("gemini-2.5-pro") == pytest.approx(3 * 1.25 + 10.0)
+    assert usd("gpt-4o-2024-08-06", "batch") == pytest.approx((3 * 2.50 + 10.0) / 2)
+    assert usd("my-own-model") is None
+
+
+def test_a_discount_of_ours_is_not_laid_on_a_price_of_the_user(tmp_path: Path) -> None:
+    """A file that names another price names its discount, too, or there is none."""
+    path = tmp_path / "prices.yaml"
+    path.write_text(
+        "models:\n  gpt-4o: {input: 1, output: 2}\n  gpt-4.1: {cached_input: 1.5}\n"
+        "  claude: {input: 3, cached_input: 0.3, output: 15}\n"
+    )
+    models = load_prices(path).models
+    assert models["gpt-4o"].cached_input is None
+    assert (models["gpt-4.1"].input, models["gpt-4.1"].cached_input) == (2.0, 1.5)
+    assert models["claude"].cached_input == 0.3
+    assert load_prices().models["gpt-4o"].cached_input == 1.25
+
+
+def test_what_the_cache_had_leaves_more_of_the_limit_but_is_not_counted_on() -> None:
+    """A reply costs what it does cost; what the next one may cost does not get less for it."""
+    budget = Budget(1.0, load_prices())
+    worst_usd = 1_000 * 2.5e-6
+    reply = Reply("yes", input_tokens=2_000, output_tokens=10, cached_tokens=1_600)
+    billed_usd = budget.billed_usd(_MODEL, reply, worst_usd)
+    assert billed_usd == pytest.approx((400 * 2.50 + 1_600 * 1.25 + 10 * 10.0) / 1e6)
+    assert budget.excess == pytest.approx((2_000 * 2.50 + 10 * 10.0) / 1e6 / worst_usd)
 
 
 def test_prices_without_a_date_of_their_own_are_not_said_to_be_of_ours(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_traceback_of_ours_shows_no_values(
         _raise_with_key(KEY)
     except RuntimeError as error:
         future.set_exception(error)
-    engine = SimpleNamespace(submit=lambda _chains: future, close=lambda: None)
+    engine = SimpleNamespace(submit=lambda _chains, **_: future, close=lambda: None)
     bench.setattr(JUDGE_RUN, "engine", lambda: engine)
     chains: list[Chain[Sequence[Judgement]]] = []
     judged = judging._submit(chains, config, JUDGE_RUN.settings())()

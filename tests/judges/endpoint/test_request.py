@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 
 REQUEST: Final = Request(
     protocol="test:1",
@@ -58,6 +59,19 @@ def test_a_body_and_its_key_are_those_of_the_version_before(
     assert body == OPENAI.encode(REQUEST, attempt) == START + rest
     assert REQUEST.key(body).hex() == key
     assert REQUEST.key(body, "alias").hex() == key_of_alias
+
+
+def test_tokens_of_a_cache_are_stored_where_there_are_any() -> None:
+    """Lines without them are as they were, and are read as none; odd ones cost no reply."""
+    plain = Reply("yes", "stop", 100, 5)
+    assert b"cached" not in plain.to_json()
+    cached = replace(plain, cached_tokens=64)
+    assert Reply.from_json(cached.to_json()) == cached
+    for odd in (b"-1", b'"64"', b"null", b"[1]", b"6.5"):
+        line = cached.to_json().replace(b'"cached_tokens":64', b'"cached_tokens":' + odd)
+        assert Reply.from_json(line) == plain
+    more = cached.to_json().replace(b":64", b":101")
+    assert Reply.from_json(more).cached_tokens == 100
 
 
 def test_what_is_left_out_or_sent_beside_changes_the_wire_and_not_the_key() -> None:

@@ -145,6 +145,22 @@ def test_one_endpoint_of_stored_replies_is_named_without_a_count() -> None:
         assert words in " ".join(shown.split())
 
 
+def test_the_share_that_the_endpoint_had_in_its_cache_is_told() -> None:
+    """Of the model that had any; nothing where there is none, or a document says nothing of it."""
+    run = _run()
+    tokens = {"a": [1_000, 10], "b": [2_000, 20]}
+    for cached, words in (
+        ({"a": 251}, "a 1,000 in (25.1% of it from the endpoint's cache), 10 out; b 2,000 in, 20"),
+        ({}, "a 1,000 in, 10 out; b 2,000 in, 20 out"),
+        (None, "a 1,000 in, 10 out; b 2,000 in, 20 out"),
+    ):
+        totals: dict[str, Any] = {**TOTALS, "tokens": tokens}
+        if cached is not None:
+            totals["cached_tokens"] = cached
+        shown = screen_of(FinishedRun({**run.document, "judging": totals}, None, "s"))
+        assert words in " ".join(shown.split())
+
+
 def test_doubts_and_warnings_are_there_however_full_the_screen_is(tmp_path: Path) -> None:
     """A judge that is doubted in all tasks is doubted once; what is left out is counted."""
     run = _run(tmp_path, doubts=[DOUBT.format(n=19_112)])

@@ -76,6 +76,72 @@ def test_an_odd_count_is_estimated(usage: object, tokens: tuple[int, int]) -> No
     assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (*tokens, True)
 
 
+_PROMPT_TOKENS = {"prompt_tokens": 110, "completion_tokens": 2}
+
+
+def _details(value: object) -> dict[str, object]:
+    return {**_PROMPT_TOKENS, "prompt_tokens_details": value}
+
+
+@pytest.mark.parametrize(
+    ("usage", "n_cached"),
+    [
+        pytest.param(_PROMPT_TOKENS, 0, id="nothing-said"),
+        pytest.param(_details({"cached_tokens": 64}), 64, id="openai-vllm"),
+        pytest.param({**_PROMPT_TOKENS, "prompt_cache_hit_tokens": 48}, 48, id="deepseek"),
+        pytest.param(
+            {**_details({"cached_tokens": 64}), "prompt_cache_hit_tokens": 48}, 64, id="both"
+        ),
+        pytest.param(
+            {**_details({"cached_tokens": "?"}), "prompt_cache_hit_tokens": 48}, 48, id="one-is-odd"
+        ),
+        pytest.param(_details({"cached_tokens": 0}), 0, id="none-found"),
+        pytest.param(_details({"cached_tokens": 64.0}), 64, id="whole"),
+        pytest.param(_details({"cached_tokens": 111}), 110, id="more-than-asked"),
+        pytest.param(_details({"cached_tokens": 10**12}), 0, id="absurd"),
+        pytest.param(_details({"cached_tokens": -64}), 0, id="negative"),
+        pytest.param(_details({"cached_tokens": 6.4}), 0, id="fraction"),
+        pytest.param(_details({"cached_tokens": float("nan")}), 0, id="nan"),
+        pytest.param(_details({"cached_tokens": float("inf")}), 0, id="infinite"),
+        pytest.param(_details({"cached_tokens": "64"}), 0, id="text"),
+        pytest.param(_details({"cached_tokens": True}), 0, id="truth"),
+        pytest.param(_details({"cached_tokens": None}), 0, id="null"),
+        pytest.param(_details({"cached_tokens": [64]}), 0, id="list"),
+        pytest.param(_details(None), 0, id="null-details"),
+        pytest.param(_details([{"cached_tokens": 64}]), 0, id="list-of-details"),
+        pytest.param(_details("64"), 0, id="text-details"),
+        pytest.param(_details(64), 0, id="number-details"),
+        pytest.param({**_PROMPT_TOKENS, "prompt_cache_hit_tokens": -1}, 0, id="deepseek-negative"),
+        pytest.param({"prompt_tokens_details": {"cached_tokens": 64}}, 0, id="of-no-input"),
+        pytest.param(
+            {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}, 0, id="of-too-few"
+        ),
+    ],
+)
+def test_tokens_of_a_cache_are_read_and_odd_ones_cost_nothing(
+    usage: dict[str, object], n_cached: int
+) -> None:
+    """The reply is there whatever is said; more than the input is never taken to be cached."""
+    request = _request("words " * 98 + "words")
+    reply = _reply("a reply", usage, request)
+    assert (reply.text, reply.cached_tokens) == ("a reply", n_cached)
+    assert reply.input_tokens == (110 if usage.get("prompt_tokens") == 110 else 173)
+
+
+@given(st.recursive(_COUNT, lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=2)))
+def test_whatever_stands_in_the_place_of_cached_tokens_the_reply_is_read(value: object) -> None:
+    """A number of tokens in [0, input] comes of it."""
+    for usage in (
+        _details({"cached_tokens": value}),
+        _details(value),
+        {**_PROMPT_TOKENS, "prompt_cache_hit_tokens": value},
+    ):
+        reply = _reply("a reply", usage, _request("words " * 98 + "words"))
+        assert reply.text == "a reply"
+        assert type(reply.cached_tokens) is int
+        assert 0 <= reply.cached_tokens <= reply.input_tokens == 110
+
+
 def test_the_letters_of_a_picture_are_not_its_tokens() -> None:
     """A megabyte of picture and an honest count of 1,000 tokens is no odd count."""
     url = "data:image/png;base64," + "A" * 10**6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -232,6 +233,25 @@ def test_tokens_of_the_cache_count_as_input(
     server.script = lambda _: message("yes", usage=usage)
     [asked] = _ask(_engine(make_engine, server), "a")
     assert (asked.usage.input_tokens, asked.usage.output_tokens) == (100, 7)
+
+
+@pytest.mark.parametrize(
+    ("n_read", "n_cached", "n_input"),
+    [(30, 30, 100), (0, 0, 70), (None, 0, 70), (-5, 0, 70), ("30", 0, 70), (3.5, 0, 70)],
+)
+def test_what_was_read_from_the_cache_is_counted(
+    n_read: object, n_cached: int, n_input: int
+) -> None:
+    """Their count of the input is without it, ours is with it; odd counts are ignored."""
+    usage = {
+        "input_tokens": 20,
+        "cache_creation_input_tokens": 50,
+        "cache_read_input_tokens": n_read,
+        "output_tokens": 7,
+    }
+    body = {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn", "usage": usage}
+    reply = ANTHROPIC.read_reply(json.dumps(body).encode(), "http://host", None)
+    assert (reply.text, reply.input_tokens, reply.cached_tokens) == ("yes", n_input, n_cached)
 
 
 def test_thinking_is_no_part_of_the_text() -> None:

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined] # not in its stubs
 
 from lmms_eval_captions.judges.endpoint.progress import bar as bars
-from lmms_eval_captions.judges.endpoint.progress.bar import Bar
+from lmms_eval_captions.judges.endpoint.progress.bar import Bar, counts_of
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from terminals import PseudoTerminal, TextTerminal, pseudo_terminal
 
@@ -182,6 +182,15 @@ def test_zeros_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
         [row] = terminal.take_in().rows
         bar.close(Meter())
     assert row.rstrip() == "Judging:   0%, 0/3, 00:01"
+
+
+def test_the_share_of_the_cache_is_shown_where_there_is_one() -> None:
+    """Of the tokens of the prompts, all models together; nothing where nothing was cached."""
+    meter = Meter()
+    meter.count_call("a", 600, 10)
+    assert counts_of(meter) == ["1 calls", "tokens 600+10"]
+    meter.count_call("b", 400, 10, cached_tokens=250)
+    assert counts_of(meter) == ["2 calls", "tokens 1,000+20", "25% of the prompts cached"]
 
 
 def test_log_lines_begin_on_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION, Totals, totals_of
 from lmms_eval_captions.judges.endpoint.request import Request
 
-PRICES = Prices("2026-01-02", 0.5, {"paid": Price(2.0, 8.0, 0)})
+PRICES = Prices("2026-01-02", 0.5, {"paid": Price(2.0, 8.0, 0, cached_input=0.5)})
 HERE, THERE = "http://here/v1", "http://there/v1"
 
 counts = st.integers(min_value=0, max_value=10**6)
@@ -31,6 +31,9 @@ meters = st.builds(
         from_store=Counter(stored),
         retried=Counter(failed),
         tokens={model: [n_in + 1, n_out] for model, (n_in, n_out) in tokens.items()},
+        cached_tokens=Counter(
+            {model: n_in // 2 for model, (n_in, _) in tokens.items() if n_in > 1}
+        ),
     ),
     counts,
     tables,
@@ -71,6 +74,26 @@ def test_ranks_add_up_and_their_time_does_not() -> None:
     assert (both.tokens, both.usd) == ({"paid": (10, 1), "own": (7, 2)}, None)
     assert own.usd == 0.5
     assert Totals().usd == 0.0
+
+
+def test_tokens_of_the_cache_add_up_and_are_cheaper() -> None:
+    """Over ranks, over engines of a process, and what was added since."""
+    meter = Meter(prices=PRICES)
+    meter.count_call("paid", 10**6, 0)
+    before = totals_of(meter, (HERE,))
+    assert (before.cached_tokens, before.usd) == ({}, 2.0)
+    meter.count_call("paid", 10**6, 0, cached_tokens=600_000)
+    meter.count_call("own", 10, 1, cached_tokens=4)
+    now = totals_of(meter, (HERE,))
+    assert now.cached_tokens == {"paid": 600_000, "own": 4}
+    assert now.usd_by_model["paid"] == pytest.approx(1.4 * 2.0 + 0.6 * 0.5)
+    assert meter.cost_usd is None
+    since = now.since(before)
+    assert (since.cached_tokens, since.tokens["paid"]) == ({"paid": 600_000, "own": 4}, (10**6, 0))
+    assert since.usd_by_model["paid"] == pytest.approx(0.4 * 2.0 + 0.6 * 0.5)
+    for both in (now + now, now.after(now)):
+        assert both.cached_tokens == {"paid": 1_200_000, "own": 8}
+        assert json.loads(json.dumps(both.to_json()))["cached_tokens"] == both.cached_tokens
 
 
 def test_dollars_have_the_date_of_their_prices() -> None:
