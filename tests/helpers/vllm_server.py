@@ -122,7 +122,7 @@ class VllmServer:
             "--api-key", KEY, "--max-model-len", str(CONTEXT_TOKENS),
             "--enforce-eager", "--block-size", "32", "--max-num-batched-tokens", "65536",
             # Without it a checkpoint's own sampling defaults fill what a request leaves out.
-            "--generation-config", "vllm",
+            "--generation-config", "vllm", "--enable-prompt-tokens-details",
             "--override-generation-config", json.dumps({"max_new_tokens": self._most_tokens}),
             *self._pictures,
         ]  # fmt: skip
