@@ -24,7 +24,7 @@ class Slot:
     """A yes-no question: whether it is ``{value}``."""
     things: tuple[str, ...] = ("",)
     """What it may be said of, one per video."""
-    spellings: dict[str, str] = field(default_factory=dict)
+    spellings: dict[str, str] = field(default_factory=dict, hash=False)
     """Value to other words for it, which captions may use in its place."""
     distractor: str = ""
     """A sentence that says another value, ``{other}``, of something else."""
