@@ -1,4 +1,4 @@
-"""Endpoints that are not what they say: each answers as the honest judge would, but for one thing."""
+"""Endpoints that are not what they say: each is the honest judge but for one thing."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def truncating_proxy(seed: int) -> Script:
 
 def always_warm(seed: int) -> Script:
     """Whatever temperature is asked for, it samples at 1."""
-    return ReadingJudge(
-        salt=SALT, always_samples=True, flips=0.03, chance=random.Random(seed)
-    )
+    return ReadingJudge(salt=SALT, always_samples=True, flips=0.03, chance=random.Random(seed))
 
 
 @dataclass(slots=True)
@@ -80,7 +78,7 @@ class StaleCache:
 def stale_cache(seed: int) -> Script:
     """Replies of earlier requests: whatever the seed, the temperature or the numbers in it."""
     keys: list[Callable[[dict[str, Any]], str]] = [
-        lambda payload: last_text(payload),
+        last_text,
         lambda payload: re.sub(r"\d+", "#", last_text(payload)),
         lambda payload: json.dumps([last_text(payload), payload.get("temperature")]),
     ]

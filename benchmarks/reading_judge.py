@@ -100,7 +100,7 @@ class ReadingJudge:
         prompt = self.visible(last_text(payload))
         temperature = 1.0 if self.always_samples else payload.get("temperature", 1.0)
         key = self._key(prompt, payload, temperature)
-        text, reason = self.shown(self._reply(prompt, key, temperature))
+        text, reason = self.shown(self._reply(prompt, key))
         sent = prompt if self.counts_visible else last_text(payload)
         extra = {
             "id": self.names() if self.names else f"chatcmpl-{self.n_asked}-{self.salt}",
@@ -126,7 +126,7 @@ class ReadingJudge:
             seed = self.chance.random()
         return f"{prompt}\n{seed}"
 
-    def _reply(self, prompt: str, key: str, temperature: float) -> str:
+    def _reply(self, prompt: str, key: str) -> str:
         probe = _probe_reply(prompt, _dice(f"{self.salt} {key}"))
         if probe is not None:
             return probe
@@ -150,7 +150,7 @@ class ReadingJudge:
         return said
 
     def _logprobs(self, text: str) -> list[Mapping[str, Any]]:
-        content = []
+        content: list[Mapping[str, Any]] = []
         for piece in re.findall(r"[0-9]{1,3}|[^0-9]+", text):
             other = str(int(piece) - 1) if piece.isdecimal() and int(piece) else "so"
             share = 0.9 - self.shift * _dice(f"{self.salt} {text} {piece}").random()
@@ -229,9 +229,9 @@ def _scores(prompt: str) -> str | None:
     caption = re.search(r"Generated captions: The video shows (.*)", prompt)
     if refs is None or caption is None:
         return None
-    parts = [part for values in SHORT_PARTS.values() for part in values]
-    missing = [p for p in parts if p.lower() in caption[1].lower() and p.lower() not in refs[1].lower()]
-    score = 15 if missing else 92
+    told, true = caption[1].lower(), refs[1].lower()
+    parts = [part.lower() for values in SHORT_PARTS.values() for part in values]
+    score = 15 if any(part in told and part not in true for part in parts) else 92
     names = zip(("Accuracy", "Completeness", "Conciseness", "Relevance"), "αβψδ", strict=True)
     return "It is compared. " + " ".join(
         f"The {name} score is {mark}{score}{mark}." for name, mark in names

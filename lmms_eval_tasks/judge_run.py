@@ -39,6 +39,7 @@ from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
@@ -98,6 +99,8 @@ class JudgeRun:
         RUN_CAPTIONS.forget()
         self.anchors = AnchorQuestions()
         """What the judge is also asked, to see whether it judges."""
+        self.verified = VerifiedJudges()
+        """What ``judge verify`` has found out about judges."""
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -163,6 +166,7 @@ class JudgeRun:
             engine, self._engine = self._engine, None
             self._settings = None
             self.anchors = AnchorQuestions()
+            self.verified = VerifiedJudges()
         RUN_CAPTIONS.forget()
         if engine is not None:
             engine.close()

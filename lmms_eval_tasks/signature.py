@@ -22,6 +22,9 @@ QUESTIONS: Final = "questions"
 """Field: eight digits that stand for the questions that were scored, whatever their order."""
 DOUBTS: Final = "doubts"
 """Field: what speaks against the judge, see :mod:`judge_doubts`."""
+JUDGE_FP: Final = "judge-fp"
+"""Field: eight digits that stand for the judge as ``judge verify`` found it; there is none where
+it was not verified, so that runs with and without it may have the same judge."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"

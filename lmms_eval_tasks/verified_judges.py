@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,9 +21,8 @@ from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
-JUDGE_FP: Final = "judge-fp"
-"""Field of the signature: eight digits that stand for the judge, as it was verified."""
 FOLDER: Final = "judge_verify"
 """Below the cache folder."""
 FRESH_DAYS: Final = 30.0
@@ -47,6 +47,12 @@ class VerifiedBenchmark:
     """Digest of prompts of one's own, empty for the packaged ones."""
     differs: str = ""
     """What fails it, in a few words."""
+
+
+def prompts_digest(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> str:
+    """Digest of prompts of one's own, empty for the packaged ones."""
+    names = chain.from_iterable(task.judge_prompts for task in benchmark.tasks.values())
+    return config.prompts.extras(dict.fromkeys(names)).get("prompts", "")
 
 
 def kept_path(cache: Path, model: str, endpoints: Sequence[str]) -> Path:
@@ -137,23 +143,24 @@ class VerifiedJudges:
         self._standings: dict[tuple[str, str, int], JudgeStanding] = {}
 
     def standing(
-        self, benchmark: str, config: JudgeConfig, settings: JudgeSettings, *, prompts: str
+        self, benchmark: Benchmark[Any, Any], config: JudgeConfig, settings: JudgeSettings
     ) -> JudgeStanding:
         """What a run of a benchmark says of its judge; a look into a table but for the first time.
 
         Args:
-            benchmark: Its name.
+            benchmark: Which one.
             config: Its judge.
             settings: Where the judge is asked.
-            prompts: Digest of prompts of one's own, empty for the packaged ones.
         """
-        key = (benchmark, config.model, config.protocol)
+        if benchmark.verification is None or not config.asks_endpoint:
+            return JudgeStanding()
+        key = (benchmark.name, config.model, config.protocol)
         if key not in self._standings:
-            self._standings[key] = self._look(benchmark, config, settings, prompts)
+            self._standings[key] = self._look(benchmark, config, settings)
         return self._standings[key]
 
     def _look(
-        self, benchmark: str, config: JudgeConfig, settings: JudgeSettings, prompts: str
+        self, benchmark: Benchmark[Any, Any], config: JudgeConfig, settings: JudgeSettings
     ) -> JudgeStanding:
         path = kept_path(settings.cache, config.model, settings.endpoint.names)
         try:
@@ -162,8 +169,11 @@ class VerifiedJudges:
         except DataError as error:
             self._read[path] = {}
             return JudgeStanding(warning=f"it is not known whether the judge was verified: {error}")
-        found = self._read[path].get(benchmark)
-        if found is None or (found.protocol, found.prompts) != (config.protocol, prompts):
+        found = self._read[path].get(benchmark.name)
+        if found is None:
+            return JudgeStanding()
+        now = (config.protocol, prompts_digest(benchmark, config))
+        if (found.protocol, found.prompts) != now:
             return JudgeStanding()
         return standing_of(found, config.model, now_s=time.time())
 

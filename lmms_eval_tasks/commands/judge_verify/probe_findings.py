@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp
 from typing import Final, Literal
 
@@ -305,18 +305,21 @@ def model_finding(heads: Sequence[CompletionHead], asked: str, *, is_same: bool)
     return Finding(name="model", state="ok", evidence=f"replies are of {', '.join(names)}")
 
 
-def heads_finding(heads: Sequence[CompletionHead]) -> Finding | None:
-    """Whether an answer was given twice, by its id; ``None`` where nothing speaks for it."""
-    ids = [head.id for head in heads if head.id]
+def with_heads(found: Finding, heads: Sequence[CompletionHead]) -> Finding:
+    """What is known of cached replies, with what ids and dates of completions say of it.
+
+    By themselves they are a note: a server may give all of its answers one id.
+
+    Args:
+        found: What the texts of replies say.
+        heads: Of several completions.
+    """
+    ids = [(head.id, head.created) for head in heads if head.id]
     if len(ids) < 2 or len(set(ids)) == len(ids):
-        return None
-    return Finding(
-        name="cached replies",
-        state="differs",
-        evidence=f"{len(ids)} completions have {len(set(ids))} id{'s' * (len(set(ids)) > 1)} "
-        f"({ids[0]!r:.60}): they are answers to earlier requests",
-        advice="switch off the cache before the judge",
-    )
+        return found
+    words = f"{len(ids)} completions have one id and one date ({ids[0][0]!r:.60})"
+    state = "note" if found.state == "ok" else found.state
+    return replace(found, state=state, evidence=f"{found.evidence}; {words}")
 
 
 def compared_facts(now: ProbeFacts, before: ProbeFacts) -> list[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain as flat
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.chain import Chain
@@ -19,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.facts import (
 )
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import PlantedFact, Verification
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks, tasks_of
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import prompts_digest
 
 TEMPERATURE: Final = 0.0
 """At which anchors are asked, whatever the benchmark's own: differences are to be the judge's, and
@@ -51,8 +51,7 @@ class Subject:
     @property
     def prompts(self) -> str:
         """Digest of prompts of one's own, empty for the packaged ones."""
-        names = flat.from_iterable(task.judge_prompts for task in self.benchmark.tasks.values())
-        return self.config.prompts.extras(dict.fromkeys(names)).get("prompts", "")
+        return prompts_digest(self.benchmark, self.config)
 
     def in_order(self, nonce: int) -> list[PlantedFact]:
         """The facts in the order in which they are asked, another one for another nonce."""

@@ -32,8 +32,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings imp
     ProbeFacts,
     ProbeReader,
     compared_facts,
-    heads_finding,
     model_finding,
+    with_heads,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import (
     Probe,
@@ -210,9 +210,9 @@ class Verification:
         ]
         reader = ProbeReader(probed)
         findings, facts = reader.findings(), reader.facts()
-        repeated = heads_finding(heads)
-        if repeated is not None:
-            findings = [repeated if each.name == repeated.name else each for each in findings]
+        findings = [
+            with_heads(each, heads) if each.name == "cached replies" else each for each in findings
+        ]
         if self.trusted is not None:
             findings += compared_facts(facts, self.trusted.probes)
         return [self._weighed(finding) for finding in findings], facts
