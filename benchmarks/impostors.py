@@ -37,9 +37,14 @@ def another_model(seed: int) -> Script:
     )
 
 
-def quantised_twin(seed: int) -> Script:
-    """The same model in fewer bits: other verdicts on one question in twenty, nothing else."""
-    return ReadingJudge(salt=SALT, differs=0.05, shift=0.1, chance=random.Random(seed))
+def quantised_twin(seed: int, *, differs: float = 0.05) -> Script:
+    """The same model in fewer bits: other verdicts on one question in twenty, nothing else.
+
+    Args:
+        seed: Another twin for another seed.
+        differs: Share of questions with other verdicts.
+    """
+    return ReadingJudge(salt=SALT, twin=seed + 1, differs=differs, shift=0.1)
 
 
 def truncating_proxy(seed: int) -> Script:

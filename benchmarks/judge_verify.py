@@ -34,6 +34,7 @@ from lmms_eval_captions.metrics.disagreement_test import DISAGREEMENT_TEST
 LEAST_POWER: Final = 0.95
 MOST_FALSE_ALARMS: Final = 0.01
 LEAST_PASSED: Final = 0.99
+BENCHMARKS: Final = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
 _DIFFERS: Final = 0.05
 _SAME: Final = 0.005
 _PASSED, _FAILED = 0, 1
@@ -111,9 +112,10 @@ class Rounds:
             server.script = script
             return command_line(["judge", "verify", *arguments])
 
-    def against(self, script: Script) -> int:
-        """Exit code of one beside the record of the honest judge, of all benchmarks."""
-        return self.verify(script, "--against", str(self.record))
+    def against(self, script: Script, tasks: str = "") -> int:
+        """Exit code of one beside the record of the honest judge, by default of all benchmarks."""
+        chosen = ["--tasks", tasks] if tasks else []
+        return self.verify(script, "--against", str(self.record), *chosen)
 
 
 @contextlib.contextmanager
@@ -135,10 +137,17 @@ def end_to_end(rounds: Rounds, n_honest: int, n_each: int) -> Iterator[Promise]:
     yield Promise(
         f"the identical judge passes {n} of {n_honest} times", n >= LEAST_PASSED * n_honest
     )
-    n = sum(rounds.against(honest(seed, flips=_SAME)) == _PASSED for seed in range(n_honest))
-    # Five benchmarks are five tests, each with its false alarms.
-    least = 0.95 * n_honest
-    yield Promise(f"with 0.5% of its verdicts turned by chance {n} of {n_honest} times", n >= least)
+    n = sum(
+        rounds.against(honest(seed, flips=_SAME), BENCHMARKS[seed % len(BENCHMARKS)]) == _PASSED
+        for seed in range(n_honest)
+    )
+    # 99.6 of 100 are expected: three more false alarms than that come once in 1,000 campaigns.
+    least = int(0.96 * n_honest)
+    yield Promise(
+        f"with 0.5% of its verdicts turned by chance, each time by the anchors of one benchmark, "
+        f"{n} of {n_honest} times",
+        n >= least,
+    )
     for name, make in IMPOSTORS.items():
         n = sum(rounds.against(make(seed)) == _FAILED for seed in range(n_each))
         yield Promise(f"{name}: caught {n} of {n_each} times", n == n_each)

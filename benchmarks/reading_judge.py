@@ -70,6 +70,8 @@ class ReadingJudge:
 
     salt: int = 0
     """Tells one model's inventions from another's."""
+    twin: int = 0
+    """Tells twins of one model from each other, by where their verdicts differ."""
     differs: float = 0.0
     """Share of prompts on which its verdict is another one, always the same ones."""
     flips: float = 0.0
@@ -131,7 +133,7 @@ class ReadingJudge:
         if probe is not None:
             return probe
         step = next((step for step, words in _STEPS.items() if words in prompt), None)
-        is_other = _dice(f"differs {self.salt} {prompt}").random() < self.differs
+        is_other = _dice(f"differs {self.salt} {self.twin} {prompt}").random() < self.differs
         if step in VERDICT_STEPS and self.flips and self.chance.random() < self.flips:
             is_other = not is_other
         return self._answer(step, prompt, is_other=is_other and step in VERDICT_STEPS)

@@ -58,7 +58,8 @@ def planted_facts(n_facts: int = N_FACTS, version: int = VERSION) -> tuple[Plant
     return tuple(facts[:n_facts])
 
 
-def facts_digest(facts: Sequence[PlantedFact]) -> str:
+@cache
+def facts_digest(facts: tuple[PlantedFact, ...]) -> str:
     """Eight digits that stand for facts, whatever their order."""
     texts = sorted(json.dumps(asdict(fact), sort_keys=True) for fact in facts)
     return hashlib.blake2b("\n".join(texts).encode("ascii"), digest_size=4).hexdigest()

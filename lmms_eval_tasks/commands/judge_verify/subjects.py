@@ -33,7 +33,7 @@ class Subject:
     benchmark: Benchmark[Any, Any]
     config: JudgeConfig
     """At temperature 0, in one judge run."""
-    facts: Sequence[PlantedFact]
+    facts: tuple[PlantedFact, ...]
 
     @property
     def verification(self) -> Verification[Any, Any]:
