@@ -10,13 +10,15 @@ from statistics import fmean
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import Subject
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, read_results
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature, questions_digest
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import numbered
 from lmms_eval_captions.lmms_eval_tasks.verdicts.samples import caption_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import read_verdicts
+from lmms_eval_captions.lmms_eval_tasks.web_page.documents import documents_of
 
 TOLERANCE: Final = 0.2
 """Part of a scale that two numbers may be apart and count as the same: a judge's grades of whole
@@ -114,23 +116,34 @@ def _check(run: RunResults, task: str, subject: Subject) -> str:
 
 
 def _of_task(run: RunResults, task: str, subject: Subject) -> tuple[list[RecordedItem], int]:
+    """The items of a task, and how many questions are left out."""
     (verdicts,) = read_verdicts(run, task).tasks
     records = dict(zip(_keys(verdicts.captions), verdicts.captions, strict=True))
     samples = [sample for sample in run.samples(task) if isinstance(_logged(subject, sample), dict)]
     keys = numbered([str(_logged(subject, sample)["video_id"]) for sample in samples])
+    # Sample logs hold no documents: what is asked stands in the benchmark's files.
+    documents = documents_of(task, data_settings(), is_needed=True)
     items: list[RecordedItem] = []
-    n_open = 0
+    n_open = n_others = 0
     for key, sample in zip(keys, samples, strict=True):
-        record, document = records.get(key), sample.get("doc")
-        if record is None or not isinstance(document, dict):
+        record, document = records.get(key), documents.get(key[0])
+        if record is None:
             continue
-        questions = subject.benchmark.questions(document)
+        questions = [] if document is None else subject.benchmark.questions(document)
+        if not questions or questions_digest(key[0], questions) != record.questions:
+            n_others += 1
+            continue
         for place, verdict in _settled(subject, record, sample, len(questions)):
             if verdict is None:
                 n_open += 1
                 continue
             name = f"{task} {key[0]} question {place + 1}"
             items.append(RecordedItem(name, task, questions[place], caption_of(sample), verdict))
+    if not items and n_others:
+        raise DataError(
+            f"--recorded {run.path}: expected the questions of {task} that were asked then, the "
+            f"data at hand has others about all {n_others} videos: set LMMS_CAPTIONS_DATA as it was"
+        )
     return items, n_open
 
 

@@ -57,6 +57,8 @@ def record(server: JudgeServer, tmp_path: Path) -> Record:
         (folder / f"{STAMP}_results.json").write_text(json.dumps(document))
         items = [sample["breakdown"] for sample in samples]
         write_verdicts(verdict_path(folder, STAMP, task.name), {"task": task.name}, items)
+        for sample in samples:
+            del sample["doc"]  # lmms-eval's logs have none
         lines = [
             json.dumps({"doc_id": n, "filtered_resps": [captions[n]], **sample}, default=str)
             for n, sample in enumerate(samples)
@@ -125,6 +127,26 @@ def test_a_run_without_sample_logs_is_said_to_be_one(
     told = verify(server, None, "--tasks", "vdc", "--recorded", str(folder))
     assert told.code == 2
     assert "--log_samples" in told.err
+
+
+@EACH
+def test_other_data_than_the_run_s_is_told(
+    task: Task,
+    record: Record,
+    verify: Any,
+    server: JudgeServer,
+    bench: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Its questions cannot be asked anew: nothing is."""
+    folder = record(task)
+    others = [Texts(video.video_id, f"Another: {video.question}") for video in VIDEOS]
+    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "others", others)))
+    data_settings.cache_clear()
+    name = task.hooks.benchmark.name
+    told = verify(server, None, "--tasks", name, "--recorded", str(folder))
+    assert (told.code, told.n_asked) == (2, 0)
+    assert "set LMMS_CAPTIONS_DATA as it was" in told.err
 
 
 def test_a_run_of_other_benchmarks_is_said_to_be_one(
