@@ -87,13 +87,13 @@ PUBLISHED: Final[Mapping[str, tuple[PublishedJudge, ...]]] = {
         PublishedJudge(
             numbers="CapQuiz, Tables 3 and 4",
             judge="GPT-4.1 (its tables name gpt-4.1-2025-04-14 as a captioner)",
-            source='CapQuiz, section 4.1: "we employ GPT-4.1 as the judge in our experiments"; '
+            source='CapQuiz, section 3.4: "we employ GPT-4.1 as the judge in our experiments"; '
             'Limitations: "we utilize GPT-4.1 as the judge"',
         ),
         PublishedJudge(
             numbers="CapQuiz, Table 2, VLLM-as-a-Judge",
             judge="Gemini-2.5-pro, which sees the video",
-            source='CapQuiz, section 4.2: "we prompted Gemini-2.5-pro to judge based on the video '
+            source='CapQuiz, section 4.1: "we prompted Gemini-2.5-pro to judge based on the video '
             'content"; appendix B',
         ),
     ),
