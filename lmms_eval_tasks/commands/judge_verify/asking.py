@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.budget import LIMIT_REACHED
@@ -122,12 +123,11 @@ def _listening(chain: Chain[R], heard: Heard) -> Chain[R]:
 
     async def listened(ask: Ask) -> R:
         async def asking(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-            step, first = request.protocol.partition(":")[0], len(heard.replies)
+            step, attempts = request.protocol.partition(":")[0], count()
 
             def reading(reply: Reply) -> T | None:
                 value = read(reply)
-                attempt = sum(other.step == step for other in heard.replies[first:])
-                heard.replies.append(HeardReply(step, reply, value is not None, attempt))
+                heard.replies.append(HeardReply(step, reply, value is not None, next(attempts)))
                 return value
 
             asked: Asked[Any] = await ask(request, reading)
