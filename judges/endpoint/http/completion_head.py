@@ -6,8 +6,10 @@ The engine keeps none of it. Who wants to know whether an endpoint hands out old
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 import aiohttp
 from yarl import URL
@@ -23,7 +25,11 @@ from lmms_eval_captions.judges.endpoint.roles import WORDS, Api
 from lmms_eval_captions.judges.endpoint.urls import proxy_of, redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 
-_MOST_NAME = 200
+_MOST_NAME: Final = 200
+"""Characters of an id."""
+_WAITS_S: Final = (0.5, 2.0, 8.0)
+"""Before a request is sent again that was answered 429 or 5xx."""
+_MOST_WAIT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,24 @@ async def completion_heads(
             return reply
 
         for request in requests:
-            await refused.send(request, 0, send=send)
+            await refused.send(request, 0, send=partial(_patiently, send))
     return heads
+
+
+async def _patiently(send: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
+    """The reply to a request, which is sent again where the endpoint has too much to do.
+
+    Raises:
+        JudgeError: That of the last try.
+    """
+    for wait_s in _WAITS_S:
+        try:
+            return await send(request)
+        except JudgeUnavailableError as error:
+            if not error.rate_limited and error.status is None:
+                raise
+            await asyncio.sleep(min(error.retry_after_s or wait_s, _MOST_WAIT_S))
+    return await send(request)
 
 
 def heads_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -78,6 +79,7 @@ def engine_of(settings: JudgeSettings, *, max_cost_usd: float | None) -> Engine:
             store_by="endpoint",
             max_cost_usd=max_cost_usd,
             prices=settings.prices,
+            progress=sys.stderr.isatty(),
             alias=settings.alias,
             sampling=explicit_sampling(settings.endpoint.urls, settings.api),
         )

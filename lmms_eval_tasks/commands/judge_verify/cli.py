@@ -119,5 +119,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.output is not None and verified.record is not None:
         write_record(arguments.output, verified.record)
         print(f"record written to {arguments.output}", file=sys.stderr)
+    elif arguments.output is not None:
+        print(
+            f"no record is written to {arguments.output}: not all anchors have a reply",
+            file=sys.stderr,
+        )
     sys.stdout.write(json_of(verified) if arguments.format == "json" else text_of(verified))
     return EXIT_CODES[verified.state]

@@ -42,10 +42,16 @@ class BenchmarkOutcome:
     fingerprint: str = ""
 
     @property
+    def is_bad(self) -> bool:
+        """Whether it judges worse than any judge that can be used."""
+        return bool(self.right.of) and self.right.high < LEAST_RIGHT
+
+    @property
     def failures(self) -> list[str]:
         """Why it fails, in a few words each."""
         found = []
-        if self.right.of and self.right.high < LEAST_RIGHT:
+        # Beside a record the question is whether it is that judge, good or bad.
+        if self.is_bad and self.against is None:
             found.append(
                 f"{self.name}: only {self.right.share:.0%} of the anchors are judged right"
             )
@@ -64,7 +70,8 @@ class BenchmarkOutcome:
             each is not None and each.state == "open" for each in (self.against, self.recorded)
         )
         n_missing = self.n_missing > _MOST_MISSING * (self.right.of + self.n_missing)
-        if is_open or n_missing or not self.right.of or self.right.share < LEAST_RIGHT:
+        is_doubtful = self.against is None and self.right.share < LEAST_RIGHT
+        if is_open or n_missing or not self.right.of or is_doubtful:
             return "undecided"
         return "passed"
 

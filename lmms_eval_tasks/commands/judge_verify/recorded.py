@@ -133,7 +133,7 @@ def _of_task(run: RunResults, task: str, subject: Subject) -> tuple[list[Recorde
         if not questions or questions_digest(key[0], questions) != record.questions:
             n_others += 1
             continue
-        for place, verdict in _settled(subject, record, sample, len(questions)):
+        for place, verdict in settled_in(subject, record, sample, len(questions)):
             if verdict is None:
                 n_open += 1
                 continue
@@ -155,7 +155,7 @@ def _logged(subject: Subject, sample: dict[str, object]) -> Any:  # noqa: ANN401
     return sample.get(subject.benchmark.headline)
 
 
-def _settled(
+def settled_in(
     subject: Subject, record: CaptionRecord, sample: dict[str, object], n_questions: int
 ) -> Iterator[tuple[int, object | None]]:
     """Each question's verdict in all judge runs, ``None`` where they do not agree."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.comparing import Compared
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
+    LEAST_RIGHT,
     BenchmarkOutcome,
     Verified,
 )
@@ -138,6 +139,11 @@ def _remarks(verified: Verified) -> Iterator[str]:
         for compared in (each.against, each.recorded):
             for example in [] if compared is None else compared.examples:
                 yield f"{each.name}: {example}."
+        if each.is_bad and each.against is not None:
+            yield (
+                f"{each.name}: it judges only {each.right.share:.0%} of the anchors as they are "
+                f"built, less than any judge that can be used ({LEAST_RIGHT:.0%})."
+            )
         if each.wrong_by_kind:
             kinds = ", ".join(f"{kind} {n}" for kind, n in each.wrong_by_kind.items())
             yield f"{each.name}: judged otherwise than built, by kind of fact: {kinds}."

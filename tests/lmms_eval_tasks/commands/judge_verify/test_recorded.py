@@ -13,8 +13,11 @@ from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from impostors import honest, quantised_twin
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.recorded import settled_in, words_of
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
 
@@ -115,6 +118,51 @@ def test_few_recorded_items_decide_nothing(
     assert (
         told.last == f"UNDECIDED: {name}: 0 of 30 recorded items differ, which is too few to tell"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "asks", "settled"),
+    [
+        ("vdc", [["yes", "no"], ["yes", "yes"]], None, [(0, "yes"), (1, None)]),
+        ("vdc", [["yes", None], ["yes", "no"]], None, [(0, "yes")]),
+        ("vcapsbench", [["positive", "negative"]],
+         [["yes", "yes", "yes"], ["no", "no", "yes"]], [(0, "positive"), (1, None)]),
+        ("msvd_eval", [[80.0, 70.0, 60.0, 50.0], [90.0, 80.0, 70.0, 60.0]], None, [(0, 70.0)]),
+        ("msvd_eval", [[80.0, 70.0, 60.0, 50.0], [40.0, 30.0, 20.0, 10.0]], None, [(0, None)]),
+    ],
+)  # fmt: skip
+def test_questions_on_which_its_own_judge_runs_disagree_are_left_out(
+    name: str,
+    runs: list[list[object]],
+    asks: list[list[str]] | None,
+    settled: list[tuple[int, object]],
+    server: JudgeServer,
+) -> None:
+    """And those without a verdict in one, and where VCapsBench's asks were not of one mind."""
+    assert server.url
+    (subject,) = subjects_of(name, read_judge_settings())
+    headline = subject.benchmark.headline
+    record = CaptionRecord.__new__(CaptionRecord)
+    for field, value in {"values": {headline: runs}, "n_dropped": 0, "n_empty": 0}.items():
+        object.__setattr__(record, field, value)
+    judgements = [{"asks": each} for each in asks] if asks else []
+    sample: dict[str, object] = {headline: {"judgements": judgements}}
+    n_questions = 1 if name == "msvd_eval" else 2
+    assert list(settled_in(subject, record, sample, n_questions)) == settled
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [(70.0, 89.0, True), (70.0, 91.0, False), (70.0, None, False)],
+)
+def test_numbers_are_the_same_within_a_fifth_of_their_scale(
+    before: float, now: float | None, same: bool, server: JudgeServer
+) -> None:
+    """A rating of 100 may move by 20."""
+    assert server.url
+    (subject,) = subjects_of("msvd_eval", read_judge_settings())
+    first, second = words_of(subject, before, now)
+    assert (first == second) == same
 
 
 def test_a_run_without_sample_logs_is_said_to_be_one(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
+import threading
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +16,8 @@ import pytest
 
 from conftest import ServerFactory
 from impostors import IMPOSTORS, SALT, Script, honest, quantised_twin
-from judge_server import Say
+from judge_server import JudgeServer, Say
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify import verify as verifying
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.published import PUBLISHED
 from reading_judge import ReadingJudge
 
@@ -102,6 +104,19 @@ def test_a_judge_that_guesses_is_said_to_be_below_any_competent_one(
 
 
 @EACH
+def test_a_bad_judge_is_the_one_of_its_record(
+    benchmark: str, verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Whether it is the same is another question than whether it is good; both are answered."""
+    script = ReadingJudge(salt=3, differs=0.4)
+    record = str(tmp_path / "record.json")
+    assert verify(serve(), script, "--tasks", benchmark, "-o", record).code == 1
+    told = verify(serve(), script, "--tasks", benchmark, "--against", record)
+    assert told.code == 0
+    assert "less than any judge that can be used (85%)" in " ".join(told.out.split())
+
+
+@EACH
 def test_a_rerun_asks_nothing_twice_but_the_probes(
     benchmark: str, verify: Any, serve: ServerFactory
 ) -> None:
@@ -128,29 +143,49 @@ def test_replies_that_another_endpoint_gave_serve_no_verification(
     assert second.code == 1
 
 
-def test_what_ctrl_c_leaves_is_gone_on_with(
-    verify: Any, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Replies that came are kept: exit code 130, then the rest."""
-    server, n = serve(), 0
-    real = verifying.ask_all
-
-    def ask(engine: Any, chains: Any) -> Any:
-        nonlocal n
-        n += 1
-        answers = real(engine, chains)
-        if n == 2:
-            raise KeyboardInterrupt
-        return answers
-
-    monkeypatch.setattr(verifying, "ask_all", ask)
+def test_what_ctrl_c_leaves_is_gone_on_with(verify: Any, serve: ServerFactory) -> None:
+    """Replies that came are kept: exit code 130, then the rest, in all no more than once each."""
+    server = serve(latency_s=0.2)
+    presser = threading.Thread(target=_press_ctrl_c, args=(server, 300))
+    presser.start()
     first = verify(server, honest(), "--tasks", "vdc,capquiz")
+    presser.join()
     assert first.code == 130
     assert "every reply that came is kept" in first.err
-    monkeypatch.setattr(verifying, "ask_all", real)
+    server.behaviour.latency_s = 0.0
     again = verify(server, None, "--tasks", "vdc,capquiz")
     assert again.code == 0
-    assert again.n_asked <= 200 * CALLS["capquiz"] + N_PROBES
+    in_flight = 64
+    assert first.n_asked >= 300
+    assert first.n_asked + again.n_asked <= 600 + 2 * N_PROBES + in_flight
+
+
+def _press_ctrl_c(server: JudgeServer, n_asked: int) -> None:
+    """Interrupt the main thread once so many requests were sent."""
+    while server.counts.n_requests < n_asked:
+        time.sleep(0.01)
+    _thread.interrupt_main()
+
+
+def test_faults_of_an_endpoint_are_no_difference(
+    verify: Any, serve: ServerFactory, trusted: Path
+) -> None:
+    """A tenth of 429, 500, dropped and garbled answers is asked again."""
+    server = serve(faults=("429", "500", "drop", "garbage"), fault_rate=0.1)
+    told = verify(server, honest(), "--tasks", "vdc", "--against", str(trusted))
+    assert told.code == 0
+
+
+def test_a_record_is_not_written_where_anchors_have_no_reply(
+    verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A part of them would be taken for all."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    path = tmp_path / "record.json"
+    told = verify(serve(), honest(), "--tasks", "vdc", "--max-cost", "0.05", "-o", str(path))
+    assert told.code == 3
+    assert not path.exists()
+    assert "no record is written" in told.err
 
 
 def test_an_endpoint_that_lets_nobody_in_is_told_with_its_words(
