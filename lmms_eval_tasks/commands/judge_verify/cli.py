@@ -78,6 +78,7 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_judge_settings
+    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.plan import Options, Plan
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
         read_record,
         write_record,
@@ -88,10 +89,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         text_of,
     )
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
-    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import (
-        Options,
-        Verification,
-    )
+    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import JudgeVerification
 
     settings = read_judge_settings()
     subjects = subjects_of(arguments.tasks, settings)
@@ -105,11 +103,11 @@ def _verify(arguments: argparse.Namespace) -> int:
         wants_record=arguments.output is not None,
         max_cost_usd=arguments.max_cost or settings.max_cost_usd,
     )
-    verification = Verification(subjects, settings, options)
-    for sentence in verification.plan:
+    plan = Plan.of(subjects, settings, options)
+    for sentence in plan.words:
         print(sentence, file=sys.stderr, flush=True)
     try:
-        verified = verification.run()
+        verified = JudgeVerification(plan).run()
     except KeyboardInterrupt:
         print(
             "stopped: every reply that came is kept, and the same command goes on from there",

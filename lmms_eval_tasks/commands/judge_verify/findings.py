@@ -30,3 +30,8 @@ class Finding:
 def names_of(findings: Sequence[Finding]) -> list[str]:
     """What fails the endpoint, each once."""
     return list(dict.fromkeys(each.name for each in findings if each.state == "differs"))
+
+
+def unknown(name: str, why: str) -> Finding:
+    """A finding of which nothing can be said."""
+    return Finding(name=name, state="unknown", evidence=why)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from math import exp
-from typing import Final, Literal
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
-from lmms_eval_captions.judges.endpoint.http.completion_head import CompletionHead
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding, unknown
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts, Seed
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import (
     COUNTED_TO,
     PLACES,
     Probed,
 )
 
-Seed = Literal["honoured", "ignored", "refused", "unknown"]
 _OPENING_WORDS: Final = 6
 """Words of a sentence by which it is told from others: later on, honest servers may differ too."""
 _LEAST_OF_EXPECTED: Final = 0.8
@@ -33,17 +31,6 @@ _TRUNCATED: Final = (
     "raise the context length of the server (vLLM --max-model-len, llama.cpp -c, "
     "OLLAMA_CONTEXT_LENGTH), or ask without the proxy between"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeFacts:
-    """What of the probes is compared with an earlier verification's."""
-
-    tokens: dict[str, int] = field(default_factory=dict)
-    """Text to the tokens that the endpoint counts; without those that it does not count."""
-    seed: Seed = "unknown"
-    has_logprobs: bool | None = None
-    """``None`` where nobody knows."""
 
 
 class ProbeReader:
@@ -87,7 +74,7 @@ class ProbeReader:
         if cut:
             return Finding(name="truncation", state="differs", evidence=cut, advice=_TRUNCATED)
         if len(seen) < len(self._of("codes")):
-            return _unknown("truncation", "not all descriptions were answered")
+            return unknown("truncation", "not all descriptions were answered")
         lost = {name: [p for p in PLACES if p not in places] for name, places in seen.items()}
         if not lost["short"] and (lost["middle"] or lost["long"]):
             which = "long" if lost["long"] else "middle"
@@ -115,7 +102,7 @@ class ProbeReader:
         """Whether long replies come to their end."""
         (counting,) = self._of("counting")
         if counting.reply is None:
-            return _unknown("output cut", "the long reply did not come")
+            return unknown("output cut", "the long reply did not come")
         text = strip_reasoning(counting.reply.text)
         if str(COUNTED_TO) in text:
             return Finding(name="output cut", state="ok", evidence="a long reply comes to its end")
@@ -139,7 +126,7 @@ class ProbeReader:
                 evidence="the model takes no temperature: what it says varies from run to run",
             )
         if len(greedy) < 2:
-            return _unknown("temperature", "the same request was not answered twice")
+            return unknown("temperature", "the same request was not answered twice")
         n_greedy, n_sampled = len(set(greedy)), len(set(sampled))
         if n_greedy > len(greedy) / 2 and n_greedy >= 3:
             return Finding(
@@ -187,7 +174,7 @@ class ProbeReader:
                 advice="switch off the cache before the judge, or what sets the temperature to 0",
             )
         if not echoes or not sampled:
-            return _unknown("cached replies", "the requests that would show it were not answered")
+            return unknown("cached replies", "the requests that would show it were not answered")
         return Finding(
             name="cached replies",
             state="ok",
@@ -213,7 +200,7 @@ class ProbeReader:
         """Whether there are log-probabilities, and whether they can be such."""
         has_logprobs = self._has_logprobs()
         if has_logprobs is None:
-            return _unknown("logprobs", "the request that asks for them was not answered")
+            return unknown("logprobs", "the request that asks for them was not answered")
         if not has_logprobs:
             return Finding(
                 name="logprobs",
@@ -281,108 +268,6 @@ class ProbeReader:
         )
 
 
-def model_finding(heads: Sequence[CompletionHead], asked: str, *, is_same: bool) -> Finding:
-    """Whose replies these are, by their own account.
-
-    Args:
-        heads: Of several completions.
-        asked: The model that was asked for, or its alias.
-        is_same: Whether all names mean that model.
-    """
-    names = list(dict.fromkeys(head.model for head in heads if head.model))
-    if not names:
-        return Finding(
-            name="model", state="note", evidence="replies do not say which model they are of"
-        )
-    if not is_same:
-        return Finding(
-            name="model",
-            state="differs",
-            evidence=f"{asked!r} was asked for, {', '.join(map(repr, names))} answered",
-            advice="start the model that is asked for, or set LMMS_CAPTIONS_JUDGE to the name of "
-            "the one that answers; LMMS_CAPTIONS_JUDGE_ALIAS where it is only another name",
-        )
-    return Finding(name="model", state="ok", evidence=f"replies are of {', '.join(names)}")
-
-
-def with_heads(found: Finding, heads: Sequence[CompletionHead]) -> Finding:
-    """What is known of cached replies, with what ids and dates of completions say of it.
-
-    By themselves they are a note: a server may give all of its answers one id.
-
-    Args:
-        found: What the texts of replies say.
-        heads: Of several completions.
-    """
-    ids = [(head.id, head.created) for head in heads if head.id]
-    if len(ids) < 2 or len(set(ids)) == len(ids):
-        return found
-    words = f"{len(ids)} completions have one id and one date ({ids[0][0]!r:.60})"
-    state = "note" if found.state == "ok" else found.state
-    return replace(found, state=state, evidence=f"{found.evidence}; {words}")
-
-
-def compared_facts(now: ProbeFacts, before: ProbeFacts) -> list[Finding]:
-    """What differs from an earlier verification.
-
-    Args:
-        now: Of this one.
-        before: Of the one that is trusted.
-    """
-    return [_tokenizer(now.tokens, before.tokens), *_changes(now, before)]
-
-
-def _tokenizer(now: dict[str, int], before: dict[str, int]) -> Finding:
-    common = [name for name in before if name in now]
-    if len(common) < 2:
-        return _unknown("tokenizer", "one of the endpoints does not count tokens")
-    more = {name: now[name] - before[name] for name in common}
-    if not any(more.values()):
-        return Finding(
-            name="tokenizer",
-            state="ok",
-            evidence=f"{len(common)} texts take exactly as many tokens as in the record",
-        )
-    if len(set(more.values())) == 1:
-        n_more = more[common[0]]
-        return Finding(
-            name="tokenizer",
-            state="note",
-            evidence=f"every request takes {n_more:+} tokens beside those of the record: another "
-            "chat template, or a system prompt that someone adds",
-            advice="compare the chat templates of the two servers",
-        )
-    shown = ", ".join(f"{name} {now[name]} (was {before[name]})" for name in common)
-    return Finding(
-        name="tokenizer",
-        state="differs",
-        evidence=f"texts take another number of tokens than in the record: {shown}",
-        advice="another tokenizer is another model: look at what the server has loaded",
-    )
-
-
-def _changes(now: ProbeFacts, before: ProbeFacts) -> list[Finding]:
-    found = []
-    if before.has_logprobs and now.has_logprobs is False:
-        found.append(
-            Finding(
-                name="logprobs",
-                state="differs",
-                evidence="the record has log-probabilities, this endpoint gives none",
-                advice="scores of G-VEval would be plain numbers: ask an endpoint that gives them",
-            )
-        )
-    if before.seed == "honoured" and now.seed == "ignored":
-        found.append(
-            Finding(
-                name="seed",
-                state="note",
-                evidence="the record's endpoint honoured the seed, this one does not",
-            )
-        )
-    return found
-
-
 def _places_seen(each: Probed) -> list[str]:
     text = each.reply.text if each.reply else ""
     return [place for place, code in zip(PLACES, each.probe.codes, strict=True) if code in text]
@@ -417,7 +302,3 @@ def _short(reply: Reply | None) -> str:
 
 def _short_text(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
-
-
-def _unknown(name: str, why: str) -> Finding:
-    return Finding(name=name, state="unknown", evidence=why)

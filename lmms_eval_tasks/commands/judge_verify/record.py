@@ -12,7 +12,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings import ProbeFacts
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.reply_form import StepForm
 
 FORMAT: Final = "lmms-eval-captions judge record"

@@ -11,13 +11,15 @@ import pytest
 
 from lmms_eval_captions.judges.endpoint.http.completion_head import CompletionHead
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings import (
-    ProbeFacts,
-    ProbeReader,
-    compared_facts,
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.head_findings import (
     model_finding,
     with_heads,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import (
+    ProbeFacts,
+    compared_facts,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings import ProbeReader
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import (
     Probe,
     Probed,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings import ProbeFacts
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
     BenchmarkRecord,
     JudgeRecord,
