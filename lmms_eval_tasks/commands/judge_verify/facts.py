@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from math import prod
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.slots import (
@@ -26,6 +27,8 @@ _RELATIONS: Final[tuple[Relation, ...]] = ("states", "contradicts", "states", "s
 _N_TOLD: Final = 7
 """Slots that a caption speaks of."""
 _N_FILLERS: Final = 3
+_STRIDE: Final = 7919
+"""Steps between the combinations of short texts; a prime that divides no number of them."""
 _SUBTLE: Final = 0.6
 """Share of facts, where their slot has a subtle form, that are told in it."""
 
@@ -74,12 +77,12 @@ def _facts_of_video(video: int, rng: random.Random) -> list[PlantedFact]:
         slot = SLOTS[number % len(SLOTS)]
         relation = _RELATIONS[(number + number // len(SLOTS)) % len(_RELATIONS)]
         others = [other for other in rng.sample(SLOTS, len(SLOTS)) if other is not slot]
-        facts.append(_fact(f"{video:03}-{place}", slot, relation, others, rng))
+        facts.append(_fact(number, slot, relation, others, rng))
     return facts
 
 
 def _fact(
-    name: str, slot: Slot, relation: Relation, others: Sequence[Slot], rng: random.Random
+    number: int, slot: Slot, relation: Relation, others: Sequence[Slot], rng: random.Random
 ) -> PlantedFact:
     thing = rng.choice(slot.things)
     truth = rng.choice(slot.values)
@@ -89,9 +92,9 @@ def _fact(
     asked = _tell(slot, rng, thing=thing, value=said, never=truth) if said else None
     told.insert(rng.randrange(len(told) + 1), asked or _tell(others[_N_TOLD - 1], rng))
     claimed = truth if rng.random() < 0.5 else wrong
-    references, short_caption = _short_texts(rng, is_true=relation == "states")
+    references, short_caption = _short_texts(number, rng, is_true=relation == "states")
     return PlantedFact(
-        name=name,
+        name=f"{number // 2:03}-{number % 2}",
         kind=slot.kind,
         relation=relation,
         is_subtle=_is_subtle(slot, asked),
@@ -163,18 +166,28 @@ def _options(slot: Slot, needed: tuple[str, str], rng: random.Random) -> tuple[s
     return tuple(options)
 
 
-def _short_texts(rng: random.Random, *, is_true: bool) -> tuple[tuple[str, ...], str]:
-    """References of a video, and a short caption of it, or of another one."""
-    parts = {name: rng.sample(values, 2) for name, values in SHORT_PARTS.items()}
-    who, does, where = (parts[name][0] for name in ("who", "does", "where"))
+def _short_texts(number: int, rng: random.Random, *, is_true: bool) -> tuple[tuple[str, ...], str]:
+    """References of a video, and a short caption of it, or of another one.
+
+    Args:
+        number: Of the fact; different ones have different references.
+        rng: Draws the other video.
+        is_true: Whether the caption is of the same one.
+    """
+    n_combinations = prod(map(len, SHORT_PARTS.values()))
+    place = number * _STRIDE % n_combinations
+    own, other = [], []
+    for values in SHORT_PARTS.values():
+        place, index = divmod(place, len(values))
+        own.append(values[index])
+        other.append(values[(index + rng.randrange(1, len(values))) % len(values)])
+    who, does, where = own
     references = (
         f"{who} is {does} {where}.",
         f"{who} {where} is {does}.",
         f"{who} keeps {does} {where} while the camera watches.",
     )
-    if is_true:
-        return references, f"The video shows {who.lower()} {where}, {does}."
-    who, does, where = (parts[name][1] for name in ("who", "does", "where"))
+    who, does, where = own if is_true else other
     return references, f"The video shows {who.lower()} {where}, {does}."
 
 

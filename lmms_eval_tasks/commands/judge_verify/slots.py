@@ -265,11 +265,18 @@ FILLERS: Final[tuple[str, ...]] = (
 """Sentences of a caption that speak of no slot."""
 
 SHORT_PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "who": ("A man", "A woman", "A little girl", "An old man", "A teenager"),
+    "who": (
+        "A man", "A woman", "A little girl", "An old man", "A teenager", "A nun", "A sailor",
+        "A clown",
+    ),
     "does": (
         "slicing an onion", "riding a horse", "playing the drums", "painting a fence",
         "folding a paper plane", "climbing a rope", "feeding some ducks", "repairing a bicycle",
+        "juggling three balls", "washing a window", "reading a newspaper", "lifting weights",
     ),
-    "where": ("in a kitchen", "on a beach", "in a garage", "in a park", "on a stage"),
+    "where": (
+        "in a kitchen", "on a beach", "in a garage", "in a park", "on a stage", "in a library",
+        "on a rooftop", "in a courtyard",
+    ),
 }  # fmt: skip
 """Parts of short captions, and of the references beside them."""
