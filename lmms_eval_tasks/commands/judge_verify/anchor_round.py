@@ -16,9 +16,12 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.comparing import (
     Pair,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import BenchmarkOutcome
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
+    LEAST_RIGHT,
+    BenchmarkOutcome,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-    UNSCORED,
+    UNREADABLE,
     BenchmarkRecord,
     JudgeRecord,
 )
@@ -136,13 +139,19 @@ class AnchorRound:
             fingerprint=self._fingerprint(),
         )
 
+    @property
+    def is_weak(self) -> bool:
+        """Whether the judge gets too few anchors right: that of the record, if there is one."""
+        if self._before is None:
+            return self.outcome().is_bad
+        said = self._before.verdicts
+        asked = [fact for fact in self.subject.facts if fact.name in said]
+        n_right = sum(said[fact.name] == self.subject.expected(fact) for fact in asked)
+        return ExactShare(n_right, len(asked)).high < LEAST_RIGHT
+
     def record(self) -> BenchmarkRecord:
         """What was said of the anchors that were answered."""
-        said = {
-            fact.name: self.subject.said(answer.result) or UNSCORED
-            for fact, answer in self._answers
-            if answer.has_reply
-        }
+        said = {fact.name: self._said(answer) for fact, answer in self._answers if answer.has_reply}
         return BenchmarkRecord(
             protocol=self.subject.config.protocol,
             prompts=self.subject.prompts,
@@ -188,11 +197,17 @@ class AnchorRound:
     def _pair(self, fact: PlantedFact, answer: Answer[Sequence[Any]]) -> Pair | None:
         if not answer.has_reply:
             return None
-        now = self.subject.said(answer.result) or UNSCORED
+        now = self._said(answer)
         before = self.subject.expected(fact)
         if self._before is not None:
-            before = self._before.verdicts.get(fact.name, UNSCORED)
+            before = self._before.verdicts.get(fact.name, UNREADABLE)
         return Pair(f"anchor {fact.name} ({fact.kind}, {fact.relation})", before, now)
+
+    def _said(self, answer: Answer[Sequence[Any]]) -> str:
+        """The verdict; of a fresh sample, which is drawn by chance, that there was need of one."""
+        if answer.heard.was_unreadable:
+            return UNREADABLE
+        return self.subject.said(answer.result) or UNREADABLE
 
     def _chain_of(self, item: RecordedItem) -> Chain[Sequence[Any]]:
         subject = self.subject
@@ -204,6 +219,8 @@ class AnchorRound:
         if not answer.has_reply:
             return None
         now = verdict_in(self.subject, answer.result)
+        if now is not None and answer.heard.was_unreadable:
+            return None  # a fresh sample: whether the recorded one was is not known
         return Pair(item.name, *words_of(self.subject, item.verdict, now))
 
     def _fingerprint(self) -> str:

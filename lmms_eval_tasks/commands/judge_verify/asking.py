@@ -48,6 +48,11 @@ class Heard:
     failure: Failure | None = None
     reason: str = ""
 
+    @property
+    def was_unreadable(self) -> bool:
+        """Whether the first reply to one of its requests could not be read."""
+        return any(not each.is_readable and each.attempt == 0 for each in self.replies)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 FindingState = Literal["ok", "differs", "note", "unknown"]
@@ -21,10 +21,24 @@ class Finding:
     """What was seen."""
     advice: str = ""
     """What to do, empty where nothing is to be done."""
+    needs_skill: bool = False
+    """Whether a weak judge looks so by itself, whatever its endpoint does."""
 
     def to_json(self) -> dict[str, str]:
         """As an object of JSON."""
-        return asdict(self)
+        return {
+            "name": self.name,
+            "state": self.state,
+            "evidence": self.evidence,
+            "advice": self.advice,
+        }
+
+    def of_weak_judge(self) -> Finding:
+        """The same where the judge is weak: what that explains is a note."""
+        if not self.needs_skill or self.state != "differs":
+            return self
+        words = f"{self.evidence}; so weak a judge may look like that by itself"
+        return replace(self, state="note", evidence=words)
 
 
 def names_of(findings: Sequence[Finding]) -> list[str]:

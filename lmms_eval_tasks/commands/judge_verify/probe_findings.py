@@ -22,6 +22,8 @@ _OPENING_WORDS: Final = 6
 """Words of a sentence by which it is told from others: later on, honest servers may differ too."""
 _LEAST_OF_EXPECTED: Final = 0.8
 """Share of the tokens that a text should take, below which part of it did not arrive."""
+_NEARLY: Final = 0.9
+"""Share of the tokens that were allowed, from which on a reply used them up."""
 _MOST_CHARS_PER_TOKEN: Final = 8
 """Of English sentences; no tokenizer needs fewer tokens."""
 _NUMBER: Final = re.compile(r"\d{3,}")
@@ -84,6 +86,7 @@ class ProbeReader:
                 evidence=f"of a description of {_words(self._of('codes'), which):,} words the code "
                 f"at its {' and '.join(lost[which])} was not seen; of a short one all were",
                 advice=_TRUNCATED,
+                needs_skill=True,
             )
         if any(lost.values()):
             return Finding(
@@ -106,14 +109,17 @@ class ProbeReader:
         text = strip_reasoning(counting.reply.text)
         if str(COUNTED_TO) in text:
             return Finding(name="output cut", state="ok", evidence="a long reply comes to its end")
-        asked = counting.probe.request.params["max_tokens"]
+        asked = float(str(counting.probe.request.params["max_tokens"]))
+        reply = counting.reply
+        is_cut = reply.finish_reason == "length" and reply.output_tokens < _NEARLY * asked
         return Finding(
             name="output cut",
             state="differs",
             evidence=f"the numbers from 1 to {COUNTED_TO} end with {text[-20:]!r} after "
-            f"{counting.reply.output_tokens} tokens, {asked} were allowed "
-            f"(finish_reason {counting.reply.finish_reason})",
+            f"{reply.output_tokens} tokens, {asked:.0f} were allowed "
+            f"(finish_reason {reply.finish_reason})",
             advice="look for a limit of output tokens at the server, or in a proxy before it",
+            needs_skill=not is_cut,
         )
 
     def temperature(self) -> Finding:

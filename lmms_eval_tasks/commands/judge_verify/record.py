@@ -17,8 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.reply_form import 
 
 FORMAT: Final = "lmms-eval-captions judge record"
 VERSION: Final = 1
-UNSCORED: Final = "unscored"
-"""Stands for the verdict of a reply that cannot be read."""
+UNREADABLE: Final = "unreadable"
+"""Stands for the verdict where the first reply to a request could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class BenchmarkRecord:
     anchors: str
     """Digest of the planted facts."""
     verdicts: Mapping[str, str]
-    """Anchor to verdict, :data:`UNSCORED` where there was none."""
+    """Anchor to verdict, :data:`UNREADABLE` where there was none."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Anchor to its finer reading, of benchmarks that have one."""
     form: Mapping[str, StepForm] = field(default_factory=dict)

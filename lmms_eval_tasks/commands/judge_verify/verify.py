@@ -60,6 +60,8 @@ class JudgeVerification:
             rounds = [self._round(subject, engine) for subject in self.plan.subjects]
             outcomes = [each.outcome() for each in rounds]
             totals = engine.totals()
+        if any(each.is_weak for each in rounds):
+            findings = [each.of_weak_judge() for each in findings]
         findings = [whose, *findings, *self._served(rounds)]
         findings += [finding for each in rounds for finding in each.findings()]
         record = self._record(facts, rounds, outcomes)

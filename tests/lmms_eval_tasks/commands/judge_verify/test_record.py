@@ -22,7 +22,7 @@ VDC = BenchmarkRecord(
     protocol=1,
     prompts="",
     anchors="0123abcd",
-    verdicts={"000-0": "yes", "000-1": "unscored"},
+    verdicts={"000-0": "yes", "000-1": "unreadable"},
     numbers={"000-0": 88.5},
     form={"vdc_match": StepForm(n=2, readable=0.5, chars=9.5, reasoning=0, refused=0, cut=0)},
 )

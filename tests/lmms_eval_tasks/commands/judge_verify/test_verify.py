@@ -5,8 +5,10 @@ from __future__ import annotations
 import _thread
 import json
 import os
+import random
 import threading
 import time
+import zlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +25,10 @@ from reading_judge import ReadingJudge
 
 BENCHMARKS: Final = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
 EACH: Final = pytest.mark.parametrize("benchmark", BENCHMARKS)
+VERDICT_MARKS: Final = (
+    "Predicted Answer", "Answer@@@Analysis", "F. Cannot be determined", "{{accuracy_score}}",
+)  # fmt: skip
+"""Words of the prompts whose replies are verdicts."""
 CALLS: Final = {"vdc": 2, "vidcapbench": 2, "vcapsbench": 3, "capquiz": 1, "msvd_eval": 1}
 N_PROBES: Final = 23
 """Requests beside those of anchors, two for the heads of completions among them."""
@@ -114,6 +120,60 @@ def test_a_bad_judge_is_the_one_of_its_record(
     told = verify(serve(), script, "--tasks", benchmark, "--against", record)
     assert told.code == 0
     assert "less than any judge that can be used (85%)" in " ".join(told.out.split())
+
+
+@EACH
+def test_fresh_samples_after_unreadable_replies_are_no_difference(
+    benchmark: str, verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """They are drawn by chance: that one anchor in five needs some is what is compared."""
+
+    def rambling(seed: int) -> Script:
+        judge = ReadingJudge(salt=SALT, chance=random.Random(seed))
+
+        def script(payload: dict[str, Any]) -> Say:
+            prompt = str(payload["messages"])
+            is_hard = zlib.crc32(prompt.encode()) % 5 == 0
+            if is_hard and any(mark in prompt for mark in VERDICT_MARKS):
+                if payload["temperature"] == 0:
+                    return Say("Well, that is hard to say.")
+                return judge({**payload, "temperature": 0})
+            return judge(payload)
+
+        return script
+
+    record = str(tmp_path / "record.json")
+    verify(serve(), rambling(1), "--tasks", benchmark, "-o", record)
+    told = verify(
+        serve(), rambling(2), "--tasks", benchmark, "--against", record, "--format", "json"
+    )
+    part = told.document["benchmarks"][benchmark]["against"]
+    assert (part["state"], part["different"]) == ("passed", 0), part
+    verdicts = json.loads(Path(record).read_text())["benchmarks"][benchmark]["verdicts"]
+    assert 10 < list(verdicts.values()).count("unreadable") < 100
+
+
+def test_a_weak_judge_is_not_taken_for_a_proxy_that_cuts(
+    verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """It sees the first code of a long description alone, and counts no further than 40."""
+
+    def weak(payload: dict[str, Any]) -> Say:
+        said = judge(payload)
+        if "locker" in str(payload) and len(str(payload)) > 2_000:
+            return replace(said, text=said.text.partition(",")[0])
+        return replace(said, text=said.text.partition(" 41")[0])
+
+    judge = ReadingJudge(salt=9, differs=0.5)
+    record = str(tmp_path / "record.json")
+    for arguments in (("-o", record), ("--against", record)):
+        told = verify(serve(), weak, "--tasks", "vdc", *arguments, "--format", "json")
+        states = told.states()
+        assert states["truncation"] == states["output cut"] == "note"
+    strong = replace(judge, differs=0.0)
+    judge = strong
+    told = verify(serve(), weak, "--tasks", "vdc", "--format", "json")
+    assert told.states()["truncation"] == told.states()["output cut"] == "differs"
 
 
 @EACH
