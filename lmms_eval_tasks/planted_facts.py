@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from lmms_eval_captions.lmms_eval_tasks.published_judges import PublishedJudge
+
 Q = TypeVar("Q")
 """A benchmark's question."""
 J = TypeVar("J")
@@ -74,5 +76,5 @@ class Verification(Generic[Q, J]):
     """Whether the benchmark's scores are read from log-probabilities, where there are any."""
     numbers: Callable[[J], float | None] = lambda _judgement: None
     """A finer reading of the same judgement, in [0, 100], where the benchmark has one."""
-    steps: int = 1
-    """Requests that a question takes."""
+    published: tuple[PublishedJudge, ...] = ()
+    """Who judged the benchmark's published numbers."""

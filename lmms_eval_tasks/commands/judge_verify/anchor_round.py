@@ -137,6 +137,7 @@ class AnchorRound:
             n_open=0 if recorded is None else recorded.n_open,
             trusted="" if self._trusted is None else self._words_of_trusted(),
             fingerprint=self._fingerprint(),
+            published=self.subject.verification.published,
         )
 
     @property

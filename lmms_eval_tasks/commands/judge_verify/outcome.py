@@ -9,6 +9,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.comparing import Compared
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding, names_of
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
+from lmms_eval_captions.lmms_eval_tasks.published_judges import PublishedJudge
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifyState
 from lmms_eval_captions.metrics.exact_share import ExactShare
 
@@ -40,6 +41,8 @@ class BenchmarkOutcome:
     trusted: str = ""
     """What the record is, in words."""
     fingerprint: str = ""
+    published: Sequence[PublishedJudge] = ()
+    """Who judged the benchmark's published numbers."""
 
     @property
     def is_bad(self) -> bool:

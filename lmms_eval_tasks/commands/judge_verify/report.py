@@ -12,7 +12,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
     BenchmarkOutcome,
     Verified,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.published import PUBLISHED
 from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table, as_text
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifyState
 
@@ -60,7 +59,7 @@ def _benchmark(outcome: BenchmarkOutcome) -> dict[str, object]:
         "recorded_left_out": outcome.n_open,
         "published": [
             {"numbers": row.numbers, "judge": row.judge, "source": row.source}
-            for row in PUBLISHED.get(outcome.name, ())
+            for row in outcome.published
         ],
     }
 
@@ -155,7 +154,7 @@ def _published(verified: Verified) -> Part:
     rows = [
         [each.name, row.numbers, row.judge]
         for each in verified.benchmarks
-        for row in PUBLISHED.get(each.name, ())
+        for row in each.published
     ]
     sentences = [f"{name}: {numbers}: {judge}." for name, numbers, judge in rows]
     return Part("Who judged the published numbers (sources: docs/published-judges.md)", sentences)

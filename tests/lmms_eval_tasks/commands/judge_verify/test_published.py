@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.published import PUBLISHED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -18,6 +17,11 @@ FILES = {
     "VCapsBench": "001_bc8512359d09c059.txt",
     "CapQuiz": "003_b7038d4830a5474f.txt",
     "G-VEval": "002_12c73a71e1c9a3b4.txt",
+}
+PUBLISHED = {
+    name: benchmark.verification.published
+    for name, benchmark in all_benchmarks().items()
+    if benchmark.verification is not None
 }
 ROWS = [row for rows in PUBLISHED.values() for row in rows]
 
@@ -35,8 +39,7 @@ def test_the_page_has_every_row() -> None:
 
 def test_every_benchmark_with_anchors_has_a_row() -> None:
     """And each row says where it is from."""
-    verified = {name for name, each in all_benchmarks().items() if each.verification is not None}
-    assert set(PUBLISHED) == verified
+    assert all(PUBLISHED.values())
     assert all(row.numbers and row.judge and row.source for row in ROWS)
 
 
