@@ -115,6 +115,10 @@ class Say:
     finish_reason: str = "stop"
     model: object = AS_ASKED
     """What stands as its ``model``."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the completion, such as ``id``, or others in the place of its own."""
+    of_choice: Mapping[str, Any] = field(default_factory=dict)
+    """The same of its choice, such as ``logprobs``."""
 
     def model_fields(self, payload: Mapping[str, Any]) -> dict[str, object]:
         """What a completion says of its model."""
@@ -369,11 +373,11 @@ class JudgeServer:
             "prompt_tokens": len(body) // 4,
             "completion_tokens": len(text) // 4 + 1,
         }
-        choices = [{**choice, "finish_reason": say.finish_reason}]
+        choices = [{**choice, "finish_reason": say.finish_reason, **say.of_choice}]
         named = say.model_fields(json.loads(body))
         if self.more_usage is not None:
             usage |= self.more_usage(json.loads(body))
-        return json.dumps({**named, "choices": choices, "usage": usage})
+        return json.dumps({**named, "choices": choices, "usage": usage, **say.extra})
 
     def _later(self, connection: _Connection, act: Callable[[], None]) -> None:
         counts, behaviour = self.counts, self.behaviour

@@ -21,6 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.paper_table import PaperTable
+from lmms_eval_captions.lmms_eval_tasks.planted_facts import Verification
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
@@ -203,6 +204,8 @@ class Benchmark(Generic[Q, J]):
     definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
     judge_check: JudgeCheck[Q, J] | None = None
     """How it is told that the judge judges; ``None`` where that is not told."""
+    verification: Verification[Q, J] | None = None
+    """How ``judge verify`` asks the judge about planted facts; ``None`` where it does not."""
     grading: Grading | None = None
     """What a person is asked in the judge's place; ``None`` where people cannot take it."""
     metrics: Mapping[str, Metric]

@@ -28,6 +28,9 @@ ASKED: Final = "asked"
 """Field: questions times judge runs that were asked, of all."""
 CHEAP: Final = "cheap"
 """Field: the judge that answered all questions beside the one that answered a sample."""
+JUDGE_FP: Final = "judge-fp"
+"""Field: eight digits that stand for the judge as ``judge verify`` found it; there is none where
+it was not verified, so that runs with and without it may have the same judge."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"

@@ -12,6 +12,8 @@ from operator import add
 from statistics import fmean
 from typing import Generic, TypeVar
 
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.outcome import Usage
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
@@ -34,10 +36,12 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
     CHEAP,
+    JUDGE_FP,
     PRECISION,
     SERVED,
     questions_digest,
 )
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
@@ -262,6 +266,7 @@ def _record(
         extras={
             **{name: value.format_map(doc) for name, value in task.extras.items()},
             **_judging_extras(judged, task.prompts(doc)),
+            **_verified_extras(benchmark, judged),
             **benchmark.extras(judgements, fields),
             **({} if task.aspect is None or is_missing else {CAPTIONS: _kind_of(caption)}),
         },
@@ -350,6 +355,18 @@ def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]
         extras[SERVED] = ",".join(sorted(served))
     # What was refused was not sent, whatever was set.
     return {**extras, **dict.fromkeys(sorted(refused), "refused")}
+
+
+def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str, str]:
+    """The field of the signature of a judge that was verified; a run of another one says so."""
+    if judged.config is None or not judged.chains:
+        return {}
+    standing = JUDGE_RUN.verified.standing(benchmark, judged.config, JUDGE_RUN.settings())
+    if standing.warning:
+        if THIS_RUN.is_new(standing.warning):
+            logger.warning("{}: {}", benchmark.name, standing.warning)
+        THIS_RUN.warn(standing.warning)
+    return {JUDGE_FP: standing.fingerprint} if standing.fingerprint else {}
 
 
 def _logged(judgement: Judgement) -> Item:

@@ -36,6 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.paper import PAPER_TABLE
+from lmms_eval_captions.lmms_eval_tasks.capquiz.verification import VERIFICATION
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label, Logged
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
@@ -154,6 +155,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         said=_letter,
         silent=frozenset({LETTERS[N_OPTIONS]}),
     ),
+    verification=VERIFICATION,
     grading=_GRADING,
     metrics={
         "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),

@@ -14,6 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.cli import add_agree
 from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_build
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.cli import add_compare
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.cli import add_judge
 from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add_labels
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         Exit status: 0 for success, 1 for something found wrong, 2 for a usage error, 3 where a
-        gate of ``compare`` is open.
+        gate of ``compare`` is open, or ``judge verify`` cannot decide.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add_build(commands)
     add_estimate(commands)
     add_agree(commands)
+    add_judge(commands)
     add_stability(commands)
     add_label(commands)
     add_labels(commands)

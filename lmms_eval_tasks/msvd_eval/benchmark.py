@@ -31,6 +31,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     read_items,
 )
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.paper import PAPER_TABLE
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.verification import VERIFICATION
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 _SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
@@ -93,6 +94,7 @@ MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
     ask=asking(judge_question),
     unseen=unseen,
     judge_check=JUDGE_CHECK,
+    verification=VERIFICATION,
     grading=grading(_references),
     metrics=METRICS,
     headline=HEADLINE,

@@ -40,6 +40,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.paper import PAPER_TABLE
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verification import VERIFICATION
 from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
 from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
 from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
@@ -131,6 +132,7 @@ VCAPSBENCH: Final[Benchmark[Question, AgreementJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.predicted_answer,
         silent=frozenset({"unanswerable"}),
     ),
+    verification=VERIFICATION,
     grading=_GRADING,
     metrics={
         "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR, labels=get_args(Agreement)),

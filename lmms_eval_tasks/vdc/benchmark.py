@@ -29,6 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     read_questions,
 )
 from lmms_eval_captions.lmms_eval_tasks.vdc.paper import PAPER_TABLE
+from lmms_eval_captions.lmms_eval_tasks.vdc.verification import VERIFICATION
 from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
 from lmms_eval_captions.metrics.rouge_l import rouge_l
 from lmms_eval_captions.metrics.vdc_acc import vdc_acc
@@ -149,6 +150,7 @@ VDC: Final[Benchmark[Question, MatchJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"no"}),
     ),
+    verification=VERIFICATION,
     grading=_GRADING,
     metrics={
         "vdc_acc": Metric(
@@ -191,6 +193,7 @@ VDC_ROUGE: Final[Benchmark[Question, MatchJudgement]] = replace(
         # An answer in free words: there is no verdict to be the same.
         said=lambda _question, _judgement: None,
     ),
+    verification=None,
     grading=None,
     metrics={
         "vdc_rouge": Metric(

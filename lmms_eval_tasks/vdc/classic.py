@@ -110,6 +110,7 @@ VDC_CLASSIC: Final[Benchmark[WordsQuestion, WordsJudgement]] = replace(
     },
     headline="rouge_l",
     headline_means="ROUGE-L in % of captions and reference captions, without a judge",
+    verification=None,
     grading=None,
     right=frozenset(),
     missed=frozenset(),

@@ -63,6 +63,7 @@ VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
     },
     headline="vdd_acc",
     headline_means="% of captions that as a whole say what the reference caption says",
+    verification=None,
     grading=None,
     paper_table=None,
     question_file=None,

@@ -46,6 +46,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.verification import VERIFICATION
 from lmms_eval_captions.metrics.ratio_influences import Parts
 from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
 from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
@@ -235,6 +236,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"neutral", "wrong"}),
     ),
+    verification=VERIFICATION,
     grading=_GRADING,
     metrics={
         "acc": Metric(

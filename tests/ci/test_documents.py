@@ -193,6 +193,8 @@ def test_commands_that_are_named_are_there(
         kind = re.match(r"(?: --build)? (capquiz|vcapsbench|vdc|vidcapbench|clips)\b", rest)
         if kind is not None and (command == "build" or "--build" in kind[0]):
             words += [*(["--build"] if command == "estimate" else []), kind[1]]
+        if command == "judge":
+            words += rest.split()[:1]
         with pytest.raises(SystemExit) as ended:
             main([*words, "--help"])
         printed = capsys.readouterr().out

@@ -357,8 +357,9 @@ def test_a_log_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
         ({"judge": "another"}, "(judge 'judge', now 'another')"),
         ({"extras": {"prompts": "0a1b"}}, "(prompts 'none', now '0a1b')"),
         ({"questions": "0a1b"}, "(other questions about 1 of 1 videos)"),
+        ({"extras": {"judge-fp": "0a1b2c3d"}}, None),
     ],
-    ids=["same", "judge", "prompts", "questions"],
+    ids=["same", "judge", "prompts", "questions", "verified since"],
 )
 def test_a_baseline_that_was_judged_otherwise_is_called_out(
     changes: dict[str, Any], words: str | None, tmp_path: Path, logged: list[str]

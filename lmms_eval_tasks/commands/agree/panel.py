@@ -16,7 +16,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.judged import (
     served_by,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.names import captioner_names, name_judges
+from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
 
 
 def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
@@ -102,8 +104,12 @@ def _is_beside(run: JudgedRun, other: JudgedRun | None) -> bool:
 
 def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
     shared = first.tasks.keys() & second.tasks.keys()
-    equal = all(
-        fields_of(first.tasks[task], NOT_OF_JUDGE) == fields_of(second.tasks[task], NOT_OF_JUDGE)
-        for task in shared
-    )
+    equal = all(_is_equal(first.tasks[task], second.tasks[task]) for task in shared)
     return equal and judge_name(first) == judge_name(second)
+
+
+def _is_equal(first: TaskVerdicts, second: TaskVerdicts) -> bool:
+    one, other = (fields_of(task, NOT_OF_JUDGE) for task in (first, second))
+    prints = {fields.pop(JUDGE_FP) for fields in (one, other) if JUDGE_FP in fields}
+    # A run from before the judge was verified may have the same one.
+    return one == other and len(prints) < 2

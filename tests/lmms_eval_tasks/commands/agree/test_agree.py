@@ -667,6 +667,24 @@ def test_judges_of_one_name_are_told_apart_by_how_they_judge(
     assert [judge["n_captions"] for judge in found["judges"]] == [N_VIDEOS, 2 * N_VIDEOS]
 
 
+def test_judges_of_different_fingerprints_are_different_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run from before the verification belongs to the judge that was verified then."""
+    said = _said("vcapsbench", seed=1)
+    runs = (("a", "01234567", "a"), ("b", "", "b"), ("c", "89abcdef", "a"))
+    for name, fingerprint, captioner in runs:
+        records = _records("vcapsbench", "x", [said], _texts(captioner))
+        extras = {"judge-fp": fingerprint} if fingerprint else {}
+        write_run(
+            tmp_path / name, {"vcapsbench": [replace(each, extras=extras) for each in records]}
+        )
+    (found,) = _agree(capsys, *(tmp_path / name for name, _, _ in runs))
+    names = [judge["name"] for judge in found["judges"]]
+    assert names == ["x (judge-fp 01234567)", "x (judge-fp 89abcdef)"]
+    assert [judge["n_captions"] for judge in found["judges"]] == [2 * N_VIDEOS, N_VIDEOS]
+
+
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built-in sample, rendered once."""

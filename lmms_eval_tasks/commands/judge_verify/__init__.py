@@ -1,0 +1,1 @@
+"""``judge verify``: whether an endpoint behaves like the judge that it claims to be."""

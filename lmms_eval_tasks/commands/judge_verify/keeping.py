@@ -1,0 +1,107 @@
+"""What is kept of a verification: for runs of the judge, and for the next verification."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import Verified
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import Subject
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
+    VerifiedBenchmark,
+    kept_path,
+    read_kept,
+    write_kept,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptJudge:
+    """What earlier verifications of a model at an endpoint have left."""
+
+    path: Path
+    model: str
+    endpoints: tuple[str, ...]
+    benchmarks: Mapping[str, VerifiedBenchmark]
+    record: JudgeRecord | None
+    """What the judge said when it was first verified; ``None`` where it never passed."""
+
+    @classmethod
+    def of(cls, model: str, settings: JudgeSettings) -> KeptJudge:
+        """What is kept.
+
+        Raises:
+            DataError: If it cannot be read.
+        """
+        names = settings.endpoint.names
+        path = kept_path(settings.cache, model, names)
+        benchmarks, document = read_kept(path)
+        record = None if document is None else JudgeRecord.from_json(document, str(path))
+        return cls(path, model, names, benchmarks, record)
+
+    @property
+    def session(self) -> Path:
+        """Where the verification that is under way is written down."""
+        return self.path.with_suffix(".session")
+
+    def keep(
+        self, verified: Verified, subjects: Sequence[Subject], trusted: JudgeRecord | None
+    ) -> None:
+        """Add a verification; nothing is changed of benchmarks that it did not decide.
+
+        Args:
+            verified: What it came to.
+            subjects: The benchmarks.
+            trusted: The record that it was compared with, ``None`` where there was none.
+
+        Raises:
+            DataError: If it cannot be written.
+        """
+        by_name = {subject.name: subject for subject in subjects}
+        benchmarks = dict(self.benchmarks)
+        passed: list[str] = []
+        for each in verified.benchmarks:
+            # One judge answers for all of them: where it fails one, it is another judge.
+            state = "failed" if verified.state == "failed" else each.state
+            if state == "undecided":
+                continue
+            benchmarks[each.name] = VerifiedBenchmark(
+                state=state,
+                fingerprint=each.fingerprint,
+                verified_s=time.time(),
+                protocol=by_name[each.name].config.protocol,
+                prompts=by_name[each.name].prompts,
+                differs="; ".join(verified.failures),
+            )
+            if state == "passed":
+                passed.append(each.name)
+        record = _with(_with(self.record, verified.record, passed), trusted, passed)
+        write_kept(
+            self.path,
+            model=self.model,
+            endpoints=self.endpoints,
+            benchmarks=benchmarks,
+            record=None if record is None else record.to_json(),
+        )
+
+
+def _with(
+    base: JudgeRecord | None, source: JudgeRecord | None, names: Sequence[str]
+) -> JudgeRecord | None:
+    """A record with some benchmarks of another one in the place of its own."""
+    chosen = [name for name in names if source is not None and name in source.benchmarks]
+    if source is None or not chosen:
+        return base
+    benchmarks = {name: source.benchmarks[name] for name in chosen}
+    fingerprints = {name: source.fingerprints[name] for name in chosen}
+    if base is None:
+        return replace(source, benchmarks=benchmarks, fingerprints=fingerprints)
+    return replace(
+        base,
+        benchmarks={**base.benchmarks, **benchmarks},
+        fingerprints={**base.fingerprints, **fingerprints},
+    )

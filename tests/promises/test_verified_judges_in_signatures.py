@@ -1,0 +1,177 @@
+"""Of every benchmark: a judge that was verified has its fingerprint in the signature, no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from conftest import ServerFactory
+from five_tasks import TASKS, Task, Texts, write_data
+from impostors import SALT, honest, quantised_twin
+from judge_server import JudgeServer
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences_of
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import FRESH_DAYS, read_kept
+from reading_judge import ReadingJudge
+
+VIDEOS: Final = [Texts(f"clip{n}", question=f"What is on {n}?") for n in range(2)]
+VERIFIED: Final = [task for task in TASKS if task.hooks.benchmark.verification is not None]
+EACH: Final = pytest.mark.parametrize("task", VERIFIED, ids=lambda task: task.name)
+OTHERS: Final = pytest.mark.parametrize(
+    "task", [task for task in TASKS if task not in VERIFIED], ids=lambda task: task.name
+)
+
+Judged = Callable[[Task], Signature]
+
+
+@pytest.fixture
+def server(serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path) -> JudgeServer:
+    """The honest judge, as the one of the settings, and data of every benchmark."""
+    started = serve()
+    started.script = honest()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", started.url)
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "data", VIDEOS)))
+    data_settings.cache_clear()
+    return started
+
+
+@pytest.fixture
+def judged(server: JudgeServer, tmp_path: Path) -> Judged:
+    """Judges two captions of a task, in a process of its own; the signature."""
+
+    def run(task: Task) -> Signature:
+        JUDGE_RUN.close()
+        THIS_RUN.clear()
+        samples = task.samples(["A man walks.", "A dog runs."], tmp_path / "results")
+        return Signature.parse(samples[0]["signature of the task"])
+
+    assert server.url
+    return run
+
+
+def _verify(task: Task, *arguments: str) -> int:
+    return main(["judge", "verify", "--tasks", task.name, *arguments])
+
+
+def _kept(cache: Path) -> Path:
+    (path,) = (cache / "judge_verify").glob("*.json")
+    return path
+
+
+@EACH
+def test_a_verified_judge_has_its_fingerprint_in_the_signature(
+    task: Task, judged: Judged, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All else is as it was before it was verified, byte for byte."""
+    before = judged(task)
+    assert "judge-fp" not in before.fields
+    assert _verify(task) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    after = judged(task)
+    assert after.fields["judge-fp"] == last.rpartition("judge-fp:")[2]
+    without = {name: value for name, value in after.fields.items() if name != "judge-fp"}
+    assert str(Signature(after.task, without)) == str(before)
+    assert THIS_RUN.warnings == []
+
+
+@EACH
+def test_a_judge_that_failed_has_none_and_a_warning_stands_beside_the_scores(
+    task: Task, judged: Judged, server: JudgeServer, tmp_path: Path
+) -> None:
+    """It says since when, by what, and what to do."""
+    assert _verify(task) == 0
+    server.script = quantised_twin(1, differs=0.3)
+    assert _verify(task, "--anew") == 1
+    assert "judge-fp" not in judged(task).fields
+    (warning,) = [each for each in THIS_RUN.warnings if "verification" in each]
+    assert "the judge judge failed its verification today" in warning
+    assert "anchors get another verdict" in warning
+    assert "judge verify" in warning
+
+
+@EACH
+def test_an_old_verification_says_nothing(task: Task, judged: Judged, tmp_path: Path) -> None:
+    """After 30 days there is no field, and a warning."""
+    assert _verify(task) == 0
+    path = _kept(tmp_path / "cache")
+    document = json.loads(path.read_text())
+    document["benchmarks"][task.hooks.benchmark.name]["verified_s"] -= (FRESH_DAYS + 1) * 86_400
+    path.write_text(json.dumps(document))
+    assert "judge-fp" not in judged(task).fields
+    (warning,) = THIS_RUN.warnings
+    assert "was verified 31 days ago" in warning
+
+
+@EACH
+def test_another_model_or_address_or_prompt_has_no_fingerprint(
+    task: Task, judged: Judged, serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was verified is one model at one address with one set of prompts."""
+    assert _verify(task) == 0
+    assert "judge-fp" in judged(task).fields
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "another")
+    assert "judge-fp" not in judged(task).fields
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "judge")
+    second = serve()
+    second.script = ReadingJudge(salt=SALT)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", second.url)
+    assert "judge-fp" not in judged(task).fields
+    assert THIS_RUN.warnings == []
+
+
+@EACH
+def test_what_is_kept_of_judges_is_read_once_for_all_captions(
+    task: Task, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a file that is damaged is a warning, not the end of a run."""
+    assert _verify(task) == 0
+    reads: list[Path] = []
+
+    def reading(path: Path) -> Any:
+        reads.append(path)
+        return read_kept(path)
+
+    module = "lmms_eval_captions.lmms_eval_tasks.verified_judges.read_kept"
+    monkeypatch.setattr(module, reading)
+    judged(task)
+    assert len(reads) == 1
+    reads[0].write_text("{")
+    assert "judge-fp" not in judged(task).fields
+    assert any("delete it, and verify the judge again" in each for each in THIS_RUN.warnings)
+
+
+@OTHERS
+def test_benchmarks_without_anchors_have_none(task: Task, judged: Judged) -> None:
+    """Those of own clips, whatever is kept of the judge."""
+    assert _verify(VERIFIED[0]) == 0
+    assert "judge-fp" not in judged(task).fields
+
+
+@pytest.mark.parametrize(
+    ("prints", "expected"),
+    [
+        (("01234567", "89abcdef"), ["judge-fp"]),
+        (("01234567", "01234567"), []),
+        (("01234567", None), []),
+        ((None, None), []),
+    ],
+)
+def test_different_fingerprints_are_different_judges(
+    prints: tuple[str | None, ...], expected: list[str]
+) -> None:
+    """A run from before the verification may have the same one."""
+    fields = {"judge": "j", "runs": "1"}
+    signatures = [
+        Signature("vdc_camera", {**fields, **({} if each is None else {"judge-fp": each})})
+        for each in prints
+    ]
+    assert list(differences_of(signatures)) == expected
