@@ -179,6 +179,8 @@ def replay(
         control = np.stack([verdicts.cheap, ones], axis=-1)
     population = Population(
         terms=questions.aspects,
+        tasks=questions.aspects,
+        has_means=True,
         captions=questions.captions,
         groups=groups,
         weights=questions.weights,

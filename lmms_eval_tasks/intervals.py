@@ -47,7 +47,8 @@ def measured_over(
     if not all(map(has_score, sets)):
         return Measured.none("there is no score")
     if any(record.sample for records in sets for record in records):
-        both = [weighed(benchmark, records) for records in sets]
+        # All of them: a task of which everything was asked is counted as the others are.
+        both = [weighed(benchmark, records, always=True) for records in sets]
         benchmark, sets = both[0][0], [records for _, records in both]
     known = benchmark.metrics[metric]
     parts: RatioParts | None

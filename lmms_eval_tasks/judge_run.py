@@ -463,7 +463,7 @@ def _submit_in_part(
     """
     _require_judge(config, settings)
     JUDGE_RUN.engine()
-    cheap = cheap_judge(settings)
+    cheap = cheap_judge(settings, config.model)
     cheap_future = None
     if cheap is not None:
         chains_of_cheap = in_part.cheap_chains(cheap.name)

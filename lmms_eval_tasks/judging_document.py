@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from math import isclose, isfinite, nan
 from typing import Any, Final
@@ -119,7 +120,7 @@ def _of_task(
         "doubts": doubts_of(finished),
         "note": finished.note,
         "tasks": [] if len(leaves) == 1 else leaves,
-        **_sampled(benchmark, [finished]),
+        **_sampled(benchmark, [finished], scores.get(benchmark.headline)),
     }
 
 
@@ -137,16 +138,31 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
         "doubts": [],
         "note": "",
         "tasks": [member.records[0].task for member in members],
-        **(_sampled(members[0].benchmark, members) if headline in scores else {}),
+        **(_sampled(members[0].benchmark, members, scores.get(headline or "")) if members else {}),
     }
 
 
-def _sampled(benchmark: Benchmark[Any, Any], members: Sequence[FinishedTask]) -> Document:
-    """What a sample of the questions says of the headline over tasks; nothing without one."""
+def _sampled(
+    benchmark: Benchmark[Any, Any], members: Sequence[FinishedTask], score: float | None
+) -> Document:
+    """What a sample of the questions says of the headline over tasks; nothing without one.
+
+    Args:
+        benchmark: Of the first of them.
+        members: The tasks.
+        score: The headline as lmms-eval has it.
+    """
     if any(member.benchmark is not benchmark for member in members):
         return {}
     certificate = certificate_of(benchmark, [member.records for member in members])
-    return {} if certificate is None else {"sampled": certificate.to_json()}
+    if certificate is None:
+        return {}
+    if score is None:
+        certificate = replace(certificate, value=None, half_width=None)
+    elif certificate.value is not None and not isclose(certificate.value, score, rel_tol=_SAME):
+        # Such as a mean that weighs tasks by their captions, in a group of the user's own.
+        return {}
+    return {"sampled": certificate.to_json()}
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:

@@ -60,7 +60,7 @@ class RunGuard:
             return
         settings.require_named_judge(config.model)
         settings.require_judge_access()
-        cheap = cheap_judge(settings)
+        cheap = cheap_judge(settings, config.model)
         prices = load_prices(settings.prices)
         if settings.max_cost_usd is not None:
             for model in (config.model, *([cheap.name] if cheap else [])):

@@ -190,7 +190,9 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     captions = extras.pop(CAPTIONS, None)
     if PRECISION in extras:
         n_all = sum(record.n_population or record.n_questions for record in records)
-        asked = Share(sum(record.n_questions for record in records), n_all).words
+        # Of captions that are empty or not there nothing was asked.
+        n_asked = sum(record.n_questions for record in records if record.n_population)
+        asked = Share(n_asked, n_all).words
         extras = {**extras, ASKED: asked}
     questions = [record.questions for record in records if record.questions]
     doubts = doubt_names(records)

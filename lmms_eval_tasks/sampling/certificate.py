@@ -69,9 +69,9 @@ class Certificate:
 def words_of(certificate: Mapping[str, Any]) -> str:
     """What a certificate of a judging document says, half a sentence."""
     asked, questions = certificate["asked"], certificate["questions"]
-    if asked == questions:
-        return f"all {questions:,} questions were asked: fewer would not be precise enough"
     value, half_width = certificate["value"], certificate["half_width"]
+    if half_width == 0:
+        return f"all {asked:,} questions were asked: fewer would not be precise enough"
     goal = f"{asked:,} of {questions:,} questions were asked"
     if value is None or half_width is None:
         return f"{goal}, and what all would give is not known"
@@ -104,6 +104,8 @@ def certificate_of(
     counts = [(_n_asked(benchmark, record), _n_questions(benchmark, record)) for record in records]
     asked, questions = (sum(column) for column in zip(*counts, strict=True))
     value, half_width, lam = _measured(benchmark, sets)
+    if any(map(_is_open, records)):
+        value = float("nan")
     cheap = extras[0].get(CHEAP)
     return Certificate(
         precision=extras[0][PRECISION],
@@ -124,8 +126,20 @@ def _n_questions(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> int:
 
 
 def _n_asked(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> int:
+    """Of a caption that is empty or not there nothing was asked."""
+    if not record.n_population:
+        return 0
     sample = Sample.of(record)
     return _n_questions(benchmark, record) if sample is None else sample.n_asked
+
+
+def _is_open(record: CaptionRecord) -> bool:
+    """Whether some question was not asked and no other stands for it: sampling ended early."""
+    sample = Sample.of(record)
+    return sample is not None and any(
+        not weight and stratum < 0
+        for weight, stratum in zip(sample.weights, sample.strata, strict=True)
+    )
 
 
 def _measured(
@@ -172,9 +186,11 @@ def _measured(
     nothing = np.zeros(len(terms))
     population = Population(
         terms=np.array(terms),
+        tasks=np.array(terms),
         captions=np.array(captions),
         groups=np.zeros(len(terms), dtype=np.intp),
         weights=np.array(weights),
+        has_means=has_means,
         control=np.array(control) if any(trust) else None,
         pilot_keys=nothing,
         main_keys=nothing,

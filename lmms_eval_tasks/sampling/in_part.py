@@ -55,8 +55,12 @@ class InPart(Generic[J]):
         )
 
 
-def cheap_judge(settings: JudgeSettings) -> Model | None:
+def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
     """The judge that answers every question, ``None`` where there is none.
+
+    Args:
+        settings: Those of the run.
+        judge: Name of the judge that is asked a sample.
 
     Raises:
         SettingsError: If it cannot be asked, or is the judge itself.
@@ -67,7 +71,7 @@ def cheap_judge(settings: JudgeSettings) -> Model | None:
     models = parse_models(_VARIABLE, text, settings.endpoint)
     if len(models) > 1:
         raise SettingsError(f"{_VARIABLE}: expected one model, got {len(models)}")
-    if models[0].name == settings.judge:
+    if models[0].name == judge:
         raise SettingsError(
             f"{_VARIABLE}: expected another model than the judge, got {models[0].name!r} for both"
         )

@@ -30,14 +30,22 @@ class SamplingPlan(Generic[J]):
         benchmark: Whose tasks.
         half_width: How far the interval of the headline may reach to either side of what all
             questions would give, in points.
+        most_unscored: Part of the questions that may have no verdict for there to be a score.
         rank: This process.
         world_size: Processes, each of which judges captions of its own: the interval of the mean
             over all is narrower than that of each by the root of their number.
     """
 
     def __init__(
-        self, benchmark: Benchmark[Any, J], half_width: float, *, rank: int, world_size: int
+        self,
+        benchmark: Benchmark[Any, J],
+        half_width: float,
+        *,
+        most_unscored: float,
+        rank: int,
+        world_size: int,
     ) -> None:
+        self._most_unscored = most_unscored
         self._benchmark = benchmark
         self._half_width = half_width * sqrt(world_size)
         self._rank = rank
@@ -85,7 +93,12 @@ class SamplingPlan(Generic[J]):
                 captions[caption].wait()
             return questions.pairs(places)
 
-        found = sample(questions.population(), ask, half_width=self._half_width)
+        found = sample(
+            questions.population(),
+            ask,
+            half_width=self._half_width,
+            most_unscored=self._most_unscored,
+        )
         self._note(captions, questions, found)
 
     def _note(

@@ -55,6 +55,7 @@ class SamplingPlans:
                 plan = SamplingPlan(
                     benchmark,
                     settings.precision or 0.0,
+                    most_unscored=settings.max_unscored,
                     rank=settings.rank,
                     world_size=settings.world_size,
                 )

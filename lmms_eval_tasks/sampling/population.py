@@ -24,6 +24,8 @@ class Population:
 
     terms: Places
     """The term that each question counts in: 0, 1, ..."""
+    tasks: Places
+    """The task that each question is of, 0, 1, ...: no stratum has questions of two."""
     captions: Places
     """The caption that it is about: 0, 1, ..."""
     groups: Places
@@ -31,6 +33,9 @@ class Population:
     weights: Floats
     """How much it counts in its term's sums, > 0: 1 where questions are pooled, one over the number
     of the caption's questions where the metric is a mean over videos."""
+    has_means: bool
+    """Whether the metric is a mean over videos of means over those of their questions that have a
+    verdict."""
     control: Floats | None
     """Shape (n_questions, 2): what the cheap judge's verdict adds to numerator and denominator,
     ``None`` without a cheap judge."""
@@ -108,3 +113,31 @@ def effective_pairs(
     if control is None:
         return asked
     return np.asarray(asked + (lam * (1.0 - weights))[:, None, None] * control[:, None, :])
+
+
+def normalised(pairs: Floats, weights: Floats, captions: Places) -> Floats:
+    """Pairs of a mean of means, in which a caption counts as much as if all had a verdict.
+
+    A caption's mean is over its questions with a verdict: these stand for those without one.
+
+    Args:
+        pairs: Shape (n_questions, n_runs, 2), 0 where there is no verdict.
+        weights: Of :class:`Drawn`.
+        captions: Of :class:`Population`.
+
+    >>> pairs = np.array([[[1.0, 1.0]], [[0.0, 0.0]], [[0.0, 1.0]]])
+    >>> normalised(pairs, np.ones(3), np.array([0, 0, 1]))[:, 0].tolist()
+    [[2.0, 2.0], [0.0, 0.0], [0.0, 1.0]]
+    """
+    is_asked = weights > 0
+    is_scored = is_asked[:, None] & (pairs[..., 1] != 0)
+    if is_scored[is_asked].all():
+        return pairs
+    n_captions = int(captions.max()) + 1
+    asked = np.bincount(captions, weights, minlength=n_captions)
+    factors = np.ones(pairs.shape[:2])
+    for run in range(pairs.shape[1]):
+        scored = np.bincount(captions, weights * is_scored[:, run], minlength=n_captions)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors[:, run] = np.where(scored > 0, asked / scored, 1.0)[captions]
+    return np.asarray(pairs * factors[..., None])

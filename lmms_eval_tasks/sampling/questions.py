@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.held import HeldCaption, keys_of
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 _RARE: Final = 0.01
 """Part of all questions below which those of a group are taken together with other rare ones."""
+_MOST_UNSCORED: Final = 0.2
+"""Part of the questions on which a cheap judge may have no verdict."""
 _STEPS: Final = 6
 """Steps that numbers of the cheap judge are told apart in."""
 
@@ -51,15 +56,21 @@ class HeldQuestions:
         self.cheap: list[Mapping[str, Values]] | None = None
         """For each caption, what metrics read of the cheap judge's verdicts, in one judge run."""
         if all(caption.cheap is not None for caption in captions):
-            self.cheap = [_cheap_values(benchmark, caption) for caption in captions]
+            judged = [
+                list(chain.from_iterable(caption.cheap())) for caption in captions if caption.cheap
+            ]
+            _require_verdicts(list(chain.from_iterable(judged)))
+            self.cheap = [_read(benchmark, judgements) for judgements in judged]
 
     def population(self) -> Population:
         """All of them, as a sample is drawn."""
         return Population(
             terms=self._terms(),
+            tasks=self._tasks(),
             captions=self.captions,
             groups=self._groups(),
             weights=self._weights(),
+            has_means=self._has_means,
             control=self._control(),
             pilot_keys=keys_of(self._held, "pilot"),
             main_keys=keys_of(self._held, "main"),
@@ -87,16 +98,25 @@ class HeldQuestions:
                     pairs[row, run] = contributions(self._metric, values)[0]
         return pairs
 
+    def _tasks(self) -> Places:
+        names = dict.fromkeys(caption.task for caption in self._held)
+        numbers = {task: number for number, task in enumerate(names)}
+        return np.array([numbers[caption.task] for caption in self._held])[self.captions]
+
     def _terms(self) -> Places:
         """Tasks; one for all where the benchmark pools its tasks' questions, and all are here."""
-        tasks = dict.fromkeys(caption.task for caption in self._held)
-        is_pooled = bool(self._benchmark.pooled_group) and {*tasks} == {*self._benchmark.tasks}
-        numbers = {task: 0 if is_pooled else number for number, task in enumerate(tasks)}
-        return np.array([numbers[caption.task] for caption in self._held])[self.captions]
+        here = {caption.task for caption in self._held}
+        is_pooled = bool(self._benchmark.pooled_group) and here == {*self._benchmark.tasks}
+        tasks = self._tasks()
+        return np.zeros_like(tasks) if is_pooled else tasks
+
+    @property
+    def _has_means(self) -> bool:
+        return is_mean(self._metric, examples_of(self._metric))
 
     def _weights(self) -> Floats:
         """One over the number of a caption's questions where the metric is a mean of means."""
-        if is_mean(self._metric, examples_of(self._metric)):
+        if self._has_means:
             return np.asarray(1.0 / np.bincount(self.captions)[self.captions])
         return np.ones(len(self.captions))
 
@@ -140,12 +160,22 @@ class HeldQuestions:
         return np.array(pairs, dtype=np.float64)
 
 
-def _cheap_values(
-    benchmark: Benchmark[Any, Any], caption: HeldCaption[Any]
-) -> Mapping[str, Values]:
-    judgements = () if caption.cheap is None else caption.cheap()
+def _require_verdicts(judgements: Sequence[Judgement]) -> None:
+    """Raise where the cheap judge gave hardly any verdict: a larger sample would be paid for."""
+    reasons = Counter(one.reason for one in judgements if one.reason is not None)
+    n_unscored = reasons.total()
+    if n_unscored > _MOST_UNSCORED * len(judgements):
+        raise JudgeStoppedError(
+            f"the cheap judge (LMMS_CAPTIONS_CHEAP_JUDGE) gave no verdict on {n_unscored:,} of "
+            f"{len(judgements):,} questions, and the judge was asked none: mend that or unset it; "
+            f"what was answered is kept. The most frequent reason: {reasons.most_common(1)[0][0]}"
+        )
+
+
+def _read(benchmark: Benchmark[Any, Any], judgements: Sequence[Judgement]) -> Mapping[str, Values]:
+    """What each metric reads of a caption's judgements in one judge run."""
     return {
-        name: [[value for chain in judgements for one in chain for value in metric.values(one)]]
+        name: [[value for one in judgements for value in metric.values(one)]]
         for name, metric in benchmark.metrics.items()
     }
 

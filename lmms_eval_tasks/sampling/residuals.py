@@ -11,6 +11,7 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.population import (
     Drawn,
     Population,
     effective_pairs,
+    normalised,
 )
 from lmms_eval_captions.metrics.stratified_error import StratifiedError, stratified_error
 
@@ -91,6 +92,8 @@ def measured(population: Population, pairs: Floats, drawn: Drawn) -> tuple[float
         pairs: Shape (n_questions, n_runs, 2), 0 for those without a verdict.
         drawn: The sample.
     """
+    if population.has_means:
+        pairs = normalised(pairs, drawn.weights, population.captions)
     sums = sums_of(population, pairs, drawn)
     residuals = residuals_of(population, pairs, sums)
     if population.control is not None:

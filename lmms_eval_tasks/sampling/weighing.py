@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lmms_eval_captions.metrics.ratio_influences import Parts
 
 _NOTHING: Final = (0.0, 0.0)
+_FEW_ASKED: Final = 50
+"""Questions of a group below which the cheap judge's verdicts on the others do not count."""
 _NO_RATIO: Final = "it is no ratio of sums, and cannot be computed of a sample of the questions"
 _NOBODY: Final = CaptionRecord(
     task="", video_id="", judge="", runs=0, protocol=0, extras={}, n_questions=0, n_unscored=0
@@ -35,8 +37,13 @@ class Weighed(NamedTuple):
     """What one question adds to a metric in one judge run."""
 
     top: float
+    """By the judge's verdict, times what it stands for."""
     bottom: float
-    is_asked: bool
+    cheap_top: float
+    """By the cheap judge's, as far as it counts."""
+    cheap_bottom: float
+    weight: float
+    """How many questions it stands for, 0 where it was not asked."""
     is_unscored: bool
     """Whether it was asked and has no verdict."""
 
@@ -143,21 +150,37 @@ def _ratios(
     records: Sequence[CaptionRecord],
 ) -> list[Parts]:
     """What each caption adds, from weighed values; other ratios are those of the captions."""
-    first = [
-        (
-            fsum(one.top for one in video) / (len(video) if has_means else 1),
-            fsum(one.bottom for one in video) / (len(video) if has_means else 1),
-        )
-        if video
-        else _NOTHING
-        for video in videos
-    ]
+    n_asked = sum(one.weight > 0 for video in videos for one in video)
+    # Of few, the interval would hardly see more than the cheap judge's verdicts.
+    trust = 1.0 if n_asked >= _FEW_ASKED else 0.0
+    first = [_pair(video, trust=trust, has_means=has_means) for video in videos]
     if not metric.reads_fields or metric.ratios is None:
         return [[pair] for pair in first]
     # All captions count there, asked about or not, and not only those that have a first part.
     others = metric.ratios([()] * len(records), records)
     first += [_NOTHING] * (len(records) - len(first))
     return [[pair, *parts[1:]] for pair, parts in zip(first, others, strict=True)]
+
+
+def _pair(video: Sequence[Weighed], *, trust: float, has_means: bool) -> tuple[float, float]:
+    """What a caption's questions add, all of them or those of a group.
+
+    Args:
+        video: The questions.
+        trust: 1 where the cheap judge's verdicts count, else 0.
+        has_means: Whether it is their mean that counts, of those with a verdict.
+    """
+    tops, bottoms = fsum(one.top for one in video), fsum(one.bottom for one in video)
+    factor, n = 1.0, 1
+    if has_means and video:
+        n = len(video)
+        asked = fsum(one.weight for one in video)
+        scored = fsum(one.weight for one in video if not one.is_unscored)
+        factor = asked / scored if scored else 1.0
+    return (
+        (factor * tops + trust * fsum(one.cheap_top for one in video)) / n,
+        (factor * bottoms + trust * fsum(one.cheap_bottom for one in video)) / n,
+    )
 
 
 def _score(ratios: Ratios, scale: float, videos: Videos, records: Sequence[CaptionRecord]) -> float:
@@ -197,9 +220,11 @@ def _weighed_run(
         trust, cheap = sample.lam, contributions(metric, sample.cheap[name][0])
     return [
         Weighed(
-            weight * top + trust * (1 - weight) * cheap_top,
-            weight * bottom + trust * (1 - weight) * cheap_bottom,
-            weight > 0,
+            weight * top,
+            weight * bottom,
+            trust * (1 - weight) * cheap_top,
+            trust * (1 - weight) * cheap_bottom,
+            weight,
             weight > 0 and all(value is None for value in question),
         )
         for weight, (top, bottom), (cheap_top, cheap_bottom), question in zip(
@@ -209,7 +234,7 @@ def _weighed_run(
 
 
 def _is_asked(value: object) -> bool:
-    return not isinstance(value, Weighed) or value.is_asked
+    return not isinstance(value, Weighed) or value.weight > 0
 
 
 def _is_unscored(value: object) -> bool:

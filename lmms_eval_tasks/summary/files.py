@@ -55,7 +55,7 @@ def next_steps(run: FinishedRun) -> Iterator[str]:
         yield f"  see each {what}: {looks}"
     if _is_in_part(document["tasks"]):
         yield "  have the rest of the questions asked, and nothing twice: the same command with"
-        yield "    LMMS_CAPTIONS_PRECISION= before it; report and compare need them"
+        yield "    LMMS_CAPTIONS_PRECISION= before it; report needs them"
     if document["captions"] is not None and judged:
         judges = {task["judge"].partition(" ")[0] for task in judged.values()}
         is_smoke = any(map(is_offline, judges))

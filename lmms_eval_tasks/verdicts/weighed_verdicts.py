@@ -39,7 +39,7 @@ def notes_of(several: Sequence[Verdicts], names: Sequence[str]) -> Iterator[str]
     for verdicts, name in zip(several, names, strict=True):
         if are_in_part(verdicts):
             captions = [caption for task in verdicts.tasks for caption in task.captions]
-            n_asked = sum(caption.n_questions for caption in captions)
+            n_asked = sum(caption.n_questions for caption in captions if caption.n_population)
             n_all = sum(caption.n_population or caption.n_questions for caption in captions)
             yield (
                 f"{name}: a sample of the questions was judged, {n_asked:,} of {n_all:,}: the "

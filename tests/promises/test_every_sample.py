@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isnan
@@ -22,10 +21,12 @@ from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import row_of
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
+from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, resolve
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import align
@@ -146,7 +147,12 @@ def by_hand(kind: Kind, judged: Judged, metric: str) -> float:
             sample: Any = item.get("sample")
             rows = np.array(values[run], dtype=object).reshape(-1, known.n_values)
             weights = np.ones(len(rows)) if sample is None else np.array(sample["weights"])
-            share = weights / len(rows) if kind.name in OF_MEANS else weights
+            share = weights
+            if kind.name in OF_MEANS:
+                # A caption's mean is over the questions with a verdict.
+                scored = [row[0] is not None for row in rows]
+                lost = weights.sum() / max(1e-9, weights[scored].sum())
+                share = weights / len(rows) * lost
             for weight, row in zip(share, rows, strict=True):
                 if weight and row[0] is not None:
                     pair = (np.mean(row), 1) if counts is None else counts[row[0]]
@@ -247,11 +253,10 @@ def test_a_cheap_judge_makes_the_sample_smaller(
     alone = certificate_of(kind.benchmark, [judge(kind).records])
     cheap_server = serve()
     cheap_server.keep_bodies = True
-    rng = random.Random(0)
 
     def nearly_the_same(prompt: str) -> str:
         # The judge's own reply, but for one question in eight.
-        return reply_to(prompt if rng.random() < 0.88 else f"{prompt} ")
+        return reply_to(prompt if hash_of(prompt) % 100 < 88 else f"{prompt} ")
 
     cheap_server.reply = nearly_the_same
     bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-3")
@@ -292,6 +297,115 @@ def test_replies_that_cannot_be_read_are_counted_and_not_asked_on(
     assert unscored is not None
     assert unscored.n == unscored.of > 0
     assert unscored.of < n_questions(kind) * kind.n_runs
+
+
+def test_a_sample_that_ended_early_claims_nothing(
+    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """Where too much has no verdict there is no score and no width; where that may be, both."""
+    if kind.name == "vdc_rouge":
+        pytest.skip("its judge's answers are free text: any can be read")
+    plain = server.reply
+    server.reply = lambda prompt: "" if hash_of(prompt) % 3 == 0 else plain(prompt)
+    bench.setenv("LMMS_CAPTIONS_PRECISION", "6")
+    ended = judge(kind)
+    assert all(isnan(score) for score in ended.scores.values())
+    certificate = certificate_of(kind.benchmark, [ended.records])
+    assert certificate is not None
+    assert certificate.half_width is None
+    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.9")
+    allowed = judge(kind)
+    certificate = certificate_of(kind.benchmark, [allowed.records])
+    assert certificate is not None
+    assert certificate.half_width is not None
+    assert 0 < certificate.half_width <= 6
+    assert certificate.value == pytest.approx(allowed.scores[kind.benchmark.headline], abs=1e-9)
+
+
+def test_a_cheap_judge_that_says_nothing_stops_the_sample(
+    kind: Kind, server: JudgeServer, serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """Its words are the reason, and the judge is asked nothing at the price of a larger sample."""
+    cheap = serve()
+    cheap.behaviour.status = 401
+    bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
+    bench.setenv("LMMS_CAPTIONS_CHEAP_JUDGE", f"small@{cheap.url}")
+    sampled = judge(kind)
+    assert all(isnan(score) for score in sampled.scores.values())
+    reasons = {reason for record in sampled.records for reason in record.reasons}
+    assert any("the cheap judge" in reason and "401" in reason for reason in reasons)
+    assert server.counts.n_requests == 0
+
+
+def test_the_judge_is_not_its_own_cheap_judge(
+    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """Everything would be asked at the judge's own price."""
+    bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
+    bench.setenv("LMMS_CAPTIONS_CHEAP_JUDGE", "judge")
+    sampled = judge(kind)
+    reasons = {reason for record in sampled.records for reason in record.reasons}
+    assert any("another model than the judge" in reason for reason in reasons)
+    assert server.counts.n_requests == 0
+
+
+def test_a_group_with_a_task_of_empty_captions_is_counted_as_its_tasks_are(
+    server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """A task of which nothing had to be drawn goes into the mean and its interval like others."""
+    bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
+    JUDGE_RUN.close()
+    kind = KINDS["vdc"]
+    hooks = hooks_of(kind.benchmark)
+    benchmark = kind.benchmark
+    sets = []
+    waiting: list[tuple[str, list[Any]]] = []
+    for aspect, caption in (("short", ""), ("camera", "A red ball.")):
+        items = [
+            hooks.process_results({**document, "aspect": aspect}, [caption])
+            for document in kind.documents
+        ]
+        waiting.append((aspect, items))
+    for _, items in waiting:
+        sets.append([read_breakdown_item(benchmark, resolve([i["breakdown"]])[0]) for i in items])
+    for order in (sets, sets[::-1]):
+        means = [score_of(benchmark, "vdc_acc", records) for records in order]
+        found = measured_over(benchmark, "vdc_acc", order)
+        assert found.value == pytest.approx(sum(means) / 2)
+        certificate = certificate_of(benchmark, order)
+        assert certificate is not None
+        assert certificate.value == pytest.approx(sum(means) / 2)
+        n_sent = server.counts.n_requests / kind.n_steps
+        assert certificate.asked == n_sent < certificate.questions
+
+
+def test_a_task_of_a_pooled_benchmark_has_strata_of_its_own(
+    server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """No stratum holds pairs of two tasks, so that each one's certificate is right by itself."""
+    bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
+    JUDGE_RUN.close()
+    kind = KINDS["vidcapbench"]
+    hooks = hooks_of(kind.benchmark)
+    items = {
+        subset: [
+            hooks.process_results({**document, "subset": subset}, [f"Caption {number}."])
+            for number, document in enumerate(kind.documents)
+        ]
+        for subset in ("AE", "HE")
+    }
+    strata = {
+        subset: {
+            stratum
+            for item in resolve([each["breakdown"] for each in of_subset])
+            for stratum in item["sample"]["strata"]  # type: ignore[index]  # a sample
+            if stratum >= 0
+        }
+        for subset, of_subset in items.items()
+    }
+    assert strata["AE"]
+    assert strata["HE"]
+    assert not strata["AE"] & strata["HE"]
 
 
 def test_a_judge_that_refuses_ends_the_sample_with_its_words(

@@ -24,6 +24,8 @@ def population(
     rng = np.random.default_rng(seed)
     return Population(
         terms=captions % n_terms,
+        tasks=captions % n_terms,
+        has_means=True,
         captions=captions,
         groups=captions % n_terms,
         weights=np.full(n, 1 / n_each),
@@ -53,7 +55,9 @@ def truth(questions: Population, pairs: Floats) -> float:
     return 100 * float(np.mean([top / bottom for top, bottom in sums]))
 
 
-def draw(questions: Population, pairs: Floats, half_width: float = 3.0) -> Sampled:
+def draw(
+    questions: Population, pairs: Floats, half_width: float = 3.0, most_unscored: float = 0.0
+) -> Sampled:
     """A sample of verdicts that are there; none is asked twice."""
     asked: set[int] = set()
 
@@ -62,7 +66,7 @@ def draw(questions: Population, pairs: Floats, half_width: float = 3.0) -> Sampl
         asked.update(places.tolist())
         return np.asarray(pairs[places])
 
-    found = sample(questions, ask, half_width=half_width)
+    found = sample(questions, ask, half_width=half_width, most_unscored=most_unscored)
     assert asked == set(np.flatnonzero(found.drawn.weights > 0).tolist())
     return found
 
@@ -160,6 +164,27 @@ def test_unscored_questions_are_left_out() -> None:
     scores = [draw(population(seed), pairs).score for seed in range(100)]
     error = np.std(scores) / 10
     assert abs(np.mean(scores) - truth(questions, pairs)) < 4 * error
+
+
+def test_captions_whose_questions_lack_verdicts_count_as_much_as_others() -> None:
+    """Where poor captions alone have unscored questions, their means stay in the mean of means."""
+    questions = population(3, n_each=12)
+    pairs = verdicts(questions)
+    means = np.bincount(questions.captions, pairs[:, 0, 0]) / 12
+    rng = np.random.default_rng(11)
+    is_poor = (means < 0.3)[questions.captions]
+    pairs[is_poor & (rng.random(questions.n_questions) < 0.4)] = np.nan
+    scored = ~np.isnan(pairs[:, 0, 0])
+    right = np.bincount(questions.captions, np.nan_to_num(pairs[:, 0, 0]))
+    of_captions = right / np.bincount(questions.captions, scored)
+    firsts = np.unique(questions.captions, return_index=True)[1]
+    terms = questions.terms[firsts]
+    full = 100 * float(np.mean([of_captions[terms == term].mean() for term in range(2)]))
+    scores = [
+        draw(replace(population(seed, n_each=12)), pairs, most_unscored=0.3).score
+        for seed in range(60)
+    ]
+    assert abs(np.mean(scores) - full) < 4 * np.std(scores) / np.sqrt(60)
 
 
 def test_a_judge_without_verdicts_is_asked_the_pilot_alone() -> None:
