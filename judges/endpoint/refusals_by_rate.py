@@ -52,7 +52,8 @@ class RefusalsByRate:
 
     def beneath_limit(self) -> tuple[float, float]:
         """Requests sent below the likeliest limit, or all if there is none, and refused of them."""
-        counts = [(exp(key * _WIDTH), *self._bins[key]) for key in sorted(self._bins)]
+        bins = sorted(self._bins.items())
+        counts = [(exp(key * _WIDTH), n, refused) for key, (n, refused) in bins]
         n_all = sum(n for _, n, _ in counts)
         refused_all = sum(refused for *_, refused in counts)
         fits = [(_likelihood(n_all, refused_all), (n_all, refused_all))]
