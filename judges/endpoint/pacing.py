@@ -13,6 +13,12 @@ it was; if it did, the limit is where the endpoint refused before. A trial is he
 come first, and when they come at a rate that was found to be safe; so noise that begins, ends or
 changes is noticed. More than ``_MOST_NOISE`` refused is always a limit.
 
+Where few requests go out, a trial tells little: a few chance refusals more or less, and the base is
+wrong. There all that was sent and refused is remembered by its rate (:mod:`.refusals_by_rate`), and
+the base is what that makes likeliest. Cuts go below the limit, where noise is seen alone, and the
+rate comes back fast at first and slowly near the limit. Where more comes to be taken for noise than
+the last trial had of it, another trial is held, so that no wrong base lasts.
+
 Refusals beyond the base are added up, and what is expected is taken off with every request (a
 CUSUM): by chance alone the sum stays near 0, beyond a limit it grows without end. Refusals are
 compared with what was sent, not with what was answered: they come soon, a reply whenever it likes.
@@ -31,6 +37,7 @@ from math import inf, sqrt
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
+from lmms_eval_captions.judges.endpoint.refusals_by_rate import RefusalsByRate
 
 _ASK_AGAIN_S: Final = 1.0
 _WINDOW_S: Final = 5.0
@@ -49,6 +56,22 @@ _CUT: Final = 0.95
 """What a cut leaves of the rate; less with noise, as the limit is noticed later."""
 _SAFE: Final = 0.9
 """Below this share of what was taken, a limit does not refuse."""
+_FEW_RATE: Final = 20.0
+"""Requests a second up to which one trial tells too little: all refusals are remembered by rate."""
+_DEEP_CUT: Final = 0.87
+"""What a cut leaves there with noise: below ``_SAFE``, so that noise alone is seen again."""
+_TOPS: Final = 4
+"""Cuts of which the rate that was cut is averaged."""
+_LEARN_N: Final = 20
+"""Requests after which the base is estimated anew."""
+_RECENT_N: Final = 600
+"""Requests that are remembered."""
+_ONE: Final = 0.9
+"""Excess of a single refusal, nearly."""
+_SPREAD: Final = 40
+"""Excess that chance explains, in variances of one request."""
+_DOUBT_N: Final = 40
+"""Requests since the rate was set before a base that is doubtful is tried out again."""
 _TRIAL_RATE: Final = 0.7
 """Rate of a trial, as a share of what was taken before."""
 _TRIAL_S: Final = 1.0
@@ -110,6 +133,13 @@ class Pacing:
         # Counted since the rate was last set, without most of what is long ago.
         self._since_s = -inf
         self._n_sent = self._n_refused = 0.0
+        self._by_rate = RefusalsByRate()
+        self._n_calm = self._n_noise = 0.0
+        """Requests beneath the likeliest limit, and refused of them."""
+        self._n_new = 0
+        """Requests since these were last estimated."""
+        self._base_most = _MOST_NOISE
+        """Largest base that the last trial leaves likely."""
         self._excess = 0.0
         """Refusals beyond those that are expected."""
         self._uneasy_s = -inf
@@ -134,13 +164,17 @@ class Pacing:
             return
         self._n_refused += 1
         self._n_sent = max(self._n_sent, self._n_refused)
+        if self._is_recorded():
+            self._by_rate.add(self.rate, n_refused=1.0)
         self._excess += 1
-        if self._excess > self._margin() / 2:
+        if self._excess > (0.7 if self._is_noisy() else 0.5) * self._margin():
             self._uneasy_s = now_s
         # More than noise can be, by more than chance explains.
         if self._n_refused > _MOST_NOISE * self._n_sent + (1 + 2 * self.base) * sqrt(self._n_sent):
             self._search(now_s)
-        elif self._trial is None and self._excess > self._margin():
+        elif self._is_doubtful() and self._n_sent >= _DOUBT_N:
+            self._start_trial(now_s)
+        elif self._trial is None and self._excess > self._margin() * self._certainty():
             self._cut_or_try(now_s)
 
     def take(self, now_s: float) -> bool:
@@ -170,7 +204,7 @@ class Pacing:
     @property
     def is_noise(self) -> bool:
         """Whether the refusals are those that come whatever the rate is, as far as is known."""
-        return self.base > 0.0 or self.rate == inf
+        return self.base > _TOLERATED or self.rate == inf
 
     def _is_told_free(self, now_s: float) -> bool:
         """Whether what is told of limits lets one more request out now."""
@@ -190,6 +224,11 @@ class Pacing:
         if self._since_s == -inf:
             self._since_s = now_s
         self._n_sent += 1
+        if self._is_recorded():
+            self._by_rate.add(self.rate, n_sent=1.0)
+            self._n_new += 1
+            if self._n_new >= _LEARN_N and self._excess <= self._margin() / 2:
+                self._learn()
         expected = self.base + _TOLERATED + 0.3 * _variance(self.base)
         self._excess = max(0.0, self._excess - expected)
         elapsed_s = now_s - self._since_s
@@ -201,9 +240,41 @@ class Pacing:
             self._n_refused /= 2
             self._since_s += elapsed_s / 2
 
-    def _margin(self) -> float:
+    def _is_recorded(self) -> bool:
+        """Whether few are sent, and a limit is known or tried out."""
+        return self.rate <= _FEW_RATE and (self._trial is not None or self._safe_rate < inf)
+
+    def _learn(self) -> None:
+        """Take the base that what was refused at each rate makes likeliest."""
+        self._n_new = 0
+        self._by_rate.forget(_RECENT_N)
+        self._n_calm, self._n_noise = self._by_rate.beneath_limit()
+        self.base = min(self._base_most, self._n_noise / max(1.0, self._n_calm))
+
+    def _margin(self, base: float | None = None) -> float:
         """Excess that chance explains; a high rate has time to be sure."""
-        return 30 * _variance(self.base) + max(0.9, min(10.0, self.rate / 40))
+        base = self._base_at_most() if base is None else base
+        if self.rate <= _FEW_RATE:
+            return max(_ONE, _SPREAD * _variance(base))
+        return 30 * _variance(base) + max(_ONE, min(10.0, self.rate / 40))
+
+    def _certainty(self) -> float:
+        """How many times as much is needed where no refusals of a limit are expected."""
+        return 1.5 if self._is_noisy() and self.rate <= self._safe_rate < inf else 1.0
+
+    def _is_doubtful(self) -> bool:
+        """Whether more seems to be noise than the last trial had of it: it is tried out again."""
+        return self._trial is None and self._is_recorded() and self.base >= self._base_most
+
+    def _is_noisy(self) -> bool:
+        """Whether few are sent, and more of them may be noise than is tolerated."""
+        return self.rate <= _FEW_RATE and self._base_at_most() >= _TOLERATED
+
+    def _base_at_most(self) -> float:
+        """A base that few requests leave possible."""
+        if self._safe_rate == inf or self.rate > _FEW_RATE:
+            return self.base
+        return min(_MOST_NOISE, max(self.base, (self._n_noise + 1.0) / (self._n_calm + 8.0)))
 
     def _search(self, now_s: float) -> None:
         """Far too much is refused: find the limit, and then the base, anew."""
@@ -220,20 +291,35 @@ class Pacing:
         n_sent, n_refused = self._n_sent, self._n_refused
         if self.rate > self._safe_rate:
             self._growth = max(_SLOW_GROWTH, self._growth / 4)
-            self._top_rate = max(self._top_rate, self.rate)
-            kept = _CUT - self.base / 2
-            self._set_rate(max(_LEAST_RATE, kept * self._rate_seen(now_s)), now_s)
+            self._cut(now_s)
         elif self.rate == inf and now_s - self._since_s < _SETTLE_S:
             return
         # A trial needs to know what was taken before.
         elif (n_sent >= 20 and n_refused >= 2) or 4 <= n_refused < 0.6 * n_sent:
             self._start_trial(now_s)
 
+    def _cut(self, now_s: float) -> None:
+        """The limit was passed: go below it, and know better where it is."""
+        seen = self._rate_seen(now_s)
+        if self.rate > _FEW_RATE:
+            self._top_rate = max(self._top_rate, self.rate)
+            kept = _CUT - self.base / 2
+        else:
+            self._learn()
+            top_rate = self._top_rate or seen
+            self._top_rate = top_rate + (seen - top_rate) / _TOPS
+            kept = _CUT
+            if self._is_noisy():
+                self._safe_rate = _SAFE * self._top_rate
+                kept = _DEEP_CUT
+        self._set_rate(max(_LEAST_RATE, kept * seen), now_s)
+
     def _start_trial(self, now_s: float) -> None:
         share = self._n_refused / self._n_sent
         taken = self._rate_seen(now_s) * (1.0 - share)
         self._trial = _Trial(max(self.rate, self._top_rate), taken, share)
         self._top_rate = 0.0
+        self._by_rate.clear()
         self._set_rate(max(_LEAST_RATE, _TRIAL_RATE * taken), now_s)
 
     def _is_tried(self, trial: _Trial, now_s: float) -> bool:
@@ -248,14 +334,25 @@ class Pacing:
     def _end_trial(self, trial: _Trial, now_s: float) -> None:
         share = self._n_refused / self._n_sent
         self._trial = None
-        self.base = min(share, _MOST_NOISE)
+        if self.rate > _FEW_RATE:
+            self.base, self._base_most = min(share, _MOST_NOISE), _MOST_NOISE
+        else:
+            n_refused = self._n_refused + 1.0
+            self._base_most = min(_MOST_NOISE, (n_refused + sqrt(n_refused)) / self._n_sent)
+            self._learn()
         self._growth = _FAST_GROWTH / 4
         if share > 0.7 * trial.share:
-            self._safe_rate = inf
-            self._set_rate(trial.rate, now_s)
+            if trial.rate <= _FEW_RATE and self._safe_rate < inf and trial.rate > self._safe_rate:
+                self._top_rate = trial.rate
+                self._growth = _SLOW_GROWTH
+                self._set_rate(_CUT * trial.rate, now_s)
+            else:
+                self._safe_rate = inf
+                self._set_rate(trial.rate, now_s)
         else:
-            self._safe_rate = _SAFE * trial.taken
-            self._set_rate(_CUT * trial.taken / (1.0 - self.base), now_s)
+            limit = trial.taken / (1.0 - self.base)
+            self._safe_rate = _SAFE * (trial.taken if limit > _FEW_RATE else limit)
+            self._set_rate(max(_LEAST_RATE, _CUT * limit), now_s)
 
     def _set_rate(self, rate: float, now_s: float) -> None:
         self.rate = rate
@@ -284,7 +381,11 @@ class Pacing:
         # How fast time passes for a low rate: there is less to learn from.
         pace = min(1.0, self.rate / _LIVELY_RATE)
         calm_s = now_s - max(self._set_s, self._uneasy_s)
-        doublings = min(10.0, calm_s * pace // _DOUBLE_EVERY_S)
+        slower = self._margin() / self._margin(0.0) if self._is_noisy() else 1.0
+        doublings = min(10.0, calm_s * pace / slower // _DOUBLE_EVERY_S)
+        if self._top_rate and self._is_noisy() and self.rate < 1.03 * self._top_rate:
+            # Soon near the limit, and then slowly: to notice it costs some refusals each time.
+            pace *= 2.0 if self.rate < _CUT * self._top_rate else 1 / 3
         return min(_FAST_GROWTH, self._growth * 2**doublings) * pace
 
     def _is_lifted(self, now_s: float) -> bool:

@@ -90,6 +90,20 @@ def test_a_limit_and_noise_at_once_are_told_apart(rate: float, least: float) -> 
     assert median(span.refused for span in spans) <= 0.15
 
 
+@pytest.mark.parametrize("rate", [10.0, 1.0])
+def test_chance_misleads_no_trial_for_long(rate: float) -> None:
+    """Over 40 seeds of a limit and noise, no run stays far below the limit, or above it."""
+    endpoint = Endpoint(Limit(rate), noise=lambda _: 0.1)
+    spans = _spans(endpoint, first_s=60.0, seconds=300.0 if rate > 5.0 else 3600.0, n_seeds=40)
+    used = sorted(span.rate / rate / 0.9 for span in spans)
+    refused = sorted(span.refused - 0.1 for span in spans)
+    assert median(used) >= 0.9
+    assert used[3] >= 0.85
+    assert used[0] >= 0.75
+    assert refused[-4] <= 0.04
+    assert refused[-1] <= 0.05
+
+
 def _sizes(rng: random.Random) -> float:
     """Tokens of a request: some 900, from 50 to 5,000."""
     return min(5_000.0, max(50.0, rng.lognormvariate(6.5, 0.8)))
