@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final
@@ -142,72 +142,86 @@ def _is_open(record: CaptionRecord) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One caption's questions as arrays of shape (n_questions, ...)."""
+
+    pairs: Floats
+    weights: Floats
+    stands_for: Floats
+    control: Floats
+    trust: Floats
+    strata: list[tuple[int, int] | None]
+    """Process and stratum, ``None`` for none."""
+
+
 def _measured(
     benchmark: Benchmark[Any, Any], sets: Sequence[Sequence[CaptionRecord]]
 ) -> tuple[float, float, float]:
     """The headline, half the width of its interval, and the trust in the cheap judge."""
     metric = benchmark.metrics[benchmark.headline]
-    has_means = is_mean(metric, examples_of(metric))
-    terms: list[int] = []
-    weights: list[float] = []
-    captions: list[int] = []
-    pairs: list[Floats] = []
-    control: list[tuple[float, float]] = []
-    stands_for: list[float] = []
-    trust: list[float] = []
-    strata: list[tuple[int, int] | None] = []
-    n_runs = max(len(record.values[benchmark.headline]) for of in sets for record in of)
-    for number, record in enumerate(_with_terms(sets)):
-        term, caption = record
-        runs = caption.values[benchmark.headline]
-        n = _n_questions(benchmark, caption)
-        if not n:
-            continue
-        sample = Sample.of(caption) or Sample(weights=[1.0] * n, strata=[-1] * n, rank=0)
-        of_runs = np.zeros((n, n_runs, 2))
-        for run, values in enumerate(runs):
-            of_runs[:, run] = contributions(metric, values)
-        cheap = sample.cheap.get(benchmark.headline)
-        terms += [term] * n
-        captions += [number] * n
-        weights += [1 / n if has_means else 1.0] * n
-        pairs.append(of_runs)
-        control += [(0.0, 0.0)] * n if cheap is None else contributions(metric, cheap[0])
-        stands_for += sample.weights
-        trust += [sample.lam if cheap is not None else 0.0] * n
-        strata += [None if one < 0 else (sample.rank, one) for one in sample.strata]
-    if not terms:
+    with_terms = [
+        (term, record)
+        for term, records in enumerate(sets)
+        for record in records
+        if _n_questions(benchmark, record)
+    ]
+    if not with_terms:
         return float("nan"), float("nan"), 0.0
-    numbers: dict[tuple[int, int], int] = {}
-    places = np.array(
-        [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in strata]
-    )
-    sizes = np.bincount(places[places >= 0], minlength=len(numbers)).astype(np.float64)
+    n_runs = max(len(record.values[benchmark.headline]) for _, record in with_terms)
+    captions = [_asked(benchmark, record, n_runs) for _, record in with_terms]
+    sizes = [len(caption.weights) for caption in captions]
+    terms = np.repeat([term for term, _ in with_terms], sizes)
+    trust = np.concatenate([caption.trust for caption in captions])
     nothing = np.zeros(len(terms))
     population = Population(
-        terms=np.array(terms),
-        tasks=np.array(terms),
-        captions=np.array(captions),
-        groups=np.zeros(len(terms), dtype=np.intp),
-        weights=np.array(weights),
-        has_means=has_means,
-        control=np.array(control) if any(trust) else None,
+        terms=terms,
+        tasks=terms,
+        captions=np.repeat(np.arange(len(captions)), sizes),
+        groups=np.zeros_like(terms),
+        weights=np.concatenate([caption.weights for caption in captions]),
+        has_means=is_mean(metric, examples_of(metric)),
+        control=np.concatenate([c.control for c in captions]) if trust.any() else None,
         pilot_keys=nothing,
         main_keys=nothing,
         scale=metric.scale,
         reach=metric.span / metric.scale,
     )
-    drawn = Drawn(weights=np.array(stands_for), strata=places, sizes=sizes, lam=np.array(trust))
-    score, error = measured(population, np.concatenate(pairs), drawn)
-    return score, error.half_width(), float(np.max(trust))
+    numbers: dict[tuple[int, int], int] = {}
+    strata = np.array(
+        [
+            -1 if stratum is None else numbers.setdefault(stratum, len(numbers))
+            for caption in captions
+            for stratum in caption.strata
+        ]
+    )
+    drawn = Drawn(
+        weights=np.concatenate([caption.stands_for for caption in captions]),
+        strata=strata,
+        sizes=np.bincount(strata[strata >= 0], minlength=len(numbers)).astype(np.float64),
+        lam=trust,
+    )
+    pairs = np.concatenate([caption.pairs for caption in captions])
+    score, error = measured(population, pairs, drawn)
+    return score, error.half_width(), float(trust.max())
 
 
-def _with_terms(
-    sets: Sequence[Sequence[CaptionRecord]],
-) -> Iterator[tuple[int, CaptionRecord]]:
-    for term, records in enumerate(sets):
-        for record in records:
-            yield term, record
+def _asked(benchmark: Benchmark[Any, Any], record: CaptionRecord, n_runs: int) -> _Asked:
+    metric, n = benchmark.metrics[benchmark.headline], _n_questions(benchmark, record)
+    sample = Sample.of(record) or Sample(weights=[1.0] * n, strata=[-1] * n, rank=0)
+    pairs = np.zeros((n, n_runs, 2))
+    for run, values in enumerate(record.values[benchmark.headline]):
+        pairs[:, run] = contributions(metric, values)
+    has_means = is_mean(metric, examples_of(metric))
+    cheap = sample.cheap.get(benchmark.headline)
+    return _Asked(
+        pairs=pairs,
+        weights=np.full(n, 1 / n if has_means else 1.0),
+        stands_for=np.array(sample.weights, dtype=np.float64),
+        control=np.zeros((n, 2)) if cheap is None else np.array(contributions(metric, cheap[0])),
+        trust=np.full(n, 0.0 if cheap is None else sample.lam),
+        strata=[None if one < 0 else (sample.rank, one) for one in sample.strata],
+    )
 
 
 def _correlation(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> float | None:
