@@ -366,6 +366,15 @@ def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str,
         if THIS_RUN.is_new(standing.warning):
             logger.warning("{}: {}", benchmark.name, standing.warning)
         THIS_RUN.warn(standing.warning)
+    if standing.fingerprint and any(one.usage.is_of_others for one in judged.judgements):
+        words = (
+            "stored replies of another endpoint were used, so that the signature has no judge-fp; "
+            "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
+        )
+        if THIS_RUN.is_new(words):
+            logger.warning("{}: {}", benchmark.name, words)
+        THIS_RUN.warn(words)
+        return {}
     return {JUDGE_FP: standing.fingerprint} if standing.fingerprint else {}
 
 

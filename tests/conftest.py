@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from loguru import logger
 
 from judge_server import Behaviour, JudgeServer
@@ -24,6 +25,10 @@ from priorities import be_scheduled_as_usual
 
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
+
+# How fast values are drawn says something of the machine, and nothing of us.
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -39,6 +39,7 @@ class Asker:
         self._replies = replies
         self._meter = meter
         self._config = config
+        self._endpoints = frozenset(config.endpoints)
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
 
@@ -68,12 +69,8 @@ class Asker:
         try:
             while attempt == 0 or self._is_asked(request, attempt):
                 reply, from_store = await self._replies.get(question_index, request, attempt)
-                if not from_store:
-                    cached = False
-                    usage += Usage(1, reply.input_tokens, reply.output_tokens)
-                if reply.refused or reply.model:
-                    served = (reply.model,) if reply.model else ()
-                    usage += Usage(refused=reply.refused, served=served)
+                cached = cached and from_store
+                usage += self._usage(reply, from_store=from_store)
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
@@ -91,6 +88,17 @@ class Asker:
             failure = "unreadable"
         self._meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage, failure=failure)
+
+    def _usage(self, reply: Reply, *, from_store: bool) -> Usage:
+        """What a reply adds: what it cost if it was paid for now, and what it says of its giver."""
+        return Usage(
+            n_calls=0 if from_store else 1,
+            input_tokens=0 if from_store else reply.input_tokens,
+            output_tokens=0 if from_store else reply.output_tokens,
+            refused=reply.refused,
+            served=(reply.model,) if reply.model else (),
+            is_of_others=from_store and reply.endpoint not in self._endpoints,
+        )
 
     def _is_asked(self, request: Request, attempt: int) -> bool:
         """Whether a request whose replies so far cannot be read has a further attempt.

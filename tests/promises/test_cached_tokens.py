@@ -28,7 +28,9 @@ from test_every_failure import (
 
 N_CACHED: Final = 16
 """Tokens of every prompt."""
-PRICES: Final = "models: {judge: {input: 2, cached_input: 0.5, output: 0}}"
+JUDGE: Final = "judge-with-prices"
+"""Of no other test: what a process has spent adds up, and of theirs no price is known."""
+PRICES: Final = f"models: {{{JUDGE}: {{input: 2, cached_input: 0.5, output: 0}}}}"
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
@@ -45,6 +47,7 @@ def test_a_run_counts_prices_and_shows_what_the_cache_had(
     (tmp_path / "prices.yaml").write_text(PRICES)
     bench.setenv("LMMS_CAPTIONS_PRICES", str(tmp_path / "prices.yaml"))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE", JUDGE)
     _set(benchmark, bench)
     task, n_cached = benchmark.name.partition("+")[0], N_CACHED * len(benchmark.order())
     for number in range(2):
@@ -62,7 +65,7 @@ def test_a_run_counts_prices_and_shows_what_the_cache_had(
             assert (judging["cached_tokens"], judging["tokens"], judging["usd"]) == ({}, {}, 0.0)
             assert "cache" not in shown.partition("replies from the store")[0]
             continue
-        n_input, _ = judging["tokens"]["judge"]
-        assert judging["cached_tokens"] == {"judge": n_cached}
+        n_input, _ = judging["tokens"][JUDGE]
+        assert judging["cached_tokens"] == {JUDGE: n_cached}
         assert judging["usd"] == pytest.approx((2 * (n_input - n_cached) + 0.5 * n_cached) / 1e6)
         assert f"({n_cached / n_input:.1%} of it from the endpoint's cache)" in shown

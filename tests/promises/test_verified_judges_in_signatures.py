@@ -175,3 +175,25 @@ def test_different_fingerprints_are_different_judges(
         for each in prints
     ]
     assert list(differences_of(signatures)) == expected
+
+
+@EACH
+def test_replies_of_another_endpoint_do_not_get_the_fingerprint_of_the_verified_one(
+    task: Task, judged: Judged, serve: ServerFactory, bench: pytest.MonkeyPatch, server: JudgeServer
+) -> None:
+    """They are used, as any reply that was paid for, and a warning says what that means."""
+    other = serve()
+    other.script = ReadingJudge(salt=SALT + 1)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", other.url)
+    judged(task)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    assert _verify(task) == 0
+    n_before = server.counts.n_requests
+    assert "judge-fp" not in judged(task).fields
+    assert server.counts.n_requests == n_before
+    (warning,) = THIS_RUN.warnings
+    assert "stored replies of another endpoint were used" in warning
+    bench.setenv("LMMS_CAPTIONS_STORE_BY", "endpoint")
+    assert "judge-fp" in judged(task).fields
+    assert server.counts.n_requests > n_before
+    assert THIS_RUN.warnings == []

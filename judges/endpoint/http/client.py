@@ -34,6 +34,9 @@ from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, red
 from lmms_eval_captions.judges.errors import JudgeError, JudgeUnavailableError
 
 _DOWN_FOR_S: Final = 10.0
+_SOON_S: Final = 0.01
+"""A replica whose limits allow a request so soon is asked about its captions at once: where plenty
+is left, two steps of a question follow each other faster than an even pace has it."""
 
 
 @dataclass(slots=True)
@@ -146,8 +149,11 @@ class ChatClient:
     def _choose(self, about: bytes | None, now_s: float) -> int:
         """The replica that a request about a caption is sent to."""
         replicas, loads = self._replicas, self._loads
-        if len(replicas) == 1 or not any(replica.limits.is_limited for replica in replicas):
-            return loads.choose(about, now_s)
+        if len(replicas) == 1:
+            return 0
+        first = loads.choose(about, now_s)
+        if replicas[first].limits.due(now_s + _SOON_S) >= 1.0:
+            return first
         # What an address allows comes before what it may have in its cache.
         return min(
             range(len(replicas)),

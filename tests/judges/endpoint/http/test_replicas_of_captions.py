@@ -97,17 +97,28 @@ def test_both_steps_of_all_questions_of_a_caption_go_to_the_replica_it_belongs_t
     assert len({url for asked in heard.by_caption.values() for url in asked}) == 3
 
 
-def test_with_many_in_flight_nearly_all_of_them_do(
+def test_with_many_in_flight_far_more_of_them_do_than_by_chance(
     urls: list[str], heard: Heard, make_engine: EngineFactory
 ) -> None:
-    """And each replica has about a third of all requests: least busy alone has it so, too."""
-    _ask_about(make_engine(*urls, concurrency=24), CAPTIONS)
-    n_home = sum(asked[_belongs_to(urls, name)] for name, asked in heard.by_caption.items())
-    n_all = 2 * N_QUESTIONS * N_CAPTIONS
-    loads = sum(heard.by_caption.values(), Counter())
-    assert sum(loads.values()) == n_all
-    assert n_home >= 0.6 * n_all
-    assert max(loads.values()) <= 1.35 * n_all / 3
+    """And each replica has about a third of all requests: least busy alone has it so, too.
+
+    So many, as which captions belong where is drawn with the ports of the servers.
+    """
+    n_captions = 4 * N_CAPTIONS
+    n_all = 2 * N_QUESTIONS * n_captions
+    n_home = {}
+    for says_which in (False, True):
+        heard.by_caption.clear()
+        captions = [f"{says_which}{number}" for number in range(n_captions)]
+        _ask_about(make_engine(*urls, concurrency=24), captions, says_which=says_which)
+        n_home[says_which] = sum(
+            asked[_belongs_to(urls, name)] for name, asked in heard.by_caption.items()
+        )
+        loads = sum(heard.by_caption.values(), Counter())
+        assert sum(loads.values()) == n_all
+        assert max(loads.values()) <= 1.35 * n_all / 3
+    assert n_home[True] >= 1.4 * n_home[False]
+    assert n_home[True] >= 0.5 * n_all
 
 
 def test_without_a_caption_the_least_busy_is_asked(
@@ -182,3 +193,16 @@ def test_with_one_url_a_request_is_not_even_marked(
     monkeypatch.setattr(type(engine._sender), "send", send)
     engine.submit([chain(f"{n}") for n in range(5)], about=b"caption").result(timeout=30)
     assert marked == [None] * 5
+
+
+def test_limits_that_leave_plenty_change_nothing_of_it(
+    heard: Heard, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Most addresses say their limits with every answer, long before any is near."""
+    servers = [serve(limit_headers="openai", rate=100_000.0) for _ in range(3)]
+    for server in servers:
+        server.script = heard.script(server.url)
+    urls = [server.url for server in servers]
+    _ask_about(make_engine(*urls, concurrency=1), CAPTIONS)
+    for caption in CAPTIONS:
+        assert set(heard.by_caption[caption]) == {_belongs_to(urls, caption)}
