@@ -67,7 +67,7 @@ def test_where_it_pays_the_others_come_when_the_first_was_answered(
     serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All slots are in use meanwhile, and the cached tokens are counted as they were told."""
-    # A busy machine must not make an answer late: that they are held no longer then, test_head_start has.
+    # A busy machine must not make an answer late; how long they are held, test_head_start has.
     monkeypatch.setattr(head_start, "_LEAST_HOLD_S", 10.0)
     server = serve(latency_s=0.03)
     cache = Cache(server)
