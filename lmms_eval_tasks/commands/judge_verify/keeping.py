@@ -53,6 +53,9 @@ class KeptJudge:
     ) -> None:
         """Add a verification; nothing is changed of benchmarks that it did not decide.
 
+        One judge answers for all benchmarks: where it fails one, or is another one by its name,
+        what was kept of the others is failed, too.
+
         Args:
             verified: What it came to.
             subjects: The benchmarks.
@@ -61,24 +64,11 @@ class KeptJudge:
         Raises:
             DataError: If it cannot be written.
         """
-        by_name = {subject.name: subject for subject in subjects}
-        benchmarks = dict(self.benchmarks)
-        passed: list[str] = []
-        for each in verified.benchmarks:
-            # One judge answers for all of them: where it fails one, it is another judge.
-            state = "failed" if verified.state == "failed" else each.state
-            if state == "undecided":
-                continue
-            benchmarks[each.name] = VerifiedBenchmark(
-                state=state,
-                fingerprint=each.fingerprint,
-                verified_s=time.time(),
-                protocol=by_name[each.name].config.protocol,
-                prompts=by_name[each.name].prompts,
-                differs="; ".join(verified.failures),
-            )
-            if state == "passed":
-                passed.append(each.name)
+        decided = _decided(verified, subjects)
+        benchmarks = {**self.benchmarks, **decided}
+        if verified.state == "failed":
+            benchmarks = {name: _failed(each, verified) for name, each in benchmarks.items()}
+        passed = [name for name, each in decided.items() if each.state == "passed"]
         record = _with(_with(self.record, verified.record, passed), trusted, passed)
         write_kept(
             self.path,
@@ -87,6 +77,30 @@ class KeptJudge:
             benchmarks=benchmarks,
             record=None if record is None else record.to_json(),
         )
+
+
+def _decided(verified: Verified, subjects: Sequence[Subject]) -> dict[str, VerifiedBenchmark]:
+    """What is known by a verification of its own benchmarks."""
+    outcomes = {each.name: each for each in verified.benchmarks}
+    found: dict[str, VerifiedBenchmark] = {}
+    for subject in subjects:
+        outcome = outcomes.get(subject.name)
+        is_passed = outcome is not None and outcome.state == "passed"
+        if verified.state == "failed" or is_passed:
+            found[subject.name] = VerifiedBenchmark(
+                state="failed" if verified.state == "failed" else "passed",
+                fingerprint="" if outcome is None else outcome.fingerprint,
+                verified_s=time.time(),
+                protocol=subject.config.protocol,
+                prompts=subject.prompts,
+            )
+    return found
+
+
+def _failed(kept: VerifiedBenchmark, verified: Verified) -> VerifiedBenchmark:
+    """What is kept of a benchmark once the judge has failed."""
+    differs = "; ".join(verified.failures)
+    return replace(kept, state="failed", verified_s=time.time(), differs=differs)
 
 
 def _with(
