@@ -29,10 +29,17 @@ class KeptJudge:
     benchmarks: Mapping[str, VerifiedBenchmark]
     record: JudgeRecord | None
     """What the judge said when it was first verified; ``None`` where it never passed."""
+    is_first: bool = False
+    """Whether all of that is put aside as soon as the judge passes."""
 
     @classmethod
-    def of(cls, model: str, settings: JudgeSettings) -> KeptJudge:
+    def of(cls, model: str, settings: JudgeSettings, *, is_first: bool = False) -> KeptJudge:
         """What is kept.
+
+        Args:
+            model: Name of the judge.
+            settings: Where it is asked.
+            is_first: Whether what is kept is put aside as soon as the judge passes.
 
         Raises:
             DataError: If it cannot be read.
@@ -41,12 +48,15 @@ class KeptJudge:
         path = kept_path(settings.cache, model, names)
         benchmarks, document = read_kept(path)
         record = None if document is None else JudgeRecord.from_json(document, str(path))
-        return cls(path, model, names, benchmarks, record)
+        return cls(path, model, names, benchmarks, record, is_first)
 
     @property
     def session(self) -> Path:
-        """Where the verification that is under way is written down."""
-        return self.path.with_suffix(".session")
+        """Where the verification that is under way is written down.
+
+        One that takes a new record goes on with none that is compared with what is kept.
+        """
+        return self.path.with_suffix(".first.session" if self.is_first else ".session")
 
     def keep(
         self, verified: Verified, subjects: Sequence[Subject], trusted: JudgeRecord | None
@@ -69,7 +79,11 @@ class KeptJudge:
         if verified.state == "failed":
             benchmarks = {name: _failed(each, verified) for name, each in benchmarks.items()}
         passed = [name for name, each in decided.items() if each.state == "passed"]
-        record = _with(_with(self.record, verified.record, passed), trusted, passed)
+        base = self.record
+        if self.is_first and passed:
+            # Nothing of the judge before is true of this one, nor that it passed elsewhere.
+            benchmarks, base = decided, None
+        record = _with(_with(base, verified.record, passed), trusted, passed)
         write_kept(
             self.path,
             model=self.model,

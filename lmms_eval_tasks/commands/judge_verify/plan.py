@@ -81,7 +81,7 @@ class Plan:
             DataError: If what is kept, or the recorded run, cannot be read.
         """
         model = subjects[0].config.model
-        kept = KeptJudge.of(model, settings)
+        kept = KeptJudge.of(model, settings, is_first=options.is_first)
         trusted = options.against
         if trusted is None and not options.is_first:
             trusted = kept.record

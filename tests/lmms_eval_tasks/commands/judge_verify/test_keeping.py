@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from conftest import ServerFactory
-from impostors import honest, quantised_twin
+from impostors import SALT, Script, honest, quantised_twin
 from judge_server import Say
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
@@ -51,3 +53,42 @@ def test_a_judge_that_fails_one_benchmark_has_failed_all(verify: Any, serve: Ser
     again = verify(server, honest(), "--tasks", "vdc,capquiz", "--anew")
     assert again.last == first.last
     assert _standing("capquiz").warning == ""
+
+
+def _kept(tmp_path: Path) -> Any:
+    (path,) = (tmp_path / "cache" / "judge_verify").glob("*.json")
+    return json.loads(path.read_text())
+
+
+def _version(name: str, chars_per_token: int) -> Script:
+    """The honest judge under another name, with another tokenizer."""
+    judge = ReadingJudge(salt=SALT, n_tokens=lambda text: len(text) // chars_per_token)
+    return lambda payload: replace(judge(payload), model=name)
+
+
+def test_a_new_record_has_nothing_of_the_one_that_is_put_aside(
+    verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Names, tokens, and other benchmarks are the new judge's, who passes from then on."""
+    server = serve()
+    verify(server, _version("judge-2024-05-13", 4), "--tasks", "vdc,capquiz")
+    new = _version("judge-2024-08-06", 3)
+    assert verify(server, new, "--tasks", "vdc", "--first").code == 0
+    record = _kept(tmp_path)["record"]
+    assert record["served"] == ["judge-2024-08-06"]
+    assert list(record["benchmarks"]) == list(record["fingerprints"]) == ["vdc"]
+    assert _standing("capquiz") == JudgeStanding()
+    again = verify(server, new, "--tasks", "vdc", "--anew")
+    assert again.code == 0, again.last
+
+
+def test_a_new_record_is_of_the_judge_that_answers_now(verify: Any, serve: ServerFactory) -> None:
+    """No reply that the endpoint gave before stands in it, also within a day."""
+    server = serve()
+    verify(server, honest(), "--tasks", "vdc")
+    twin = quantised_twin(2, differs=0.12)
+    first = verify(server, twin, "--tasks", "vdc", "--first")
+    assert first.code == 0, first.last
+    assert first.n_asked > 200
+    again = verify(server, twin, "--tasks", "vdc", "--anew")
+    assert again.last == first.last
