@@ -60,7 +60,7 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--anew",
         action="store_true",
-        help="ask everything anew, also what was answered within a day",
+        help="ask everything anew, also what was answered before an interruption within a day",
     )
     command.add_argument(
         "--max-cost",
@@ -109,8 +109,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     try:
         verified = JudgeVerification(plan).run()
     except KeyboardInterrupt:
+        without = " without --anew" if arguments.anew else ""
         print(
-            "stopped: every reply that came is kept, and the same command goes on from there",
+            f"stopped: every reply that came is kept, and the same command{without} goes on from "
+            "there",
             file=sys.stderr,
         )
         return _INTERRUPTED

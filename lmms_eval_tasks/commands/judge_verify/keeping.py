@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import Verified
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
@@ -17,6 +19,9 @@ from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
     read_kept,
     write_kept,
 )
+
+_SESSION: Final = ".session"
+_FIRST_SESSION: Final = ".first.session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class KeptJudge:
 
         One that takes a new record goes on with none that is compared with what is kept.
         """
-        return self.path.with_suffix(".first.session" if self.is_first else ".session")
+        return self.path.with_suffix(_FIRST_SESSION if self.is_first else _SESSION)
 
     def keep(
         self, verified: Verified, subjects: Sequence[Subject], trusted: JudgeRecord | None
@@ -91,6 +96,19 @@ class KeptJudge:
             benchmarks=benchmarks,
             record=None if record is None else record.to_json(),
         )
+        if verified.state != "undecided":
+            self._end_sessions()
+
+    def _end_sessions(self) -> None:
+        """A verification that is decided is not gone on with: the next one asks the judge."""
+        for path in (self.path.with_suffix(each) for each in (_SESSION, _FIRST_SESSION)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"{path}: the verification cannot be ended: {error}; delete it, else the next "
+                    "one goes on with this one's replies"
+                ) from error
 
 
 def _decided(verified: Verified, subjects: Sequence[Subject]) -> dict[str, VerifiedBenchmark]:

@@ -148,8 +148,8 @@ class Plan:
             )
         if self.goes_on:
             told.append(
-                "goes on with the verification that was begun within a day: what was answered "
-                "then is not asked again (--anew asks all of it)"
+                "goes on with the verification that was begun within a day and not decided: what "
+                "was answered then is not asked again (--anew asks all of it)"
             )
         return told
 

@@ -176,20 +176,43 @@ def test_a_weak_judge_is_not_taken_for_a_proxy_that_cuts(
 
 
 @EACH
-def test_a_rerun_asks_nothing_twice_but_the_probes(
+def test_a_verification_that_is_decided_is_not_gone_on_with(
     benchmark: str, verify: Any, serve: ServerFactory
 ) -> None:
-    """And it is compared with what was kept, to the same fingerprint; --anew asks all of it."""
+    """The endpoint is asked again, to the same fingerprint; another judge fails on the same day."""
     server = serve()
     first = verify(server, honest(), "--tasks", benchmark)
     again = verify(server, None, "--tasks", benchmark)
     assert again.code == 0
-    assert again.n_asked == N_PROBES
     assert again.last == first.last
+    assert again.n_asked > N_PROBES + 80
+    assert "goes on with the verification" not in again.err
+    swapped = verify(server, quantised_twin(1, differs=0.3), "--tasks", benchmark)
+    assert swapped.code == 1
+    mended = verify(server, honest(), "--tasks", benchmark)
+    assert mended.last == first.last
+
+
+@EACH
+def test_one_that_is_undecided_asks_nothing_twice_but_the_probes(
+    benchmark: str, verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """Within a day, by the benchmark's replies that are there; --anew asks all of it."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    arguments = ("--tasks", benchmark, "--format", "json")
+    server = serve()
+    first = verify(server, honest(), *arguments, "--max-cost", "$0.05")
+    assert first.code == 3
+    again = verify(server, None, *arguments)
+    assert again.code == 0
     assert "goes on with the verification" in again.err
-    anew = verify(server, None, "--tasks", benchmark, "--anew")
-    assert anew.last == first.last
-    assert anew.n_asked > N_PROBES + 80
+    assert again.document["from_store"] > 0
+    assert first.n_asked + again.n_asked <= 200 * CALLS[benchmark] + 2 * N_PROBES
+    third = verify(server, None, *arguments, "--max-cost", "$0.05")
+    assert third.code == 3
+    anew = verify(server, None, *arguments, "--anew")
+    assert anew.document["from_store"] < 10
+    assert anew.document["why"] == again.document["why"]
 
 
 def test_replies_that_another_endpoint_gave_serve_no_verification(
