@@ -44,15 +44,23 @@ class VerifiedBenchmark:
     protocol: int
     """Version of the benchmark's prompts and of how replies are read."""
     prompts: str = ""
-    """Digest of prompts of one's own, empty for the packaged ones."""
+    """See :func:`prompts_digest`."""
     differs: str = ""
     """What fails it, in a few words."""
 
 
-def prompts_digest(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> str:
-    """Digest of prompts of one's own, empty for the packaged ones."""
+def prompt_fields(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> dict[str, str]:
+    """The signature's fields of the judge's prompts, empty for those of the papers."""
     names = chain.from_iterable(task.judge_prompts for task in benchmark.tasks.values())
-    return config.prompts.extras(dict.fromkeys(names)).get("prompts", "")
+    return config.prompts.extras(dict.fromkeys(names))
+
+
+def prompts_digest(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> str:
+    """What tells the judge's prompts from others, their order too; empty for those of the papers.
+
+    Judges that are asked in another order give other verdicts.
+    """
+    return ", ".join(prompt_fields(benchmark, config).values())
 
 
 def kept_path(cache: Path, model: str, endpoints: Sequence[str]) -> Path:

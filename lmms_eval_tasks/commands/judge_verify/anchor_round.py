@@ -71,7 +71,7 @@ class AnchorRound:
         self.subject = subject
         self._nonce = nonce
         self._trusted = trusted
-        self._before = _benchmark_in(trusted, subject)
+        self._before = benchmark_in(trusted, subject)
         self._recorded = recorded
         self._test = test
         self._answers: list[tuple[PlantedFact, Answer[Sequence[Any]]]] = []
@@ -241,7 +241,7 @@ class AnchorRound:
         return f"{trusted.model} at {', '.join(trusted.endpoints)}, {trusted.made[:10]}"
 
 
-def _benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRecord | None:
+def benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRecord | None:
     """The benchmark's part of a record, if it has one that can be compared."""
     found = None if trusted is None else trusted.benchmarks.get(subject.name)
     if found is None:
@@ -251,7 +251,7 @@ def _benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRec
         raise DataError(
             f"{subject.name}: the record was taken with protocol {found.protocol}, prompts "
             f"{found.prompts or 'ours'} and anchors {found.anchors}; now these are {now[0]}, "
-            f"{now[1] or 'ours'} and {now[2]}. Set LMMS_CAPTIONS_PROMPTS as it was, or take a new "
-            "record: with -o FILE of the one for --against, with --first of what is kept here"
+            f"{now[1] or 'ours'} and {now[2]}. Set LMMS_CAPTIONS_PROMPTS and "
+            "LMMS_CAPTIONS_PROMPT_ORDER as they were, or take a new record (-o FILE, or --first)"
         )
     return found

@@ -13,6 +13,7 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchor_round import benchmark_in
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.bounds import Bounds, bounds_of
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.keeping import KeptJudge
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import Probe, ProbeMaker
@@ -78,13 +79,17 @@ class Plan:
             options: What is to be verified.
 
         Raises:
-            DataError: If what is kept, or the recorded run, cannot be read.
+            DataError: If what is kept, or the recorded run, cannot be read, or if the record
+                cannot be compared with.
         """
         model = subjects[0].config.model
         kept = KeptJudge.of(model, settings, is_first=options.is_first)
         trusted = options.against
         if trusted is None and not options.is_first:
             trusted = kept.record
+        # Before anything is asked: what cannot be compared is an error.
+        for subject in subjects:
+            benchmark_in(trusted, subject)
         session = open_session(kept.session, anew=options.is_anew)
         # Not of the session: what it drew before has been seen by the endpoint.
         rng = random.Random(secrets.randbits(64))  # noqa: S311 - no secret # nosec B311

@@ -27,7 +27,7 @@ class BenchmarkRecord:
 
     protocol: int
     prompts: str
-    """Digest of prompts of one's own, empty for the packaged ones."""
+    """What tells the prompts from others, empty for those of the papers."""
     anchors: str
     """Digest of the planted facts."""
     verdicts: Mapping[str, str]

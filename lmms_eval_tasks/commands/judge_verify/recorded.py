@@ -104,13 +104,14 @@ def words_of(subject: Subject, before: object, now: object | None) -> tuple[str,
 def _check(run: RunResults, task: str, subject: Subject) -> str:
     """The judge of a task that was judged as it would be now."""
     fields = (run.tasks[task].signature or Signature()).fields
-    now = {"protocol": str(subject.config.protocol), "prompts": subject.prompts}
-    for name, value in now.items():
+    own = {"prompts": "", "prompt-order": "", **subject.prompt_fields}
+    for name, value in {"protocol": str(subject.config.protocol), **own}.items():
         if fields.get(name, "") != value:
             raise DataError(
                 f"--recorded {run.path}: {task} was judged with {name} "
-                f"{fields.get(name) or 'ours'}, it would be {value or 'ours'} now: set "
-                "LMMS_CAPTIONS_PROMPTS as it was, or score the captions again"
+                f"{fields.get(name) or 'of the paper'}, it would be {value or 'of the paper'} "
+                "now: set LMMS_CAPTIONS_PROMPTS and LMMS_CAPTIONS_PROMPT_ORDER as they were, or "
+                "score the captions again"
             )
     return fields.get("judge", "")
 

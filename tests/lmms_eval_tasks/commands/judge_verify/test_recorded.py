@@ -205,3 +205,20 @@ def test_a_run_of_other_benchmarks_is_said_to_be_one(
     told = verify(server, None, "--tasks", "capquiz", "--recorded", str(folder))
     assert told.code == 2
     assert "expected a run of any of capquiz" in told.err
+
+
+@EACH
+def test_a_run_with_prompts_in_another_order_is_refused(
+    task: Task, record: Record, verify: Any, server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """Where the order changes what is sent; nothing is asked."""
+    folder = record(task)
+    bench.setenv("LMMS_CAPTIONS_PROMPT_ORDER", "constant-first")
+    name = task.hooks.benchmark.name
+    (subject,) = subjects_of(name, read_judge_settings())
+    told = verify(server, None, "--tasks", name, "--recorded", str(folder))
+    if subject.prompt_fields:
+        assert (told.code, told.n_asked) == (2, 0)
+        assert "LMMS_CAPTIONS_PROMPT_ORDER" in told.err
+    else:
+        assert told.code == 0
