@@ -93,7 +93,12 @@ class Plan:
         session = open_session(kept.session, anew=options.is_anew)
         # Not of the session: what it drew before has been seen by the endpoint.
         rng = random.Random(secrets.randbits(64))  # noqa: S311 - no secret # nosec B311
-        maker = ProbeMaker(model, subjects[0].config.timeout_s, rng)
+        maker = ProbeMaker(
+            model,
+            subjects[0].config.timeout_s,
+            rng,
+            least_tokens=max(each.config.max_tokens for each in subjects),
+        )
         return cls(
             subjects=subjects,
             settings=settings,
