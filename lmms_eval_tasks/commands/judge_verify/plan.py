@@ -88,6 +88,7 @@ class Plan:
         if trusted is None and not options.is_first:
             trusted = kept.record
         # Before anything is asked: what cannot be compared is an error.
+        _require_in(options.against, subjects)
         for subject in subjects:
             benchmark_in(trusted, subject)
         session = open_session(kept.session, anew=options.is_anew)
@@ -162,6 +163,19 @@ class Plan:
                 "was answered then is not asked again (--anew asks all of it)"
             )
         return told
+
+
+def _require_in(against: JudgeRecord | None, subjects: Sequence[Subject]) -> None:
+    """Refuse a file of which nothing can be said of a benchmark that was asked for."""
+    if against is None:
+        return
+    missing = [each.name for each in subjects if each.name not in against.benchmarks]
+    if missing:
+        raise DataError(
+            f"--against: expected a record of {', '.join(missing)}, the file has "
+            f"{', '.join(against.benchmarks) or 'none'}: choose of these with --tasks, or take a "
+            "new record with -o FILE at the endpoint that you trust"
+        )
 
 
 def _recorded_items(

@@ -474,6 +474,20 @@ def test_a_record_of_other_prompts_is_refused(
     assert "LMMS_CAPTIONS_PROMPTS" in told.err
 
 
+def test_a_record_without_the_benchmark_is_refused(
+    verify: Any, serve: ServerFactory, trusted: Path, tmp_path: Path
+) -> None:
+    """Which ones the file has, and nothing is asked: else it would not be compared at all."""
+    document = json.loads(trusted.read_text())
+    del document["benchmarks"]["capquiz"], document["benchmarks"]["vdc"]
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    for arguments in (("--tasks", "vidcapbench,capquiz"), ()):
+        told = verify(serve(), honest(), *arguments, "--against", str(changed))
+        assert (told.code, told.n_asked) == (2, 0)
+        assert "capquiz, the file has vidcapbench, vcapsbench, msvd_eval" in told.err
+
+
 def test_the_record_is_whole_where_it_is_written(
     verify: Any, serve: ServerFactory, trusted: Path, tmp_path: Path
 ) -> None:
