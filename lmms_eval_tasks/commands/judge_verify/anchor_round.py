@@ -225,10 +225,12 @@ class AnchorRound:
         return Pair(item.name, *words_of(self.subject, item.verdict, now))
 
     def _fingerprint(self) -> str:
-        """The record's, or, without one, that of what was said."""
+        """The record's, or, without one, that of what was said of all anchors; else empty."""
         name = self.subject.name
         if self._trusted is not None and self._before is not None and not self._is_flagged():
             return self._trusted.fingerprints[name]
+        if not self.is_whole:
+            return ""
         return self.record().fingerprint(self.subject.config.model, self.served)
 
     def _is_flagged(self) -> bool:

@@ -18,8 +18,10 @@ import pytest
 
 from conftest import ServerFactory
 from impostors import IMPOSTORS, SALT, Script, honest, quantised_twin
-from judge_server import JudgeServer, Say
+from judge_server import JudgeServer, Refuse, Say, last_text
+from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
 from reading_judge import ReadingJudge
 
 BENCHMARKS: Final = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
@@ -486,6 +488,32 @@ def test_a_record_without_the_benchmark_is_refused(
         told = verify(serve(), honest(), *arguments, "--against", str(changed))
         assert (told.code, told.n_asked) == (2, 0)
         assert "capquiz, the file has vidcapbench, vcapsbench, msvd_eval" in told.err
+
+
+@EACH
+def test_a_first_verification_with_an_anchor_that_is_refused_is_undecided(
+    benchmark: str, verify: Any, serve: ServerFactory, trusted: Path
+) -> None:
+    """No fingerprint stands for a part of the anchors; beside a record one may be missing."""
+    (subject,) = subjects_of(benchmark, read_judge_settings())
+    caption = subject.verification.anchor(subject.facts[0]).caption
+    judge = honest()
+
+    def one_refused(payload: dict[str, Any]) -> Say | Refuse:
+        is_it = caption in last_text(payload)
+        return Refuse(400, "flagged by the content policy") if is_it else judge(payload)
+
+    server = serve()
+    told = verify(server, one_refused, "--tasks", benchmark, "--format", "json")
+    assert told.code == 3
+    part = told.document["benchmarks"][benchmark]
+    assert part["missing"] > 0
+    assert part["fingerprint"] == ""
+    assert f"{part['missing']} of 200 anchors have no reply" in told.document["why"]
+    again = verify(server, honest(), "--tasks", benchmark, "--format", "json")
+    assert again.code == 0
+    fingerprint = json.loads(trusted.read_text())["fingerprints"][benchmark]
+    assert again.document["benchmarks"][benchmark]["fingerprint"] == fingerprint
 
 
 def test_the_record_is_whole_where_it_is_written(
