@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,8 @@ from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
 
 _SESSION: Final = ".session"
 _FIRST_SESSION: Final = ".first.session"
+_LOCK_S: Final = 60.0
+"""How long another process that reads and writes a small file is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class KeptJudge:
 
     path: Path
     model: str
-    endpoints: tuple[str, ...]
+    settings: JudgeSettings
     benchmarks: Mapping[str, VerifiedBenchmark]
     record: JudgeRecord | None
     """What the judge said when it was first verified; ``None`` where it never passed."""
@@ -49,11 +52,10 @@ class KeptJudge:
         Raises:
             DataError: If it cannot be read.
         """
-        names = settings.endpoint.names
-        path = kept_path(settings.cache, model, names)
+        path = kept_path(settings.cache, model, settings.endpoint.names)
         benchmarks, document = read_kept(path)
         record = None if document is None else JudgeRecord.from_json(document, str(path))
-        return cls(path, model, names, benchmarks, record, is_first)
+        return cls(path, model, settings, benchmarks, record, is_first)
 
     @property
     def session(self) -> Path:
@@ -80,6 +82,40 @@ class KeptJudge:
             DataError: If it cannot be written.
         """
         decided = _decided(verified, subjects)
+        with self._locked():
+            # Others may have kept something since this verification began.
+            now = KeptJudge.of(self.model, self.settings, is_first=self.is_first)
+            now._write(verified, decided, trusted)
+        if verified.state != "undecided":
+            self._end_sessions()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from reading and writing what is kept."""
+        from filelock import FileLock, Timeout
+
+        path = self.path.with_suffix(".lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path)
+            lock.acquire(timeout=_LOCK_S)
+        except (OSError, Timeout) as error:
+            raise DataError(
+                f"{path}: what was found out about the judge cannot be kept: {error}; see whether "
+                "another verification hangs, or set LMMS_CAPTIONS_CACHE to a folder that can be "
+                "written"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _write(
+        self,
+        verified: Verified,
+        decided: Mapping[str, VerifiedBenchmark],
+        trusted: JudgeRecord | None,
+    ) -> None:
         benchmarks = {**self.benchmarks, **decided}
         if verified.state == "failed":
             benchmarks = {name: _failed(each, verified) for name, each in benchmarks.items()}
@@ -87,17 +123,15 @@ class KeptJudge:
         base = self.record
         if self.is_first and passed:
             # Nothing of the judge before is true of this one, nor that it passed elsewhere.
-            benchmarks, base = decided, None
+            benchmarks, base = dict(decided), None
         record = _with(_with(base, verified.record, passed), trusted, passed)
         write_kept(
             self.path,
             model=self.model,
-            endpoints=self.endpoints,
+            endpoints=self.settings.endpoint.names,
             benchmarks=benchmarks,
             record=None if record is None else record.to_json(),
         )
-        if verified.state != "undecided":
-            self._end_sessions()
 
     def _end_sessions(self) -> None:
         """A verification that is decided is not gone on with: the next one asks the judge."""

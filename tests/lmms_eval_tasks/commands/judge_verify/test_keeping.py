@@ -7,10 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conftest import ServerFactory
 from impostors import SALT, Script, honest, quantised_twin
 from judge_server import Say
 from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.keeping import KeptJudge
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.plan import Options, Plan
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import JudgeVerification
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import JudgeStanding, VerifiedJudges
 from reading_judge import ReadingJudge
@@ -53,6 +59,26 @@ def test_a_judge_that_fails_one_benchmark_has_failed_all(verify: Any, serve: Ser
     again = verify(server, honest(), "--tasks", "vdc,capquiz", "--anew")
     assert again.last == first.last
     assert _standing("capquiz").warning == ""
+
+
+def test_verifications_at_the_same_time_keep_what_each_found_out(
+    serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """Both were begun before either was over."""
+    server = serve()
+    server.script = honest()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    settings = read_judge_settings()
+    plans = [
+        Plan.of(subjects_of(name, settings), settings, Options()) for name in ("vdc", "capquiz")
+    ]
+    for plan in plans:
+        assert JudgeVerification(plan).run().state == "passed"
+    assert _standing("vdc").fingerprint
+    assert _standing("capquiz").fingerprint
+    record = KeptJudge.of("judge", settings).record
+    assert record is not None
+    assert set(record.benchmarks) == {"vdc", "capquiz"}
 
 
 def _kept(tmp_path: Path) -> Any:
