@@ -10,6 +10,10 @@ from typing import Any, Final
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.asking import Answer
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
+    UNREADABLE,
+    BenchmarkRecord,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.comparing import (
     Compared,
     InTurn,
@@ -20,11 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
     LEAST_RIGHT,
     BenchmarkOutcome,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-    UNREADABLE,
-    BenchmarkRecord,
-    JudgeRecord,
-)
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.recorded import (
     RecordedItem,
     RecordedItems,
@@ -255,5 +255,11 @@ def benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkReco
             f"{found.prompts or 'ours'} and anchors {found.anchors}; now these are {now[0]}, "
             f"{now[1] or 'ours'} and {now[2]}. Set LMMS_CAPTIONS_PROMPTS and "
             "LMMS_CAPTIONS_PROMPT_ORDER as they were, or take a new record (-o FILE, or --first)"
+        )
+    missing = [fact.name for fact in subject.facts if fact.name not in found.verdicts]
+    if missing:
+        raise DataError(
+            f"{subject.name}: the record has no verdict on {len(missing)} of {len(subject.facts)} "
+            f"anchors, such as {missing[0]}: take a new record (-o FILE, or --first)"
         )
     return found

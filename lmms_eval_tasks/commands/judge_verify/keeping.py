@@ -50,11 +50,16 @@ class KeptJudge:
             is_first: Whether what is kept is put aside as soon as the judge passes.
 
         Raises:
-            DataError: If it cannot be read.
+            DataError: If it cannot be read, unless it is put aside.
         """
         path = kept_path(settings.cache, model, settings.endpoint.names)
-        benchmarks, document = read_kept(path)
-        record = None if document is None else JudgeRecord.from_json(document, str(path))
+        try:
+            benchmarks, document = read_kept(path)
+            record = None if document is None else JudgeRecord.from_json(document, str(path))
+        except DataError:
+            if not is_first:
+                raise
+            benchmarks, record = {}, None
         return cls(path, model, settings, benchmarks, record, is_first)
 
     @property

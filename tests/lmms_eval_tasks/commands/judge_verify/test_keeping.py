@@ -81,9 +81,13 @@ def test_verifications_at_the_same_time_keep_what_each_found_out(
     assert set(record.benchmarks) == {"vdc", "capquiz"}
 
 
-def _kept(tmp_path: Path) -> Any:
+def _path(tmp_path: Path) -> Path:
     (path,) = (tmp_path / "cache" / "judge_verify").glob("*.json")
-    return json.loads(path.read_text())
+    return path
+
+
+def _kept(tmp_path: Path) -> Any:
+    return json.loads(_path(tmp_path).read_text())
 
 
 def _version(name: str, chars_per_token: int) -> Script:
@@ -118,3 +122,74 @@ def test_a_new_record_is_of_the_judge_that_answers_now(verify: Any, serve: Serve
     assert first.n_asked > 200
     again = verify(server, twin, "--tasks", "vdc", "--anew")
     assert again.last == first.last
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("benchmarks", "vdc", "verified_s"), None),
+        (("benchmarks", "vdc", "verified_s"), "yesterday"),
+        (("benchmarks", "vdc", "verified_s"), True),
+        (("benchmarks", "vdc", "state"), "splendid"),
+        (("benchmarks", "vdc", "protocol"), "1"),
+        (("benchmarks", "vdc", "prompts"), None),
+        (("benchmarks", "vdc", "differs"), ["a"]),
+        (("benchmarks", "vdc", "fingerprint"), ["a"]),
+        (("benchmarks", "vdc", "fingerprint"), "a|judge:b"),
+        (("benchmarks", "vdc"), None),
+        (("benchmarks",), []),
+    ],
+)
+def test_odd_types_in_what_is_kept_are_a_warning_for_runs_and_an_error_here(
+    keys: tuple[str, ...], value: object, verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Neither ends a run; --first puts the file aside."""
+    server = serve()
+    first = verify(server, honest(), "--tasks", "vdc")
+    document = _kept(tmp_path)
+    within = document
+    for key in keys[:-1]:
+        within = within[key]
+    within[keys[-1]] = value
+    _path(tmp_path).write_text(json.dumps(document))
+    standing = _standing("vdc")
+    assert standing.fingerprint == ""
+    assert "delete it, and verify the judge again" in standing.warning
+    told = verify(server, None, "--tasks", "vdc")
+    assert (told.code, told.n_asked) == (2, 0)
+    assert verify(server, None, "--tasks", "vdc", "--first").last == first.last
+    assert _standing("vdc").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("fingerprints", {}), ("probes", {"tokens": {"prose": "x"}}), ("benchmarks", {"vdc": {}})],
+)
+def test_a_damaged_record_ends_a_verification_before_anything_is_asked(
+    key: str, value: object, verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """With what to do; so does one that has no verdict on some anchors."""
+    server = serve()
+    verify(server, honest(), "--tasks", "vdc")
+    whole = _kept(tmp_path)
+    _path(tmp_path).write_text(json.dumps({**whole, "record": {**whole["record"], key: value}}))
+    told = verify(server, None, "--tasks", "vdc")
+    assert (told.code, told.n_asked) == (2, 0)
+    whole["record"]["benchmarks"]["vdc"]["verdicts"].popitem()
+    _path(tmp_path).write_text(json.dumps(whole))
+    told = verify(server, None, "--tasks", "vdc")
+    assert (told.code, told.n_asked) == (2, 0)
+    assert "no verdict on 1 of 200 anchors" in told.err
+
+
+def test_a_verification_of_tomorrow_is_not_fresh(
+    verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Its age is not known: no fingerprint, and a warning."""
+    verify(serve(), honest(), "--tasks", "vdc")
+    document = _kept(tmp_path)
+    document["benchmarks"]["vdc"]["verified_s"] += 86_400
+    _path(tmp_path).write_text(json.dumps(document))
+    standing = _standing("vdc")
+    assert standing.fingerprint == ""
+    assert "yet to come" in standing.warning

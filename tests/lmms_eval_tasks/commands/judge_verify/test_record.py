@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
+    BenchmarkRecord,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-    BenchmarkRecord,
     JudgeRecord,
     read_record,
     write_record,
@@ -52,6 +54,17 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         {"benchmarks": []},
         {"probes": None},
         {"probes": {"colour": "red"}},
+        {"probes": {"tokens": {"prose": "many"}}},
+        {"probes": {"seed": "perhaps"}},
+        {"fingerprints": {}},
+        {"fingerprints": {"vdc": "a|judge:b"}},
+        {"served": "judge"},
+        {"made": None},
+        {"benchmarks": {"vdc": {**asdict(VDC), "verdicts": ["yes"]}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "verdicts": {"000-0": 1}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "numbers": {"000-0": "high"}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "form": {"vdc_match": {"n": 1}}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "protocol": True}}},
     ],
 )
 def test_what_is_no_record_is_refused(change: dict[str, object], tmp_path: Path) -> None:
