@@ -177,7 +177,12 @@ class ProbeMaker:
         **params: object,
     ) -> Probe:
         request = self._request(
-            prompt, kind, seed=seed, max_tokens=max_tokens, temperature=temperature, **params
+            prompt,
+            kind,
+            seed=seed,
+            max_tokens=max(max_tokens, self._least_tokens),
+            temperature=temperature,
+            **params,
         )
         return Probe(request, name, kind, codes, len(prompt))
 
@@ -197,7 +202,7 @@ class ProbeMaker:
             messages=[{"role": "user", "content": prompt}],
             params={
                 "temperature": temperature,
-                "max_tokens": max(max_tokens, self._least_tokens),
+                "max_tokens": max_tokens,
                 **params,
             },
             seed=self._seed + seed,

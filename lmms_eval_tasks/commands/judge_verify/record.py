@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
@@ -100,6 +101,23 @@ def read_record(path: Path) -> JudgeRecord:
             f"wrote: {error}"
         ) from error
     return JudgeRecord.from_json(document, f"--against {path}")
+
+
+def require_writable(path: Path) -> None:
+    """Find out whether a record can be written, before anything is asked for it.
+
+    Raises:
+        DataError: If it cannot.
+    """
+    where = path.expanduser()
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if where.is_dir():
+            raise IsADirectoryError("it is a folder")
+        with TemporaryFile(dir=where.parent):
+            pass
+    except OSError as error:
+        raise DataError(f"-o {path}: cannot be written: {error}") from error
 
 
 def write_record(path: Path, record: JudgeRecord) -> None:

@@ -49,13 +49,18 @@ class JudgeVerification:
             JudgeError: If the endpoint cannot be asked.
             DataError: If something cannot be read or kept.
         """
+        limit_usd = self.plan.limit_usd
         heads = self._heads()
         whose = self._model_finding(heads)
         if whose.state == "differs":
-            verified = self._verified([whose], [], None)
+            verified = replace(
+                self._verified([whose], [], None),
+                n_calls=self.plan.n_heads,
+                usd=self.plan.heads_usd,
+            )
             self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
             return verified
-        with engine_of(self.plan.settings, max_cost_usd=self.plan.options.max_cost_usd) as engine:
+        with engine_of(self.plan.settings, max_cost_usd=limit_usd) as engine:
             findings, facts = self._probe(engine, heads)
             rounds = [self._round(subject, engine) for subject in self.plan.subjects]
             outcomes = [each.outcome() for each in rounds]
@@ -69,7 +74,7 @@ class JudgeVerification:
             self._verified(findings, outcomes, record),
             n_calls=totals.calls + self.plan.n_heads,
             n_stored=totals.n_from_store,
-            usd=totals.usd,
+            usd=None if totals.usd is None else totals.usd + (self.plan.heads_usd or 0.0),
         )
         self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
         return verified

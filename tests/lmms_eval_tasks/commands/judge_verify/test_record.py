@@ -16,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
     JudgeRecord,
     read_record,
+    require_writable,
     write_record,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.reply_form import StepForm
@@ -85,8 +86,13 @@ def test_a_damaged_file_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """Where, and why."""
+    """Where, and why; before it is there, too."""
     (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "record.json", tmp_path):
+        with pytest.raises(DataError, match=r"-o .*cannot be written"):
+            require_writable(path)
+    require_writable(tmp_path / "new" / "record.json")
+    assert list((tmp_path / "new").iterdir()) == []
     with pytest.raises(DataError, match=r"-o .*cannot be written"):
         write_record(tmp_path / "file" / "record.json", RECORD)
 

@@ -299,6 +299,8 @@ def test_an_endpoint_that_is_not_there_is_told(bench: pytest.MonkeyPatch, capsys
         (["--tasks", "vdcc"], {}, "was vdc"),
         (["--against", "nowhere.json"], {}, "expected a record"),
         (["--recorded", "nowhere"], {}, "there is no such folder"),
+        (["-o", "/dev/null/record.json"], {}, "-o /dev/null/record.json: cannot be written"),
+        (["--max-cost", "1"], {}, "the price of 'judge' is not known"),
         ([], {"LMMS_CAPTIONS_JUDGE": "lexical"}, "nothing to verify"),
         ([], {"LMMS_CAPTIONS_JUDGE": ""}, "LMMS_CAPTIONS_JUDGE is not set"),
         (
@@ -528,3 +530,39 @@ def test_the_record_is_whole_where_it_is_written(
     assert second["benchmarks"]["vdc"]["verdicts"] == first["benchmarks"]["vdc"]["verdicts"]
     assert second["fingerprints"]["vdc"] == first["fingerprints"]["vdc"]
     assert os.environ["LMMS_CAPTIONS_JUDGE_URL"].partition("//")[2] in second["endpoints"][0]
+
+
+def test_heads_of_completions_are_within_the_limit_of_cost(
+    verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where they alone may pass it nothing is sent; else they are in what was billed."""
+    prices = tmp_path / "prices.yaml"
+    bench.setenv("LMMS_CAPTIONS_PRICES", str(prices))
+    prices.write_text("models: {judge: {input: 1000000, output: 1000000}}")
+    told = verify(serve(), honest(), "--tasks", "vdc", "--max-cost", "0.01")
+    assert (told.code, told.n_asked) == (2, 0)
+    assert "nothing was sent" in told.err
+
+    def other(payload: dict[str, Any]) -> Say:
+        return replace(ReadingJudge()(payload), model="another-model")
+
+    told = verify(serve(), other, "--tasks", "vdc", "--format", "json")
+    assert (told.code, told.document["calls"], told.n_asked) == (1, 2, 2)
+    assert told.document["usd"] > 2
+
+
+def test_the_report_is_printed_also_where_the_record_cannot_be_written(
+    verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """What was asked was paid for."""
+    path = tmp_path / "below" / "record.json"
+    judge = honest()
+
+    def in_the_way(payload: dict[str, Any]) -> Say:
+        path.mkdir(parents=True, exist_ok=True)
+        return judge(payload)
+
+    told = verify(serve(), in_the_way, "--tasks", "vdc", "-o", str(path))
+    assert told.code == 2
+    assert told.last.startswith("PASSED: vdc judge-fp:")
+    assert "cannot be written" in told.err
