@@ -116,7 +116,8 @@ class Verified:
     """Replies that an interrupted verification had left."""
     usd: float | None = None
     """What was billed, ``None`` where the price is not known."""
-    notes: Sequence[str] = ()
+    goes_on: bool = False
+    """Whether a verification was gone on with that had been interrupted, or was undecided."""
 
     @property
     def failures(self) -> list[str]:
@@ -138,7 +139,10 @@ class Verified:
     def last_line(self) -> str:
         """The verdict in one line."""
         if self.state == "failed":
-            return f"FAILED: differs on {'; '.join(self.failures)}"
+            names = names_of(self.findings)
+            own = [f"differs on {', '.join(names)}"] if names else []
+            parts = [*own, *(words for each in self.benchmarks for words in each.failures)]
+            return f"FAILED: {'; '.join(parts)}"
         if self.state == "undecided":
             whys = [each.why_undecided for each in self.benchmarks if each.why_undecided]
             return f"UNDECIDED: {'; '.join(whys) or 'nothing was compared'}"

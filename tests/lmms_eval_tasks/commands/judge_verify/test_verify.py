@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import itertools
 import json
 import os
 import random
@@ -106,7 +107,7 @@ def test_a_judge_that_guesses_is_said_to_be_below_any_competent_one(
     script = ReadingJudge(salt=3, differs=0.4)
     told = verify(serve(), script, "--tasks", benchmark)
     assert told.code == 1
-    assert told.last.startswith(f"FAILED: differs on {benchmark}: only ")
+    assert told.last.startswith(f"FAILED: {benchmark}: only ")
     assert "of the anchors are judged right" in told.last
 
 
@@ -358,6 +359,48 @@ def test_another_version_than_the_record_s_is_told(
     told = verify(serve(), version("judge-2024-11-20"), "--tasks", "capquiz", "--against", record)
     assert told.code == 1
     assert told.last == "FAILED: differs on model"
+
+
+@pytest.mark.parametrize(
+    ("now", "code"), [("JUDGE-2024-08-06", 0), ("judge-2024-08-06 judge-2024-11-20", 0)]
+)
+def test_a_name_in_capitals_is_the_same_and_a_further_one_a_note(
+    now: str,
+    code: int,
+    verify: Any,
+    serve: ServerFactory,
+    bench: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Half of the replies by another version is worth knowing."""
+
+    def named(names: str) -> Script:
+        judge, turn = ReadingJudge(salt=SALT), itertools.cycle(names.split())
+        return lambda payload: replace(judge(payload), model=next(turn))
+
+    record = str(tmp_path / "record.json")
+    verify(serve(), named("judge-2024-08-06"), "--tasks", "capquiz", "-o", record)
+    told = verify(
+        serve(), named(now), "--tasks", "capquiz", "--against", record, "--format", "json"
+    )
+    assert told.code == code
+    assert told.states()["model"] == ("note" if " " in now else "ok")
+    assert ("judge-2024-11-20 answers, too" in told.out) == (" " in now)
+
+
+def test_a_failure_after_an_interruption_says_that_old_replies_count(
+    verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """And what asks all of it; the last line is a sentence without findings, too."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    server = serve()
+    script = ReadingJudge(salt=3, differs=0.4)
+    assert verify(server, script, "--tasks", "vdc", "--max-cost", "0.05").code == 3
+    told = verify(server, script, "--tasks", "vdc")
+    assert told.code == 1
+    assert "--anew" in told.out
+    assert told.last.startswith("FAILED: vdc: only ")
+    assert "--anew" not in verify(server, script, "--tasks", "vdc").out
 
 
 def test_a_limit_of_cost_leaves_it_undecided(
