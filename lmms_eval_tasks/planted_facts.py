@@ -1,7 +1,8 @@
 """Facts that captions of our own state, contradict or leave out, and what a judge must say then.
 
 The captions are made by code (``commands/judge_verify``), so that the right verdict on each
-question is known without anybody's judgement. A benchmark says how it asks about such a fact.
+question follows from how it is built; a few, of values that do not quite exclude each other, can be
+debated. A benchmark says how it asks about such a fact.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class PlantedFact:
     is_subtle: bool
     """Whether it takes a synonym, a negation, a near number or a distractor to tell."""
     caption: str
-    """Several sentences, 60 to 200 words."""
+    """Several sentences, 110 to 180 words."""
     evidence: str
     """The sentence of the caption that speaks of it; empty where none does."""
     question: str

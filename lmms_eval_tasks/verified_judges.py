@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
+from math import isfinite
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from lmms_eval_captions.judges.endpoint.store.slug import slug
 from lmms_eval_captions.judges.errors import DataError
@@ -30,6 +32,10 @@ FRESH_DAYS: Final = 30.0
 VerifyState = Literal["passed", "failed", "undecided"]
 
 _DAY_S: Final = 86_400.0
+_SKEW_DAYS: Final = 0.05
+"""By how much the clocks of machines that share a cache folder may differ: some 70 minutes."""
+FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{8})?")
+"""Of one, or of none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +50,23 @@ class VerifiedBenchmark:
     protocol: int
     """Version of the benchmark's prompts and of how replies are read."""
     prompts: str = ""
-    """Digest of prompts of one's own, empty for the packaged ones."""
+    """See :func:`prompts_digest`."""
     differs: str = ""
     """What fails it, in a few words."""
 
 
-def prompts_digest(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> str:
-    """Digest of prompts of one's own, empty for the packaged ones."""
+def prompt_fields(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> dict[str, str]:
+    """The signature's fields of the judge's prompts, empty for those of the papers."""
     names = chain.from_iterable(task.judge_prompts for task in benchmark.tasks.values())
-    return config.prompts.extras(dict.fromkeys(names)).get("prompts", "")
+    return config.prompts.extras(dict.fromkeys(names))
+
+
+def prompts_digest(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> str:
+    """What tells the judge's prompts from others, their order too; empty for those of the papers.
+
+    Judges that are asked in another order give other verdicts.
+    """
+    return ", ".join(prompt_fields(benchmark, config).values())
 
 
 def kept_path(cache: Path, model: str, endpoints: Sequence[str]) -> Path:
@@ -117,12 +131,25 @@ def read_kept(path: Path) -> tuple[dict[str, VerifiedBenchmark], object]:
     try:
         document: Any = parse_json(read_whole(path))
         entries = document["benchmarks"].items()
-        return {name: VerifiedBenchmark(**each) for name, each in entries}, document["record"]
+        return {str(name): _benchmark(each) for name, each in entries}, document["record"]
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise DataError(
             f"{path}: expected what `lmms-eval-captions judge verify` has kept: {error}; delete "
             "it, and verify the judge again"
         ) from error
+
+
+def _benchmark(found: dict[str, Any]) -> VerifiedBenchmark:
+    """What is kept of one benchmark; raises where a field is not what it should be."""
+    each = VerifiedBenchmark(**found)
+    texts = (each.fingerprint, each.prompts, each.differs)
+    is_time = type(each.verified_s) in (int, float) and isfinite(each.verified_s)
+    is_known = each.state in get_args(VerifyState) and type(each.protocol) is int
+    if not (is_time and is_known and all(type(text) is str for text in texts)):
+        raise ValueError(f"a benchmark's entry is {str(found)[:200]!r}")
+    if not FINGERPRINT.fullmatch(each.fingerprint):
+        raise ValueError(f"a fingerprint is {each.fingerprint[:40]!r}")
+    return each
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +223,11 @@ def standing_of(found: VerifiedBenchmark, model: str, *, now_s: float) -> JudgeS
         )
     if found.state != "passed":
         return JudgeStanding()
+    if age_days < -_SKEW_DAYS:
+        return JudgeStanding(
+            warning=f"the judge {model} was verified at a time that is yet to come, so that its "
+            f"age is not known: look at the clock of this machine, and {again}"
+        )
     if age_days > FRESH_DAYS:
         return JudgeStanding(
             warning=f"the judge {model} was verified {_ago(age_days)}, which says nothing of it "

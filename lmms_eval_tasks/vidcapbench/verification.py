@@ -31,7 +31,8 @@ def _anchor(fact: PlantedFact) -> Anchor[Question]:
 
 PUBLISHED: Final = (
     PublishedJudge(
-        numbers="VidCapBench, Table 3 and all others but Table 10",
+        numbers="VidCapBench, Table 3 and all other automatic scores but those of Table 10 "
+        "(Table 6, and the human columns of Tables 4 and 11, are people's)",
         judge="gpt-4o-2024-08-06, mean of three runs with seeds 0, 1 and 2",
         source='VidCapBench, section 4.1: "averaged over three independent runs, utilizing '
         'GPT-4o with random seeds set to 0, 1, and 2"; footnote 3: "Throughout this paper, we '

@@ -129,6 +129,24 @@ def test_another_model_or_address_or_prompt_has_no_fingerprint(
 
 
 @EACH
+def test_prompts_in_another_order_have_no_fingerprint(
+    task: Task, judged: Judged, bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the order changes what is sent: verdicts move with it; and its record is refused."""
+    assert _verify(task) == 0
+    bench.setenv("LMMS_CAPTIONS_PROMPT_ORDER", "constant-first")
+    fields = judged(task).fields
+    assert ("judge-fp" in fields) == ("prompt-order" not in fields)
+    capsys.readouterr()
+    code = _verify(task)
+    assert code == (2 if "prompt-order" in fields else 0)
+    if code:
+        assert "LMMS_CAPTIONS_PROMPT_ORDER" in capsys.readouterr().err
+        assert _verify(task, "--first") == 0
+        assert "judge-fp" in judged(task).fields
+
+
+@EACH
 def test_what_is_kept_of_judges_is_read_once_for_all_captions(
     task: Task, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,10 @@ from typing import Any, Final
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.asking import Answer
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
+    UNREADABLE,
+    BenchmarkRecord,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.comparing import (
     Compared,
     InTurn,
@@ -20,11 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
     LEAST_RIGHT,
     BenchmarkOutcome,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-    UNREADABLE,
-    BenchmarkRecord,
-    JudgeRecord,
-)
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.recorded import (
     RecordedItem,
     RecordedItems,
@@ -71,7 +71,7 @@ class AnchorRound:
         self.subject = subject
         self._nonce = nonce
         self._trusted = trusted
-        self._before = _benchmark_in(trusted, subject)
+        self._before = benchmark_in(trusted, subject)
         self._recorded = recorded
         self._test = test
         self._answers: list[tuple[PlantedFact, Answer[Sequence[Any]]]] = []
@@ -225,10 +225,12 @@ class AnchorRound:
         return Pair(item.name, *words_of(self.subject, item.verdict, now))
 
     def _fingerprint(self) -> str:
-        """The record's, or, without one, that of what was said."""
+        """The record's, or, without one, that of what was said of all anchors; else empty."""
         name = self.subject.name
         if self._trusted is not None and self._before is not None and not self._is_flagged():
             return self._trusted.fingerprints[name]
+        if not self.is_whole:
+            return ""
         return self.record().fingerprint(self.subject.config.model, self.served)
 
     def _is_flagged(self) -> bool:
@@ -241,7 +243,7 @@ class AnchorRound:
         return f"{trusted.model} at {', '.join(trusted.endpoints)}, {trusted.made[:10]}"
 
 
-def _benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRecord | None:
+def benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRecord | None:
     """The benchmark's part of a record, if it has one that can be compared."""
     found = None if trusted is None else trusted.benchmarks.get(subject.name)
     if found is None:
@@ -251,7 +253,13 @@ def _benchmark_in(trusted: JudgeRecord | None, subject: Subject) -> BenchmarkRec
         raise DataError(
             f"{subject.name}: the record was taken with protocol {found.protocol}, prompts "
             f"{found.prompts or 'ours'} and anchors {found.anchors}; now these are {now[0]}, "
-            f"{now[1] or 'ours'} and {now[2]}. Set LMMS_CAPTIONS_PROMPTS as it was, or take a new "
-            "record: with -o FILE of the one for --against, with --first of what is kept here"
+            f"{now[1] or 'ours'} and {now[2]}. Set LMMS_CAPTIONS_PROMPTS and "
+            "LMMS_CAPTIONS_PROMPT_ORDER as they were, or take a new record (-o FILE, or --first)"
+        )
+    missing = [fact.name for fact in subject.facts if fact.name not in found.verdicts]
+    if missing:
+        raise DataError(
+            f"{subject.name}: the record has no verdict on {len(missing)} of {len(subject.facts)} "
+            f"anchors, such as {missing[0]}: take a new record (-o FILE, or --first)"
         )
     return found

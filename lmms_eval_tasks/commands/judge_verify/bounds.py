@@ -38,7 +38,8 @@ class Bounds:
     def words(self) -> str:
         """In one sentence."""
         taken = (
-            f"at most {self.n_calls:,} requests, some {self.input_tokens:,.0f} tokens in and "
+            f"at most {self.n_calls:,} requests if every reply can be read (up to 4 times for "
+            f"those that cannot), some {self.input_tokens:,.0f} tokens in and "
             f"{self.output_tokens:,.0f} out"
         )
         if self.usd is None:

@@ -60,7 +60,7 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--anew",
         action="store_true",
-        help="ask everything anew, also what was answered within a day",
+        help="ask everything anew, also what was answered before an interruption within a day",
     )
     command.add_argument(
         "--max-cost",
@@ -81,6 +81,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.plan import Options, Plan
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
         read_record,
+        require_writable,
         write_record,
     )
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.report import (
@@ -91,6 +92,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
     from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import JudgeVerification
 
+    if arguments.output is not None:
+        require_writable(arguments.output)
     settings = read_judge_settings()
     subjects = subjects_of(arguments.tasks, settings)
     settings.require_named_judge(subjects[0].config.model)
@@ -109,11 +112,15 @@ def _verify(arguments: argparse.Namespace) -> int:
     try:
         verified = JudgeVerification(plan).run()
     except KeyboardInterrupt:
+        without = " without --anew" if arguments.anew else ""
         print(
-            "stopped: every reply that came is kept, and the same command goes on from there",
+            f"stopped: every reply that came is kept, and the same command{without} goes on from "
+            "there",
             file=sys.stderr,
         )
         return _INTERRUPTED
+    sys.stdout.write(json_of(verified) if arguments.format == "json" else text_of(verified))
+    sys.stdout.flush()
     if arguments.output is not None and verified.record is not None:
         write_record(arguments.output, verified.record)
         print(f"record written to {arguments.output}", file=sys.stderr)
@@ -122,5 +129,4 @@ def _verify(arguments: argparse.Namespace) -> int:
             f"no record is written to {arguments.output}: not all anchors have a reply",
             file=sys.stderr,
         )
-    sys.stdout.write(json_of(verified) if arguments.format == "json" else text_of(verified))
     return EXIT_CODES[verified.state]

@@ -17,7 +17,8 @@ LEAST_RIGHT: Final = 0.85
 """Share of anchors that any judge which can be used gets right: they say in plain words what is
 asked, or nothing of it."""
 _MOST_MISSING: Final = 0.05
-"""Share of anchors without a reply, above which nothing is decided."""
+"""Share of anchors without a reply, above which nothing is decided beside a record. Without one all
+must have a reply: the fingerprint stands for what is said of every anchor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +73,10 @@ class BenchmarkOutcome:
         is_open = any(
             each is not None and each.state == "open" for each in (self.against, self.recorded)
         )
-        n_missing = self.n_missing > _MOST_MISSING * (self.right.of + self.n_missing)
+        most = 0.0 if self.against is None else _MOST_MISSING
+        lacks = self.n_missing > most * (self.right.of + self.n_missing)
         is_doubtful = self.against is None and self.right.share < LEAST_RIGHT
-        if is_open or n_missing or not self.right.of or is_doubtful:
+        if is_open or lacks or not self.right.of or is_doubtful:
             return "undecided"
         return "passed"
 
@@ -84,7 +86,8 @@ class BenchmarkOutcome:
         if self.state != "undecided":
             return ""
         if self.n_missing:
-            return f"{self.name}: {self.n_missing} anchors have no reply"
+            of = self.right.of + self.n_missing
+            return f"{self.name}: {self.n_missing} of {of} anchors have no reply"
         for compared, what in ((self.against, "anchors"), (self.recorded, "recorded items")):
             if compared is not None and compared.state == "open":
                 n, of = compared.n_different, len(compared.pairs)
@@ -113,7 +116,8 @@ class Verified:
     """Replies that an interrupted verification had left."""
     usd: float | None = None
     """What was billed, ``None`` where the price is not known."""
-    notes: Sequence[str] = ()
+    goes_on: bool = False
+    """Whether a verification was gone on with that had been interrupted, or was undecided."""
 
     @property
     def failures(self) -> list[str]:
@@ -135,7 +139,10 @@ class Verified:
     def last_line(self) -> str:
         """The verdict in one line."""
         if self.state == "failed":
-            return f"FAILED: differs on {'; '.join(self.failures)}"
+            names = names_of(self.findings)
+            own = [f"differs on {', '.join(names)}"] if names else []
+            parts = [*own, *(words for each in self.benchmarks for words in each.failures)]
+            return f"FAILED: {'; '.join(parts)}"
         if self.state == "undecided":
             whys = [each.why_undecided for each in self.benchmarks if each.why_undecided]
             return f"UNDECIDED: {'; '.join(whys) or 'nothing was compared'}"

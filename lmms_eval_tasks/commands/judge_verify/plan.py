@@ -11,8 +11,9 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Request
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchor_round import benchmark_in
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.bounds import Bounds, bounds_of
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.keeping import KeptJudge
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import Probe, ProbeMaker
@@ -78,17 +79,29 @@ class Plan:
             options: What is to be verified.
 
         Raises:
-            DataError: If what is kept, or the recorded run, cannot be read.
+            DataError: If what is kept, or the recorded run, cannot be read, or if the record
+                cannot be compared with.
+            SettingsError: If cost is limited, and the judge's price is not known.
         """
         model = subjects[0].config.model
-        kept = KeptJudge.of(model, settings)
+        _require_price(model, settings, options)
+        kept = KeptJudge.of(model, settings, is_first=options.is_first)
         trusted = options.against
         if trusted is None and not options.is_first:
             trusted = kept.record
+        # Before anything is asked: what cannot be compared is an error.
+        _require_in(options.against, subjects)
+        for subject in subjects:
+            benchmark_in(trusted, subject)
         session = open_session(kept.session, anew=options.is_anew)
         # Not of the session: what it drew before has been seen by the endpoint.
         rng = random.Random(secrets.randbits(64))  # noqa: S311 - no secret # nosec B311
-        maker = ProbeMaker(model, subjects[0].config.timeout_s, rng)
+        maker = ProbeMaker(
+            model,
+            subjects[0].config.timeout_s,
+            rng,
+            least_tokens=max(each.config.max_tokens for each in subjects),
+        )
         return cls(
             subjects=subjects,
             settings=settings,
@@ -114,6 +127,34 @@ class Plan:
     def n_heads(self) -> int:
         """Requests for heads of completions."""
         return sum(map(len, self.heads))
+
+    @property
+    def heads_usd(self) -> float | None:
+        """What heads of completions cost at most, ``None`` where the price is not known."""
+        requests = [request for each in self.heads for request in each]
+        return load_prices(self.settings.prices).cost_usd(
+            self.model,
+            input_tokens=sum(len(str(each.messages)) for each in requests),
+            output_tokens=sum(int(str(each.params["max_tokens"])) for each in requests),
+        )
+
+    @property
+    def limit_usd(self) -> float | None:
+        """What may be billed beside the heads of completions, which are asked first.
+
+        Raises:
+            SettingsError: If they alone may cost more than is allowed.
+        """
+        most = self.options.max_cost_usd
+        if most is None:
+            return None
+        left = most - (self.heads_usd or 0.0)
+        if left <= 0.0:
+            raise SettingsError(
+                f"--max-cost: ${most:g} is less than the first {self.n_heads} requests may cost: "
+                "nothing was sent; allow more"
+            )
+        return left
 
     @property
     def bounds(self) -> Bounds:
@@ -148,10 +189,34 @@ class Plan:
             )
         if self.goes_on:
             told.append(
-                "goes on with the verification that was begun within a day: what was answered "
-                "then is not asked again (--anew asks all of it)"
+                "goes on with the verification that was begun within a day and not decided: what "
+                "was answered then is not asked again (--anew asks all of it)"
             )
         return told
+
+
+def _require_price(model: str, settings: JudgeSettings, options: Options) -> None:
+    """Refuse a limit of cost where nobody knows what is billed."""
+    if options.max_cost_usd is None:
+        return
+    if load_prices(settings.prices).cost_usd(model, input_tokens=1, output_tokens=1) is None:
+        raise SettingsError(
+            f"--max-cost: ${options.max_cost_usd:g} is set and the price of {model!r} is not "
+            "known: nothing was sent; name it in the file of LMMS_CAPTIONS_PRICES, or set no limit"
+        )
+
+
+def _require_in(against: JudgeRecord | None, subjects: Sequence[Subject]) -> None:
+    """Refuse a file of which nothing can be said of a benchmark that was asked for."""
+    if against is None:
+        return
+    missing = [each.name for each in subjects if each.name not in against.benchmarks]
+    if missing:
+        raise DataError(
+            f"--against: expected a record of {', '.join(missing)}, the file has "
+            f"{', '.join(against.benchmarks) or 'none'}: choose of these with --tasks, or take a "
+            "new record with -o FILE at the endpoint that you trust"
+        )
 
 
 def _recorded_items(

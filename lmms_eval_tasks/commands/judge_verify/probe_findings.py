@@ -71,7 +71,11 @@ class ProbeReader:
 
     def truncation(self) -> Finding:
         """Whether long descriptions arrive whole."""
-        seen = {each.probe.name: _places_seen(each) for each in self._of("codes") if each.reply}
+        seen = {
+            each.probe.name: _places_seen(each)
+            for each in self._of("codes")
+            if each.reply and each.reply.finish_reason != "length"
+        }
         cut = self._cut_by_tokens()
         if cut:
             return Finding(name="truncation", state="differs", evidence=cut, advice=_TRUNCATED)
@@ -111,7 +115,12 @@ class ProbeReader:
             return Finding(name="output cut", state="ok", evidence="a long reply comes to its end")
         asked = float(str(counting.probe.request.params["max_tokens"]))
         reply = counting.reply
-        is_cut = reply.finish_reason == "length" and reply.output_tokens < _NEARLY * asked
+        is_at_limit = reply.finish_reason == "length"
+        is_cut = is_at_limit and reply.output_tokens < _NEARLY * asked
+        if is_at_limit and (not is_cut or (not text and reply.is_estimated)):
+            return unknown(
+                "output cut", f"thoughts before the long reply used up its {asked:.0f} tokens"
+            )
         return Finding(
             name="output cut",
             state="differs",
@@ -158,7 +167,7 @@ class ProbeReader:
 
     def cached(self) -> Finding:
         """Whether replies are answers to the requests, and not to earlier ones."""
-        echoes = [each for each in self._of("echo") if each.reply is not None]
+        echoes = [each for each in self._of("echo") if _is_finished(each)]
         foreign = [each for each in echoes if _is_foreign(each, echoes)]
         if foreign or _are_old(echoes):
             return Finding(
@@ -229,8 +238,16 @@ class ProbeReader:
     def _of(self, kind: str) -> list[Probed]:
         return [each for each in self._probed if each.probe.kind == kind]
 
+    def _said(self, kind: str) -> dict[str, str]:
+        """Probe to the text of its reply; without those that are empty or not finished."""
+        return {
+            each.probe.name: strip_reasoning(each.reply.text)
+            for each in self._of(kind)
+            if each.reply is not None and _is_finished(each)
+        }
+
     def _texts(self, kind: str) -> list[str]:
-        return [strip_reasoning(each.reply.text) for each in self._of(kind) if each.reply]
+        return list(self._said(kind).values())
 
     def _openings(self, kind: str) -> list[tuple[str, ...]]:
         return [tuple(text.split()[:_OPENING_WORDS]) for text in self._texts(kind)]
@@ -241,14 +258,16 @@ class ProbeReader:
     def _seed(self) -> Seed:
         if self._refuses("seed"):
             return "refused"
-        sampled, again = self._texts("sampled"), self._texts("sampled again")
-        if len(set(sampled)) < 2 or not again:
+        sampled, again = self._said("sampled"), self._said("sampled again")
+        if len(set(sampled.values())) < 2 or "0" not in sampled or "0" not in again:
             return "unknown"
-        return "honoured" if again[0] == sampled[0] else "ignored"
+        return "honoured" if again["0"] == sampled["0"] else "ignored"
 
     def _has_logprobs(self) -> bool | None:
         (number,) = self._of("logprobs")
-        return None if number.reply is None else bool(number.reply.logprobs)
+        if number.reply is None or not (number.reply.logprobs or _is_finished(number)):
+            return None
+        return bool(number.reply.logprobs)
 
     def _cut_by_tokens(self) -> str:
         """Evidence that fewer tokens arrived than were sent, empty where there is none."""
@@ -272,6 +291,14 @@ class ProbeReader:
             f"the endpoint counts {t_long:,} tokens of a prompt of {n_long:,} characters; by its "
             f"counts of shorter ones it has some {expected:,.0f}"
         )
+
+
+def _is_finished(each: Probed) -> bool:
+    """Whether a reply came to its end, and holds more than thoughts."""
+    reply = each.reply
+    return (
+        reply is not None and reply.finish_reason != "length" and bool(strip_reasoning(reply.text))
+    )
 
 
 def _places_seen(each: Probed) -> list[str]:

@@ -66,12 +66,17 @@ class ProbeMaker:
         model: Who is asked.
         timeout_s: Seconds until a reply must be complete.
         rng: Draws what nobody can have asked before.
+        least_tokens: Output tokens that every probe may take: a judge that thinks first takes as
+            many as the benchmarks allow.
     """
 
-    def __init__(self, model: str, timeout_s: float, rng: random.Random) -> None:
+    def __init__(
+        self, model: str, timeout_s: float, rng: random.Random, *, least_tokens: int = 0
+    ) -> None:
         self._model = model
         self._timeout_s = timeout_s
         self._rng = rng
+        self._least_tokens = least_tokens
         self._seed = rng.randrange(1_000, 900_000)
 
     def all(self) -> list[Probe]:
@@ -172,7 +177,12 @@ class ProbeMaker:
         **params: object,
     ) -> Probe:
         request = self._request(
-            prompt, kind, seed=seed, max_tokens=max_tokens, temperature=temperature, **params
+            prompt,
+            kind,
+            seed=seed,
+            max_tokens=max(max_tokens, self._least_tokens),
+            temperature=temperature,
+            **params,
         )
         return Probe(request, name, kind, codes, len(prompt))
 
@@ -190,7 +200,11 @@ class ProbeMaker:
             protocol=f"judge_probe_{kind.replace(' ', '_')}:1",
             model=self._model,
             messages=[{"role": "user", "content": prompt}],
-            params={"temperature": temperature, "max_tokens": max_tokens, **params},
+            params={
+                "temperature": temperature,
+                "max_tokens": max_tokens,
+                **params,
+            },
             seed=self._seed + seed,
             timeout_s=self._timeout_s,
             stand_in=lambda: "",

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
+    BenchmarkRecord,
+    benchmark_record,
+    fingerprint,
+    probe_facts,
+    text,
+    texts,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.reply_form import StepForm
 
 FORMAT: Final = "lmms-eval-captions judge record"
 VERSION: Final = 1
-UNREADABLE: Final = "unreadable"
-"""Stands for the verdict where the first reply to a request could not be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkRecord:
-    """What a judge said of one benchmark's anchors."""
-
-    protocol: int
-    prompts: str
-    """Digest of prompts of one's own, empty for the packaged ones."""
-    anchors: str
-    """Digest of the planted facts."""
-    verdicts: Mapping[str, str]
-    """Anchor to verdict, :data:`UNREADABLE` where there was none."""
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    """Anchor to its finer reading, of benchmarks that have one."""
-    form: Mapping[str, StepForm] = field(default_factory=dict)
-    """Prompt to what its replies look like."""
-
-    def fingerprint(self, model: str, served: tuple[str, ...]) -> str:
-        """Eight digits that stand for the judge that said so.
-
-        Args:
-            model: Its name.
-            served: The names under which it answered.
-        """
-        said = [model, served, self.protocol, self.prompts, self.anchors]
-        text = json.dumps([*said, sorted(self.verdicts.items())])
-        return hashlib.blake2b(text.encode("ascii"), digest_size=4).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +61,19 @@ class JudgeRecord:
         try:
             found: Any = document
             _require_version(found)
+            benchmarks = {
+                str(name): benchmark_record(each) for name, each in found["benchmarks"].items()
+            }
             return cls(
-                model=str(found["model"]),
-                served=tuple(map(str, found["served"])),
-                endpoints=tuple(map(str, found["endpoints"])),
-                made=str(found["made"]),
-                probes=ProbeFacts(**found["probes"]),
-                benchmarks={
-                    name: BenchmarkRecord(
-                        **{
-                            **each,
-                            "form": {step: StepForm(**form) for step, form in each["form"].items()},
-                        }
-                    )
-                    for name, each in found["benchmarks"].items()
+                model=text(found["model"]),
+                served=texts(found["served"]),
+                endpoints=texts(found["endpoints"]),
+                made=text(found["made"]),
+                probes=probe_facts(found["probes"]),
+                benchmarks=benchmarks,
+                fingerprints={
+                    name: fingerprint(found["fingerprints"][name]) for name in benchmarks
                 },
-                fingerprints=dict(found["fingerprints"]),
             )
         except (TypeError, LookupError, ValueError, AttributeError) as error:
             raise DataError(
@@ -127,6 +101,23 @@ def read_record(path: Path) -> JudgeRecord:
             f"wrote: {error}"
         ) from error
     return JudgeRecord.from_json(document, f"--against {path}")
+
+
+def require_writable(path: Path) -> None:
+    """Find out whether a record can be written, before anything is asked for it.
+
+    Raises:
+        DataError: If it cannot.
+    """
+    where = path.expanduser()
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if where.is_dir():
+            raise IsADirectoryError("it is a folder")
+        with TemporaryFile(dir=where.parent):
+            pass
+    except OSError as error:
+        raise DataError(f"-o {path}: cannot be written: {error}") from error
 
 
 def write_record(path: Path, record: JudgeRecord) -> None:

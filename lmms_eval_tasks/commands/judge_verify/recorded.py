@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -104,15 +104,32 @@ def words_of(subject: Subject, before: object, now: object | None) -> tuple[str,
 def _check(run: RunResults, task: str, subject: Subject) -> str:
     """The judge of a task that was judged as it would be now."""
     fields = (run.tasks[task].signature or Signature()).fields
-    now = {"protocol": str(subject.config.protocol), "prompts": subject.prompts}
-    for name, value in now.items():
+    own = {"prompts": "", "prompt-order": "", **subject.prompt_fields}
+    for name, value in {"protocol": str(subject.config.protocol), **own}.items():
         if fields.get(name, "") != value:
             raise DataError(
                 f"--recorded {run.path}: {task} was judged with {name} "
-                f"{fields.get(name) or 'ours'}, it would be {value or 'ours'} now: set "
-                "LMMS_CAPTIONS_PROMPTS as it was, or score the captions again"
+                f"{fields.get(name) or 'of the paper'}, it would be {value or 'of the paper'} "
+                "now: set LMMS_CAPTIONS_PROMPTS and LMMS_CAPTIONS_PROMPT_ORDER as they were, or "
+                "score the captions again"
             )
+    _require_settled(run, task, subject, fields)
     return fields.get("judge", "")
+
+
+def _require_settled(
+    run: RunResults, task: str, subject: Subject, fields: Mapping[str, str]
+) -> None:
+    """Refuse verdicts that were drawn once by chance: an honest judge would differ from them."""
+    own = str(subject.benchmark.judge_defaults.get("temperature", 0.0))
+    temperature = fields.get("temperature", own)
+    is_drawn = temperature == "refused" or float(temperature) > 0.0
+    if is_drawn and fields.get("runs", "1") == "1" and fields.get("asks", "1") == "1":
+        raise DataError(
+            f"--recorded {run.path}: {task} was judged once at temperature {temperature}, so which "
+            "verdicts are the judge's and which are chance is not known: score the captions with "
+            "LMMS_CAPTIONS_JUDGE_TEMPERATURE=0, or with LMMS_CAPTIONS_JUDGE_RUNS=3"
+        )
 
 
 def _of_task(run: RunResults, task: str, subject: Subject) -> tuple[list[RecordedItem], int]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.asking import HeardReply
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding, unknown
 
 _REFUSAL: Final = re.compile(
     r"^\W*(?:i(?:'|\u2019)?m sorry|i am sorry|i cannot|i can(?:'|\u2019)t|i am unable|as an ai)\b",
@@ -18,6 +18,8 @@ _REFUSAL: Final = re.compile(
 )
 _MUCH: Final = 0.1
 """Share of replies that makes a difference."""
+_LEAST_REPLIES: Final = 30
+"""By fewer replies nothing is known of a share of them."""
 _LENGTHS: Final = (0.5, 2.0)
 """Mean length beside the record's, between which it is the same."""
 
@@ -67,24 +69,30 @@ def form_findings(
         now: By prompt.
         before: The same of the judge that is trusted, ``None`` without one.
     """
+    few = {step for step, form in now.items() if form.n < _LEAST_REPLIES}
+    few |= {step for step, form in (before or {}).items() if form.n < _LEAST_REPLIES}
     cut = {step: form.cut for step, form in now.items() if form.cut > _MUCH}
     found = []
     for step, share in cut.items():
         found.append(
             Finding(
                 name="output cut",
-                state="differs",
-                evidence=f"{share:.0%} of the replies to {step} end at the limit of tokens",
+                state="unknown" if now[step].n < _LEAST_REPLIES else "differs",
+                evidence=f"{share:.0%} of {now[step].n} replies to {step} end at the limit",
                 advice="look for a limit of output tokens at the server, or in a proxy before it; "
                 "a judge that reasons needs more than the benchmark allows",
             )
         )
-    differences = [
-        words
+    by_step = {
+        step: _differences(step, form, before[step])
         for step, form in now.items()
         if before is not None and step in before
-        for words in _differences(step, form, before[step])
-    ]
+    }
+    differences = [words for step, each in by_step.items() if step not in few for words in each]
+    doubtful = [words for step, each in by_step.items() if step in few for words in each]
+    if doubtful and not differences:
+        words = f"by fewer than {_LEAST_REPLIES} replies: {'; '.join(doubtful)}"
+        return [*found, unknown("form of replies", words)]
     if differences:
         return [
             *found,

@@ -146,6 +146,8 @@ def _remarks(verified: Verified) -> Iterator[str]:
         if each.wrong_by_kind:
             kinds = ", ".join(f"{kind} {n}" for kind, n in each.wrong_by_kind.items())
             yield f"{each.name}: judged otherwise than built, by kind of fact: {kinds}."
+    if verified.goes_on and verified.state == "failed":
+        yield "Some replies are from before the interruption: believe what --anew says as well."
     cost = "" if verified.usd is None else f", ${verified.usd:.2f}"
     yield (f"{verified.n_calls:,} requests{cost}; {verified.n_stored:,} replies were in the store.")
 

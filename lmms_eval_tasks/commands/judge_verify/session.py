@@ -1,8 +1,8 @@
 """The nonce of a verification: it stands in every seed, so that nobody has its answers yet.
 
-A verification that is begun again within a day goes on with the same nonce, and finds what was
-answered in the store. Later, or where that is asked for, there is a new one: an endpoint is to be
-asked, and not what it said a month ago.
+A verification that was interrupted, or could not be decided, goes on within a day with the same
+nonce, and finds what was answered in the store. Later, or where that is asked for, or once it is
+decided, there is a new one: an endpoint is to be asked, and not what it said before.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.facts import (
 )
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import PlantedFact, Verification
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks, tasks_of
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import prompts_digest
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import prompt_fields, prompts_digest
 
 TEMPERATURE: Final = 0.0
 """At which anchors are asked, whatever the benchmark's own: differences are to be the judge's, and
@@ -50,8 +50,13 @@ class Subject:
 
     @property
     def prompts(self) -> str:
-        """Digest of prompts of one's own, empty for the packaged ones."""
+        """What tells the judge's prompts from others, empty for those of the papers."""
         return prompts_digest(self.benchmark, self.config)
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        """The same as fields of a signature."""
+        return prompt_fields(self.benchmark, self.config)
 
     def in_order(self, nonce: int) -> list[PlantedFact]:
         """The facts in the order in which they are asked, another one for another nonce."""

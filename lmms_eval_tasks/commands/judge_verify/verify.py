@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -49,13 +49,18 @@ class JudgeVerification:
             JudgeError: If the endpoint cannot be asked.
             DataError: If something cannot be read or kept.
         """
+        limit_usd = self.plan.limit_usd
         heads = self._heads()
         whose = self._model_finding(heads)
         if whose.state == "differs":
-            verified = self._verified([whose], [], None)
+            verified = replace(
+                self._verified([whose], [], None),
+                n_calls=self.plan.n_heads,
+                usd=self.plan.heads_usd,
+            )
             self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
             return verified
-        with engine_of(self.plan.settings, max_cost_usd=self.plan.options.max_cost_usd) as engine:
+        with engine_of(self.plan.settings, max_cost_usd=limit_usd) as engine:
             findings, facts = self._probe(engine, heads)
             rounds = [self._round(subject, engine) for subject in self.plan.subjects]
             outcomes = [each.outcome() for each in rounds]
@@ -69,7 +74,7 @@ class JudgeVerification:
             self._verified(findings, outcomes, record),
             n_calls=totals.calls + self.plan.n_heads,
             n_stored=totals.n_from_store,
-            usd=totals.usd,
+            usd=None if totals.usd is None else totals.usd + (self.plan.heads_usd or 0.0),
         )
         self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
         return verified
@@ -129,16 +134,18 @@ class JudgeVerification:
 
     def _served(self, rounds: Sequence[AnchorRound]) -> list[Finding]:
         """Whether the same version answered as in the record."""
-        before = set(self.plan.trusted.served) if self.plan.trusted else set()
-        now = {name for each in rounds for name in each.served}
-        if not before or not now or {name.casefold() for name in before & now}:
+        before = _by_fold(self.plan.trusted.served if self.plan.trusted else ())
+        now = _by_fold(name for each in rounds for name in each.served)
+        others = [name for fold, name in sorted(now.items()) if fold not in before]
+        if not before or not others:
             return []
+        is_other = len(others) == len(now)
         return [
             Finding(
                 name="model",
-                state="differs",
-                evidence=f"{', '.join(sorted(now))} answers, in the record it was "
-                f"{', '.join(sorted(before))}",
+                state="differs" if is_other else "note",
+                evidence=f"{', '.join(others)} answers{'' if is_other else ', too'}, in the record "
+                f"it was {', '.join(sorted(before.values()))}",
                 advice="name the version that you want with LMMS_CAPTIONS_JUDGE",
             )
         ]
@@ -177,4 +184,10 @@ class JudgeVerification:
             findings=findings,
             benchmarks=outcomes,
             record=record,
+            goes_on=self.plan.goes_on,
         )
+
+
+def _by_fold(names: Iterable[str]) -> dict[str, str]:
+    """Names by what is the same where they differ in upper and lower case alone."""
+    return {name.casefold(): name for name in names}

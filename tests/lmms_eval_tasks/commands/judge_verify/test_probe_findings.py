@@ -184,6 +184,49 @@ def test_silence_says_nothing() -> None:
     assert states["cached replies"] == states["truncation"] == "unknown"
 
 
+@pytest.mark.parametrize("text", ["", "<think>Let me see. ", "A sentence that is not"])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_thoughts_that_use_up_all_tokens_say_nothing(text: str, share: float) -> None:
+    """Nothing fails, whether the replies are empty, hold thoughts alone or the first words."""
+
+    def thinking(probe: Probe) -> Reply:
+        allowed = int(str(probe.request.params["max_tokens"]))
+        return replace(
+            _honest(probe), text=text, finish_reason="length", output_tokens=allowed, logprobs=None
+        )
+
+    def some(probe: Probe) -> Reply:
+        return thinking(probe) if share or probe.name in ("0", "1", "80") else _honest(probe)
+
+    states = _states(some)
+    assert "differs" not in states.values(), states
+    assert states["output cut"] == "unknown"
+    if share:
+        assert set(states.values()) == {"unknown"}
+
+
+def test_empty_replies_are_not_one_text() -> None:
+    """Nor are they a temperature of 0, or a seed that is honoured."""
+    states = _states(lambda probe: replace(_honest(probe), text=""))
+    assert states["cached replies"] == states["temperature"] == states["seed"] == "unknown"
+
+
+def test_a_cut_below_what_was_allowed_is_no_thought() -> None:
+    """The endpoint ends the reply at a limit of its own."""
+    answer = _but(
+        "counting", lambda _, r: replace(r, text="", finish_reason="length", output_tokens=128)
+    )
+    assert _states(answer)["output cut"] == "differs"
+
+
+def test_probes_may_take_as_many_tokens_as_the_benchmarks() -> None:
+    """A judge that thinks first needs them; none may take fewer than before."""
+    roomy = ProbeMaker("judge", 60.0, random.Random(0), least_tokens=300)
+    limits = [int(str(probe.request.params["max_tokens"])) for probe in roomy.all()]
+    own = [int(str(probe.request.params["max_tokens"])) for probe in PROBES]
+    assert limits == [max(300, each) for each in own]
+
+
 FACTS: Final = ProbeFacts({"prose": 90, "numbers": 200, "letters": 150}, "honoured", True)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
+    BenchmarkRecord,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-    BenchmarkRecord,
     JudgeRecord,
     read_record,
+    require_writable,
     write_record,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.reply_form import StepForm
@@ -52,6 +55,17 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         {"benchmarks": []},
         {"probes": None},
         {"probes": {"colour": "red"}},
+        {"probes": {"tokens": {"prose": "many"}}},
+        {"probes": {"seed": "perhaps"}},
+        {"fingerprints": {}},
+        {"fingerprints": {"vdc": "a|judge:b"}},
+        {"served": "judge"},
+        {"made": None},
+        {"benchmarks": {"vdc": {**asdict(VDC), "verdicts": ["yes"]}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "verdicts": {"000-0": 1}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "numbers": {"000-0": "high"}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "form": {"vdc_match": {"n": 1}}}}},
+        {"benchmarks": {"vdc": {**asdict(VDC), "protocol": True}}},
     ],
 )
 def test_what_is_no_record_is_refused(change: dict[str, object], tmp_path: Path) -> None:
@@ -72,8 +86,13 @@ def test_a_damaged_file_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """Where, and why."""
+    """Where, and why; before it is there, too."""
     (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "record.json", tmp_path):
+        with pytest.raises(DataError, match=r"-o .*cannot be written"):
+            require_writable(path)
+    require_writable(tmp_path / "new" / "record.json")
+    assert list((tmp_path / "new").iterdir()) == []
     with pytest.raises(DataError, match=r"-o .*cannot be written"):
         write_record(tmp_path / "file" / "record.json", RECORD)
 

@@ -197,6 +197,26 @@ def test_other_data_than_the_run_s_is_told(
     assert "set LMMS_CAPTIONS_DATA as it was" in told.err
 
 
+@EACH
+@pytest.mark.parametrize("runs", ["1", "3"])
+def test_verdicts_that_were_drawn_once_are_refused(
+    task: Task, runs: str, record: Record, verify: Any, server: JudgeServer,
+    bench: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """At temperature 1: several judge runs, or VCapsBench's three asks, tell what is chance."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "1")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", runs)
+    folder = record(task)
+    name = task.hooks.benchmark.name
+    told = verify(server, None, "--tasks", name, "--recorded", str(folder))
+    if runs == "1" and name != "vcapsbench":
+        assert (told.code, told.n_asked) == (2, 0)
+        assert "LMMS_CAPTIONS_JUDGE_TEMPERATURE=0" in told.err
+        assert "LMMS_CAPTIONS_JUDGE_RUNS=3" in told.err
+    else:
+        assert told.code == 0, told.last
+
+
 def test_a_run_of_other_benchmarks_is_said_to_be_one(
     record: Record, verify: Any, server: JudgeServer
 ) -> None:
@@ -205,3 +225,20 @@ def test_a_run_of_other_benchmarks_is_said_to_be_one(
     told = verify(server, None, "--tasks", "capquiz", "--recorded", str(folder))
     assert told.code == 2
     assert "expected a run of any of capquiz" in told.err
+
+
+@EACH
+def test_a_run_with_prompts_in_another_order_is_refused(
+    task: Task, record: Record, verify: Any, server: JudgeServer, bench: pytest.MonkeyPatch
+) -> None:
+    """Where the order changes what is sent; nothing is asked."""
+    folder = record(task)
+    bench.setenv("LMMS_CAPTIONS_PROMPT_ORDER", "constant-first")
+    name = task.hooks.benchmark.name
+    (subject,) = subjects_of(name, read_judge_settings())
+    told = verify(server, None, "--tasks", name, "--recorded", str(folder))
+    if subject.prompt_fields:
+        assert (told.code, told.n_asked) == (2, 0)
+        assert "LMMS_CAPTIONS_PROMPT_ORDER" in told.err
+    else:
+        assert told.code == 0

@@ -32,31 +32,31 @@ def test_shares_and_length_are_of_first_replies() -> None:
     )
 
 
-PLAIN = forms_of(_heard(["{'pred': 'yes', 'score': 5}"] * 20))
+PLAIN = forms_of(_heard(["{'pred': 'yes', 'score': 5}"] * 40))
 
 
 @pytest.mark.parametrize(
     ("heard", "names"),
     [
-        pytest.param(_heard(["{'pred': 'no', 'score': 0}"] * 20), [], id="the same"),
-        pytest.param(_heard(["yes" * 40] * 20), ["form of replies"], id="four times as long"),
-        pytest.param(_heard(["ok"] * 20), ["form of replies"], id="a tenth as long"),
+        pytest.param(_heard(["{'pred': 'no', 'score': 0}"] * 40), [], id="the same"),
+        pytest.param(_heard(["yes" * 40] * 40), ["form of replies"], id="four times as long"),
+        pytest.param(_heard(["ok"] * 40), ["form of replies"], id="a tenth as long"),
         pytest.param(
-            _heard(["{'pred': 'yes', 'score': 5}"] * 20, readable=False),
+            _heard(["{'pred': 'yes', 'score': 5}"] * 40, readable=False),
             ["form of replies"], id="cannot be read",
         ),
         pytest.param(
-            _heard(["{'pred': 'yes', 'score': 5}"] * 17)
-            + _heard(["<think>x</think>{'pred': 'yes'}"] * 3),
+            _heard(["{'pred': 'yes', 'score': 5}"] * 34)
+            + _heard(["<think>x</think>{'pred': 'yes'}"] * 6),
             ["form of replies"], id="15% think",
         ),
         pytest.param(
-            _heard(["{'pred': 'yes', 'score': 5}"] * 19)
-            + _heard(["<think>x</think>{'pred': 'yes'}"]),
+            _heard(["{'pred': 'yes', 'score': 5}"] * 38)
+            + _heard(["<think>x</think>{'pred': 'yes'}"] * 2),
             [], id="5% think",
         ),
         pytest.param(
-            _heard(["{'pred': 'yes', 'score': 5}"] * 20, "length"),
+            _heard(["{'pred': 'yes', 'score': 5}"] * 40, "length"),
             ["output cut", "form of replies"], id="all are cut",
         ),
     ],
@@ -73,3 +73,15 @@ def test_without_a_record_the_look_is_told() -> None:
     assert told.state == "ok"
     assert "100% readable, 27 characters" in told.evidence
     assert form_findings({}, None) == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_handful_of_replies_fails_nothing(*, turned: bool) -> None:
+    """Shares of fewer than 30, here or in the record, are not known."""
+    few = forms_of(_heard(["yes" * 40] * 29, "length", readable=False))
+    now, before = (PLAIN, few) if turned else (few, PLAIN)
+    states = {each.name: each.state for each in form_findings(now, before)}
+    assert states == {
+        "form of replies": "unknown",
+        **({} if turned else {"output cut": "unknown"}),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import itertools
 import json
 import os
 import random
@@ -18,8 +19,10 @@ import pytest
 
 from conftest import ServerFactory
 from impostors import IMPOSTORS, SALT, Script, honest, quantised_twin
-from judge_server import JudgeServer, Say
+from judge_server import JudgeServer, Refuse, Say, last_text
+from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import subjects_of
 from reading_judge import ReadingJudge
 
 BENCHMARKS: Final = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "msvd_eval")
@@ -104,7 +107,7 @@ def test_a_judge_that_guesses_is_said_to_be_below_any_competent_one(
     script = ReadingJudge(salt=3, differs=0.4)
     told = verify(serve(), script, "--tasks", benchmark)
     assert told.code == 1
-    assert told.last.startswith(f"FAILED: differs on {benchmark}: only ")
+    assert told.last.startswith(f"FAILED: {benchmark}: only ")
     assert "of the anchors are judged right" in told.last
 
 
@@ -176,20 +179,43 @@ def test_a_weak_judge_is_not_taken_for_a_proxy_that_cuts(
 
 
 @EACH
-def test_a_rerun_asks_nothing_twice_but_the_probes(
+def test_a_verification_that_is_decided_is_not_gone_on_with(
     benchmark: str, verify: Any, serve: ServerFactory
 ) -> None:
-    """And it is compared with what was kept, to the same fingerprint; --anew asks all of it."""
+    """The endpoint is asked again, to the same fingerprint; another judge fails on the same day."""
     server = serve()
     first = verify(server, honest(), "--tasks", benchmark)
     again = verify(server, None, "--tasks", benchmark)
     assert again.code == 0
-    assert again.n_asked == N_PROBES
     assert again.last == first.last
+    assert again.n_asked > N_PROBES + 80
+    assert "goes on with the verification" not in again.err
+    swapped = verify(server, quantised_twin(1, differs=0.3), "--tasks", benchmark)
+    assert swapped.code == 1
+    mended = verify(server, honest(), "--tasks", benchmark)
+    assert mended.last == first.last
+
+
+@EACH
+def test_one_that_is_undecided_asks_nothing_twice_but_the_probes(
+    benchmark: str, verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """Within a day, by the benchmark's replies that are there; --anew asks all of it."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    arguments = ("--tasks", benchmark, "--format", "json")
+    server = serve()
+    first = verify(server, honest(), *arguments, "--max-cost", "$0.05")
+    assert first.code == 3
+    again = verify(server, None, *arguments)
+    assert again.code == 0
     assert "goes on with the verification" in again.err
-    anew = verify(server, None, "--tasks", benchmark, "--anew")
-    assert anew.last == first.last
-    assert anew.n_asked > N_PROBES + 80
+    assert again.document["from_store"] > 0
+    assert first.n_asked + again.n_asked <= 200 * CALLS[benchmark] + 2 * N_PROBES
+    third = verify(server, None, *arguments, "--max-cost", "$0.05")
+    assert third.code == 3
+    anew = verify(server, None, *arguments, "--anew")
+    assert anew.document["from_store"] < 10
+    assert anew.document["why"] == again.document["why"]
 
 
 def test_replies_that_another_endpoint_gave_serve_no_verification(
@@ -274,6 +300,8 @@ def test_an_endpoint_that_is_not_there_is_told(bench: pytest.MonkeyPatch, capsys
         (["--tasks", "vdcc"], {}, "was vdc"),
         (["--against", "nowhere.json"], {}, "expected a record"),
         (["--recorded", "nowhere"], {}, "there is no such folder"),
+        (["-o", "/dev/null/record.json"], {}, "-o /dev/null/record.json: cannot be written"),
+        (["--max-cost", "1"], {}, "the price of 'judge' is not known"),
         ([], {"LMMS_CAPTIONS_JUDGE": "lexical"}, "nothing to verify"),
         ([], {"LMMS_CAPTIONS_JUDGE": ""}, "LMMS_CAPTIONS_JUDGE is not set"),
         (
@@ -331,6 +359,48 @@ def test_another_version_than_the_record_s_is_told(
     told = verify(serve(), version("judge-2024-11-20"), "--tasks", "capquiz", "--against", record)
     assert told.code == 1
     assert told.last == "FAILED: differs on model"
+
+
+@pytest.mark.parametrize(
+    ("now", "code"), [("JUDGE-2024-08-06", 0), ("judge-2024-08-06 judge-2024-11-20", 0)]
+)
+def test_a_name_in_capitals_is_the_same_and_a_further_one_a_note(
+    now: str,
+    code: int,
+    verify: Any,
+    serve: ServerFactory,
+    bench: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Half of the replies by another version is worth knowing."""
+
+    def named(names: str) -> Script:
+        judge, turn = ReadingJudge(salt=SALT), itertools.cycle(names.split())
+        return lambda payload: replace(judge(payload), model=next(turn))
+
+    record = str(tmp_path / "record.json")
+    verify(serve(), named("judge-2024-08-06"), "--tasks", "capquiz", "-o", record)
+    told = verify(
+        serve(), named(now), "--tasks", "capquiz", "--against", record, "--format", "json"
+    )
+    assert told.code == code
+    assert told.states()["model"] == ("note" if " " in now else "ok")
+    assert ("judge-2024-11-20 answers, too" in told.out) == (" " in now)
+
+
+def test_a_failure_after_an_interruption_says_that_old_replies_count(
+    verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """And what asks all of it; the last line is a sentence without findings, too."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-2024-08-06")
+    server = serve()
+    script = ReadingJudge(salt=3, differs=0.4)
+    assert verify(server, script, "--tasks", "vdc", "--max-cost", "0.05").code == 3
+    told = verify(server, script, "--tasks", "vdc")
+    assert told.code == 1
+    assert "--anew" in told.out
+    assert told.last.startswith("FAILED: vdc: only ")
+    assert "--anew" not in verify(server, script, "--tasks", "vdc").out
 
 
 def test_a_limit_of_cost_leaves_it_undecided(
@@ -446,9 +516,49 @@ def test_a_record_of_other_prompts_is_refused(
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(document))
     told = verify(serve(), honest(), "--tasks", "vdc", "--against", str(changed))
-    assert told.code == 2
+    assert (told.code, told.n_asked) == (2, 0)
     assert "prompts 01234567" in told.err
     assert "LMMS_CAPTIONS_PROMPTS" in told.err
+
+
+def test_a_record_without_the_benchmark_is_refused(
+    verify: Any, serve: ServerFactory, trusted: Path, tmp_path: Path
+) -> None:
+    """Which ones the file has, and nothing is asked: else it would not be compared at all."""
+    document = json.loads(trusted.read_text())
+    del document["benchmarks"]["capquiz"], document["benchmarks"]["vdc"]
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    for arguments in (("--tasks", "vidcapbench,capquiz"), ()):
+        told = verify(serve(), honest(), *arguments, "--against", str(changed))
+        assert (told.code, told.n_asked) == (2, 0)
+        assert "capquiz, the file has vidcapbench, vcapsbench, msvd_eval" in told.err
+
+
+@EACH
+def test_a_first_verification_with_an_anchor_that_is_refused_is_undecided(
+    benchmark: str, verify: Any, serve: ServerFactory, trusted: Path
+) -> None:
+    """No fingerprint stands for a part of the anchors; beside a record one may be missing."""
+    (subject,) = subjects_of(benchmark, read_judge_settings())
+    caption = subject.verification.anchor(subject.facts[0]).caption
+    judge = honest()
+
+    def one_refused(payload: dict[str, Any]) -> Say | Refuse:
+        is_it = caption in last_text(payload)
+        return Refuse(400, "flagged by the content policy") if is_it else judge(payload)
+
+    server = serve()
+    told = verify(server, one_refused, "--tasks", benchmark, "--format", "json")
+    assert told.code == 3
+    part = told.document["benchmarks"][benchmark]
+    assert part["missing"] > 0
+    assert part["fingerprint"] == ""
+    assert f"{part['missing']} of 200 anchors have no reply" in told.document["why"]
+    again = verify(server, honest(), "--tasks", benchmark, "--format", "json")
+    assert again.code == 0
+    fingerprint = json.loads(trusted.read_text())["fingerprints"][benchmark]
+    assert again.document["benchmarks"][benchmark]["fingerprint"] == fingerprint
 
 
 def test_the_record_is_whole_where_it_is_written(
@@ -463,3 +573,39 @@ def test_the_record_is_whole_where_it_is_written(
     assert second["benchmarks"]["vdc"]["verdicts"] == first["benchmarks"]["vdc"]["verdicts"]
     assert second["fingerprints"]["vdc"] == first["fingerprints"]["vdc"]
     assert os.environ["LMMS_CAPTIONS_JUDGE_URL"].partition("//")[2] in second["endpoints"][0]
+
+
+def test_heads_of_completions_are_within_the_limit_of_cost(
+    verify: Any, serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where they alone may pass it nothing is sent; else they are in what was billed."""
+    prices = tmp_path / "prices.yaml"
+    bench.setenv("LMMS_CAPTIONS_PRICES", str(prices))
+    prices.write_text("models: {judge: {input: 1000000, output: 1000000}}")
+    told = verify(serve(), honest(), "--tasks", "vdc", "--max-cost", "0.01")
+    assert (told.code, told.n_asked) == (2, 0)
+    assert "nothing was sent" in told.err
+
+    def other(payload: dict[str, Any]) -> Say:
+        return replace(ReadingJudge()(payload), model="another-model")
+
+    told = verify(serve(), other, "--tasks", "vdc", "--format", "json")
+    assert (told.code, told.document["calls"], told.n_asked) == (1, 2, 2)
+    assert told.document["usd"] > 2
+
+
+def test_the_report_is_printed_also_where_the_record_cannot_be_written(
+    verify: Any, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """What was asked was paid for."""
+    path = tmp_path / "below" / "record.json"
+    judge = honest()
+
+    def in_the_way(payload: dict[str, Any]) -> Say:
+        path.mkdir(parents=True, exist_ok=True)
+        return judge(payload)
+
+    told = verify(serve(), in_the_way, "--tasks", "vdc", "-o", str(path))
+    assert told.code == 2
+    assert told.last.startswith("PASSED: vdc judge-fp:")
+    assert "cannot be written" in told.err
