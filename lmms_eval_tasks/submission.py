@@ -10,7 +10,7 @@ from itertools import chain, product
 from math import isnan, nan
 from operator import add
 from statistics import fmean
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
@@ -48,6 +48,12 @@ from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
+
+_OF_OTHERS: Final = (
+    "stored replies of another endpoint were used, so that the signature has no judge-fp; "
+    "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
+)
+"""Said of a judge that was verified, where not all verdicts are its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,20 +368,14 @@ def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str,
     if judged.config is None or not judged.chains:
         return {}
     standing = JUDGE_RUN.verified.standing(benchmark, judged.config, JUDGE_RUN.settings())
-    if standing.warning:
-        if THIS_RUN.is_new(standing.warning):
-            logger.warning("{}: {}", benchmark.name, standing.warning)
-        THIS_RUN.warn(standing.warning)
-    if standing.fingerprint and any(one.usage.is_of_others for one in judged.judgements):
-        words = (
-            "stored replies of another endpoint were used, so that the signature has no judge-fp; "
-            "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
-        )
-        if THIS_RUN.is_new(words):
-            logger.warning("{}: {}", benchmark.name, words)
-        THIS_RUN.warn(words)
-        return {}
-    return {JUDGE_FP: standing.fingerprint} if standing.fingerprint else {}
+    fingerprint, warning = standing.fingerprint, standing.warning
+    if fingerprint and any(judgement.usage.is_of_others for judgement in judged.judgements):
+        fingerprint, warning = "", _OF_OTHERS
+    if warning:
+        if THIS_RUN.is_new(warning):
+            logger.warning("{}: {}", benchmark.name, warning)
+        THIS_RUN.warn(warning)
+    return {JUDGE_FP: fingerprint} if fingerprint else {}
 
 
 def _logged(judgement: Judgement) -> Item:
