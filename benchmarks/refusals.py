@@ -43,6 +43,8 @@ RATES = (100.0, 10.0, 1.0, 10 / 60)
 """Requests a second that limits allow."""
 TOLD_RATES = (500 / 60, 10 / 60)
 FINDING_S = 60.0
+LEAST_USED, MOST_REFUSED = 0.9, 0.05
+"""Targets of a limit: the share of it that is used, and the share refused because of it."""
 HEADERS: tuple[Headers, ...] = ("openai", "anthropic", "seconds")
 
 
@@ -147,7 +149,8 @@ def _counts(engine: Engine, server: JudgeServer) -> tuple[int, int, int]:
 def _simulate_all(n_seeds: int) -> None:
     print(
         f"medians of {n_seeds} seeds, in brackets the worst; {IN_FLIGHT} in flight\n\n"
-        "| refused | of the ideal | refused beyond what is at random |\n|---|---|---|",
+        "| refused | of the ideal | refused beyond what is at random | both targets held |\n"
+        "|---|---|---|---|",
         flush=True,
     )
     for n_calls, latency_s in ((5700, LATENCY_S), (20_000, 0.2)):
@@ -176,9 +179,10 @@ def _print_told(headers: Headers, limit: Limit, n_seeds: int) -> None:
 def _print(name: str, ends: list[tuple[float, float]]) -> None:
     """A line of the table, of shares of the ideal and shares refused beyond what is at random."""
     used, refused = zip(*ends, strict=True)
+    n_held = sum(u >= LEAST_USED and r <= MOST_REFUSED for u, r in ends)
     print(
         f"| {name} | {median(used):.1%} ({min(used):.1%}) "
-        f"| {median(refused):.1%} ({max(refused):.1%}) |",
+        f"| {median(refused):.1%} ({max(refused):.1%}) | {n_held} of {len(ends)} |",
         flush=True,
     )
 

@@ -14,10 +14,8 @@ come first, and when they come at a rate that was found to be safe; so noise tha
 changes is noticed. More than ``_MOST_NOISE`` refused is always a limit.
 
 Where few requests go out, a trial tells little: a few chance refusals more or less, and the base is
-wrong. There all that was sent and refused is remembered by its rate (:mod:`.refusals_by_rate`), and
-the base is what that makes likeliest. Cuts go below the limit, where noise is seen alone, and the
-rate comes back fast at first and slowly near the limit. Where more comes to be taken for noise than
-the last trial had of it, another trial is held, so that no wrong base lasts.
+wrong. There the rate is drawn from what is believed of limit and noise, given all that was refused
+at which rate (:mod:`.slow_pace`).
 
 Refusals beyond the base are added up, and what is expected is taken off with every request (a
 CUSUM): by chance alone the sum stays near 0, beyond a limit it grows without end. Refusals are
@@ -31,13 +29,14 @@ which.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
-from lmms_eval_captions.judges.endpoint.refusals_by_rate import RefusalsByRate
+from lmms_eval_captions.judges.endpoint.slow_pace import LEAST_RATE, SlowPace
 
 _ASK_AGAIN_S: Final = 1.0
 _WINDOW_S: Final = 5.0
@@ -45,7 +44,6 @@ _WINDOW_N: Final = 60
 """Of what was sent and refused, at least the latest so long and so many requests are counted."""
 _FIRST_RATE: Final = 20.0
 """Least rate after the first refusals: little was sent yet, so what was taken tells little."""
-_LEAST_RATE: Final = 0.1
 _TOLERATED: Final = 0.03
 """Share of requests that may be refused beyond the base."""
 _MOST_NOISE: Final = 0.4
@@ -57,21 +55,9 @@ _CUT: Final = 0.95
 _SAFE: Final = 0.9
 """Below this share of what was taken, a limit does not refuse."""
 _FEW_RATE: Final = 20.0
-"""Requests a second up to which one trial tells too little: all refusals are remembered by rate."""
-_DEEP_CUT: Final = 0.87
-"""What a cut leaves there with noise: below ``_SAFE``, so that noise alone is seen again."""
-_TOPS: Final = 4
-"""Cuts of which the rate that was cut is averaged."""
-_LEARN_N: Final = 20
-"""Requests after which the base is estimated anew."""
-_RECENT_N: Final = 600
-"""Requests that are remembered."""
+"""Requests a second up to which one trial tells too little: each refusal is remembered."""
 _ONE: Final = 0.9
 """Excess of a single refusal, nearly."""
-_SPREAD: Final = 40
-"""Excess that chance explains, in variances of one request."""
-_DOUBT_N: Final = 40
-"""Requests since the rate was set before a base that is doubtful is tried out again."""
 _TRIAL_RATE: Final = 0.7
 """Rate of a trial, as a share of what was taken before."""
 _TRIAL_S: Final = 1.0
@@ -82,8 +68,6 @@ _FAST_TRIAL_N: Final = 250
 """The same where so many go out in so short a time: then these tell as much."""
 _TRIAL_CLEAR: Final = 4.0
 """Refusals that noise would have brought: where none came, the trial is over."""
-_LIVELY_RATE: Final = 10.0
-"""Requests a second below which the rate changes more slowly: there is less to learn from."""
 _SLOW_GROWTH: Final = 0.01
 """Growth of the rate a second, where the limit is known."""
 _FAST_GROWTH: Final = 0.5
@@ -121,6 +105,8 @@ class Pacing:
         """Requests a second that may go out; infinite until some were refused."""
         self.base = 0.0
         """Share of requests that are refused at any rate, in [0, ``_MOST_NOISE``]."""
+        self._slow: SlowPace | None = None
+        """What sets the rate where few requests go out."""
         self._trial: _Trial | None = None
         self._safe_rate = inf
         """At most at this rate, refusals are not those of a limit that is known."""
@@ -133,13 +119,6 @@ class Pacing:
         # Counted since the rate was last set, without most of what is long ago.
         self._since_s = -inf
         self._n_sent = self._n_refused = 0.0
-        self._by_rate = RefusalsByRate()
-        self._n_calm = self._n_noise = 0.0
-        """Requests beneath the likeliest limit, and refused of them."""
-        self._n_new = 0
-        """Requests since these were last estimated."""
-        self._base_most = _MOST_NOISE
-        """Largest base that the last trial leaves likely."""
         self._excess = 0.0
         """Refusals beyond those that are expected."""
         self._uneasy_s = -inf
@@ -160,21 +139,21 @@ class Pacing:
         """
         sent_s = now_s if sent_s is None else sent_s
         self._delay_s += (now_s - sent_s - self._delay_s) / 20
+        if self._slow is not None:
+            self._slow.refuse(sent_s)
+            self._steer(self._slow, now_s)
+            return
         if sent_s < self._since_s:
             return
         self._n_refused += 1
         self._n_sent = max(self._n_sent, self._n_refused)
-        if self._is_recorded():
-            self._by_rate.add(self.rate, n_refused=1.0)
         self._excess += 1
-        if self._excess > (0.7 if self._is_noisy() else 0.5) * self._margin():
+        if self._excess > 0.5 * self._margin():
             self._uneasy_s = now_s
         # More than noise can be, by more than chance explains.
         if self._n_refused > _MOST_NOISE * self._n_sent + (1 + 2 * self.base) * sqrt(self._n_sent):
             self._search(now_s)
-        elif self._is_doubtful() and self._n_sent >= _DOUBT_N:
-            self._start_trial(now_s)
-        elif self._trial is None and self._excess > self._margin() * self._certainty():
+        elif self._trial is None and self._excess > self._margin():
             self._cut_or_try(now_s)
 
     def take(self, now_s: float) -> bool:
@@ -219,16 +198,15 @@ class Pacing:
         return self._told_tokens >= 1.0
 
     def _count(self, now_s: float) -> None:
+        if self._slow is not None:
+            self._slow.send(now_s, self.rate)
+            self._steer(self._slow, now_s)
+            return
         if now_s < self._since_s:
             return
         if self._since_s == -inf:
             self._since_s = now_s
         self._n_sent += 1
-        if self._is_recorded():
-            self._by_rate.add(self.rate, n_sent=1.0)
-            self._n_new += 1
-            if self._n_new >= _LEARN_N and self._excess <= self._margin() / 2:
-                self._learn()
         expected = self.base + _TOLERATED + 0.3 * _variance(self.base)
         self._excess = max(0.0, self._excess - expected)
         elapsed_s = now_s - self._since_s
@@ -240,47 +218,32 @@ class Pacing:
             self._n_refused /= 2
             self._since_s += elapsed_s / 2
 
-    def _is_recorded(self) -> bool:
-        """Whether few are sent, and a limit is known or tried out."""
-        return self.rate <= _FEW_RATE and (self._trial is not None or self._safe_rate < inf)
+    def _steer(self, slow: SlowPace, now_s: float) -> None:
+        """Take the rate that follows from all that was refused."""
+        self.base = min(_MOST_NOISE, slow.noise)
+        self.rate = slow.rate
+        if slow.is_over:
+            # Few requests tell little of noise: a trial will, where there is some.
+            self.base = 0.0
+            self._leave_limit(self.rate)
+            self._set_rate(self.rate, now_s)
 
-    def _learn(self) -> None:
-        """Take the base that what was refused at each rate makes likeliest."""
-        self._n_new = 0
-        self._by_rate.forget(_RECENT_N)
-        self._n_calm, self._n_noise = self._by_rate.beneath_limit()
-        self.base = min(self._base_most, self._n_noise / max(1.0, self._n_calm))
+    def _leave_limit(self, rate: float) -> None:
+        """There is no limit any more, or far above this rate."""
+        self.rate = rate
+        self._slow = None
+        self._safe_rate = inf
+        self._growth = _FAST_GROWTH
 
-    def _margin(self, base: float | None = None) -> float:
+    def _margin(self) -> float:
         """Excess that chance explains; a high rate has time to be sure."""
-        base = self._base_at_most() if base is None else base
-        if self.rate <= _FEW_RATE:
-            return max(_ONE, _SPREAD * _variance(base))
-        return 30 * _variance(base) + max(_ONE, min(10.0, self.rate / 40))
-
-    def _certainty(self) -> float:
-        """How many times as much is needed where no refusals of a limit are expected."""
-        return 1.5 if self._is_noisy() and self.rate <= self._safe_rate < inf else 1.0
-
-    def _is_doubtful(self) -> bool:
-        """Whether more seems to be noise than the last trial had of it: it is tried out again."""
-        return self._trial is None and self._is_recorded() and self.base >= self._base_most
-
-    def _is_noisy(self) -> bool:
-        """Whether few are sent, and more of them may be noise than is tolerated."""
-        return self.rate <= _FEW_RATE and self._base_at_most() >= _TOLERATED
-
-    def _base_at_most(self) -> float:
-        """A base that few requests leave possible."""
-        if self._safe_rate == inf or self.rate > _FEW_RATE:
-            return self.base
-        return min(_MOST_NOISE, max(self.base, (self._n_noise + 1.0) / (self._n_calm + 8.0)))
+        return 30 * _variance(self.base) + max(_ONE, min(10.0, self.rate / 40))
 
     def _search(self, now_s: float) -> None:
         """Far too much is refused: find the limit, and then the base, anew."""
         # Few requests tell little: their refusals count less.
         kept = max(0.5, 1.0 - self._n_refused / (self._n_sent + 4))
-        least = _FIRST_RATE if self.rate == inf else _LEAST_RATE
+        least = _FIRST_RATE if self.rate == inf else 0.0
         self._trial = None
         self._safe_rate, self._top_rate = inf, 0.0
         self._growth = _FAST_GROWTH
@@ -300,27 +263,16 @@ class Pacing:
 
     def _cut(self, now_s: float) -> None:
         """The limit was passed: go below it, and know better where it is."""
-        seen = self._rate_seen(now_s)
-        if self.rate > _FEW_RATE:
-            self._top_rate = max(self._top_rate, self.rate)
-            kept = _CUT - self.base / 2
-        else:
-            self._learn()
-            top_rate = self._top_rate or seen
-            self._top_rate = top_rate + (seen - top_rate) / _TOPS
-            kept = _CUT
-            if self._is_noisy():
-                self._safe_rate = _SAFE * self._top_rate
-                kept = _DEEP_CUT
-        self._set_rate(max(_LEAST_RATE, kept * seen), now_s)
+        self._top_rate = max(self._top_rate, self.rate)
+        kept = _CUT - self.base / 2
+        self._set_rate(kept * self._rate_seen(now_s), now_s)
 
     def _start_trial(self, now_s: float) -> None:
         share = self._n_refused / self._n_sent
         taken = self._rate_seen(now_s) * (1.0 - share)
         self._trial = _Trial(max(self.rate, self._top_rate), taken, share)
         self._top_rate = 0.0
-        self._by_rate.clear()
-        self._set_rate(max(_LEAST_RATE, _TRIAL_RATE * taken), now_s)
+        self._set_rate(_TRIAL_RATE * taken, now_s)
 
     def _is_tried(self, trial: _Trial, now_s: float) -> bool:
         least_s = _FAST_TRIAL_S if self._n_sent >= _FAST_TRIAL_N else _TRIAL_S
@@ -334,33 +286,28 @@ class Pacing:
     def _end_trial(self, trial: _Trial, now_s: float) -> None:
         share = self._n_refused / self._n_sent
         self._trial = None
-        if self.rate > _FEW_RATE:
-            self.base, self._base_most = min(share, _MOST_NOISE), _MOST_NOISE
-        else:
-            n_refused = self._n_refused + 1.0
-            self._base_most = min(_MOST_NOISE, (n_refused + sqrt(n_refused)) / self._n_sent)
-            self._learn()
+        self.base = min(share, _MOST_NOISE)
         self._growth = _FAST_GROWTH / 4
         if share > 0.7 * trial.share:
-            if trial.rate <= _FEW_RATE and self._safe_rate < inf and trial.rate > self._safe_rate:
-                self._top_rate = trial.rate
-                self._growth = _SLOW_GROWTH
-                self._set_rate(_CUT * trial.rate, now_s)
-            else:
-                self._safe_rate = inf
-                self._set_rate(trial.rate, now_s)
+            self._safe_rate = inf
+            self._set_rate(trial.rate, now_s)
         else:
-            limit = trial.taken / (1.0 - self.base)
-            self._safe_rate = _SAFE * (trial.taken if limit > _FEW_RATE else limit)
-            self._set_rate(max(_LEAST_RATE, _CUT * limit), now_s)
+            self._safe_rate = _SAFE * trial.taken
+            self._set_rate(_CUT * trial.taken / (1.0 - self.base), now_s)
 
     def _set_rate(self, rate: float, now_s: float) -> None:
-        self.rate = rate
+        self.rate = max(LEAST_RATE, rate)
+        self._slow = None
+        if rate <= _FEW_RATE and (self._trial is None or self._trial.taken <= _FEW_RATE):
+            self._trial = None
+            # Not for secrets.
+            self._slow = SlowPace(self.rate, random.Random(0))  # noqa: S311
         self._tokens = 0.0
         self._set_s = self._tick_s = now_s
         is_fast = rate >= _FAST_TRIAL_N
         self._since_s = now_s + (min(_SETTLE_S, 0.1 + 4 * self._delay_s) if is_fast else _SETTLE_S)
         self._n_sent = self._n_refused = self._excess = 0.0
+        self._n_free = 0
 
     def _refill(self, now_s: float) -> None:
         elapsed_s = now_s - self._tick_s
@@ -369,24 +316,18 @@ class Pacing:
             if self._is_tried(self._trial, now_s):
                 self._end_trial(self._trial, now_s)
         elif self._excess <= self._margin():
-            self.rate *= 1.0 + min(1.0, self._growth_now(now_s) * elapsed_s)
+            if self._slow is None:
+                self.rate *= 1.0 + min(1.0, self._growth_now(now_s) * elapsed_s)
             if self._is_lifted(now_s):
-                self.rate = self._safe_rate = inf
-                self._growth = _FAST_GROWTH
+                self._leave_limit(inf)
         # At most a twentieth of a second's worth goes out at once.
         self._tokens = min(max(1.0, self.rate / 20), self._tokens + elapsed_s * self.rate)
 
     def _growth_now(self, now_s: float) -> float:
         """Growth a second of the rate."""
-        # How fast time passes for a low rate: there is less to learn from.
-        pace = min(1.0, self.rate / _LIVELY_RATE)
         calm_s = now_s - max(self._set_s, self._uneasy_s)
-        slower = self._margin() / self._margin(0.0) if self._is_noisy() else 1.0
-        doublings = min(10.0, calm_s * pace / slower // _DOUBLE_EVERY_S)
-        if self._top_rate and self._is_noisy() and self.rate < 1.03 * self._top_rate:
-            # Soon near the limit, and then slowly: to notice it costs some refusals each time.
-            pace *= 2.0 if self.rate < _CUT * self._top_rate else 1 / 3
-        return min(_FAST_GROWTH, self._growth * 2**doublings) * pace
+        doublings = min(10.0, calm_s // _DOUBLE_EVERY_S)
+        return min(_FAST_GROWTH, self._growth * 2**doublings)
 
     def _is_lifted(self, now_s: float) -> bool:
         """Whether the rate is no limit any more: it held nothing back for long."""
