@@ -10,10 +10,10 @@ from typing import Any, Final
 import pytest
 
 from conftest import ServerFactory
-from five_tasks import TASKS, Task, Texts, write_data
+from five_tasks import TASKS, Task
+from honest_judge import EACH, VERIFIED, clips, start_honest_judge
 from impostors import SALT, honest, quantised_twin
 from judge_server import JudgeServer, Say, last_text
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
@@ -23,9 +23,6 @@ from lmms_eval_captions.lmms_eval_tasks.verified_judges import FRESH_DAYS, read_
 from reading_judge import ReadingJudge, step_of
 from stored_replies_edited import edit_store
 
-VIDEOS: Final = [Texts(f"clip{n}", question=f"What is on {n}?") for n in range(2)]
-VERIFIED: Final = [task for task in TASKS if task.hooks.benchmark.verification is not None]
-EACH: Final = pytest.mark.parametrize("task", VERIFIED, ids=lambda task: task.name)
 OTHERS: Final = pytest.mark.parametrize(
     "task", [task for task in TASKS if task not in VERIFIED], ids=lambda task: task.name
 )
@@ -44,13 +41,7 @@ Judged = Callable[[Task], Signature]
 @pytest.fixture
 def server(serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path) -> JudgeServer:
     """The honest judge, as the one of the settings, and data of every benchmark."""
-    started = serve()
-    started.script = honest()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", started.url)
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
-    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "data", VIDEOS)))
-    data_settings.cache_clear()
-    return started
+    return start_honest_judge(serve, bench, clips(2), tmp_path / "data")
 
 
 @pytest.fixture
