@@ -132,7 +132,7 @@ class ReadingJudge:
         probe = _probe_reply(prompt, _dice(f"{self.salt} {key}"))
         if probe is not None:
             return probe
-        step = next((step for step, words in _STEPS.items() if words in prompt), None)
+        step = step_of(prompt)
         is_other = _dice(f"differs {self.salt} {self.twin} {prompt}").random() < self.differs
         if step in VERDICT_STEPS and self.flips and self.chance.random() < self.flips:
             is_other = not is_other
@@ -159,6 +159,11 @@ class ReadingJudge:
             top = [_token(piece, share), _token(other, 1 - share)]
             content.append({**top[0], "top_logprobs": top})
         return content
+
+
+def step_of(prompt: str) -> str | None:
+    """Which of the judge's prompts this is, by the beginning of its name; ``None`` for others."""
+    return next((step for step, words in _STEPS.items() if words in prompt), None)
 
 
 def _token(text: str, share: float) -> dict[str, Any]:

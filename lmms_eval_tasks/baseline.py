@@ -16,7 +16,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files.bounded_files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP, UNAVAILABLE, join_values
+from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP, UNAVAILABLE, join_fields
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
@@ -147,7 +147,7 @@ def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
         for name, value in {**named, **(extras if isinstance(extras, dict) else {})}.items():
             if value != UNAVAILABLE:  # of a metric that is not compared
                 values.setdefault(name, set()).add(str(value))
-    return {name: join_values(name, sorted(different)) for name, different in values.items()}
+    return join_fields(values)
 
 
 def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]:

@@ -46,7 +46,7 @@ from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConf
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, sample_words
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
 from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges
@@ -162,7 +162,7 @@ class JudgeRun:
                     "in batches"
                     if settings.mode == "batch"
                     else f"at most {settings.concurrency} in flight",
-                    _sample_words(settings),
+                    f", {sample_words(settings)}" if settings.precision is not None else "",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
                     ", stored replies of this endpoint alone"
@@ -194,6 +194,7 @@ class JudgeRun:
                         api_key=endpoint.api_key,
                         alias=endpoint.alias,
                         sampling=explicit_sampling(endpoint.urls, endpoint.api),
+                        role="cheap_judge",
                     )
                 )
                 atexit.register(self.close)
@@ -240,17 +241,6 @@ def _limit_words(settings: JudgeSettings) -> str:
         return "no limit of cost"
     as_of = load_prices(settings.prices).as_of
     return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
-
-
-def _sample_words(settings: JudgeSettings) -> str:
-    """How many of the questions are asked, where not all are."""
-    if settings.precision is None:
-        return ""
-    cheap = settings.cheap_judge
-    return (
-        f", as many questions as give the headline within {settings.precision:g} points"
-        f"{f', all of them asked of {name_of(cheap)}' if cheap else ''}"
-    )
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:

@@ -27,7 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     Share,
     Signature,
     digest_of_all,
-    join_values,
+    join_fields,
     selection_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
@@ -245,7 +245,7 @@ def _extras(records: Sequence[CaptionRecord]) -> dict[str, str]:
     for record in records:
         for name, value in record.extras.items():
             values.setdefault(name, set()).add(value)
-    return {name: join_values(name, sorted(different)) for name, different in values.items()}
+    return join_fields(values)
 
 
 def _why(records: Sequence[CaptionRecord]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
@@ -155,6 +155,8 @@ class Signature:
     def merge(cls, signatures: Iterable[Signature], sizes: Sequence[int]) -> Signature:
         """The signature of a group: its tasks' values joined, without the counts of questions.
 
+        A judge's fingerprint is left out where not every task has one.
+
         Args:
             signatures: Of the group's tasks or groups.
             sizes: Captions of each.
@@ -165,11 +167,13 @@ class Signature:
         """
         values: dict[str, dict[str, None]] = {}
         n_empty = n_dropped = 0
+        is_unknown = False
         asked: list[Share] = []
         for signature in signatures:
             n_empty += signature.empty.n if signature.empty else 0
             n_dropped += signature.dropped.n if signature.dropped else 0
             asked += [signature.asked] if signature.asked else []
+            is_unknown |= signature.has_unknown_judge
             for name, value in signature.fields.items():
                 if name == ASKED:
                     values.setdefault(name, {})[""] = None
@@ -184,6 +188,8 @@ class Signature:
         if n_empty:
             # One caption per document; a task without an empty one does not say how many it has.
             fields["empty"] = str(Share(n_empty, sum(sizes)))
+        if is_unknown:
+            fields.pop(JUDGE_FP, None)
         return cls("", fields)
 
     def __str__(self) -> str:
@@ -211,6 +217,11 @@ class Signature:
         return Share.parse(self.fields.get("dropped", ""))
 
     @property
+    def has_unknown_judge(self) -> bool:
+        """Whether a judge was asked that is not known to be the one that it claims to be."""
+        return JUDGE_FP not in self.fields and self.fields.get("judge", "none") != "none"
+
+    @property
     def unavailable(self) -> frozenset[str]:
         """Metrics that could not be computed where the task was scored, and are ``nan``."""
         return frozenset(name for name, value in self.fields.items() if value == UNAVAILABLE)
@@ -234,6 +245,23 @@ def join_values(name: str, values: Iterable[str]) -> str:
     shown = sorted(names - {_MORE})
     is_cut = _MORE in names or len(shown) > _MOST_NAMES
     return ",".join([*shown[:_MOST_NAMES], *([_MORE] if is_cut else [])])
+
+
+def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The fields of many captions as those of one signature: values that differ are joined.
+
+    Args:
+        values: Field to its different values. Where the judge's fingerprint is empty for a caption,
+            of which a verdict may be another judge's, it is left out.
+
+    >>> join_fields({"runs": ["3", "1"], "judge-fp": ["", "01234567"]})
+    {'runs': '1+3'}
+    """
+    return {
+        name: join_values(name, sorted(different))
+        for name, different in values.items()
+        if not (name == JUDGE_FP and "" in different)
+    }
 
 
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:

@@ -50,10 +50,11 @@ Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 
 _OF_OTHERS: Final = (
-    "stored replies of another endpoint were used, so that the signature has no judge-fp; "
+    "stored replies were used that are not known to be of this endpoint (of another one, or stored "
+    "by a version that did not write down of which), so that the signature has no judge-fp; "
     "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
 )
-"""Said of a judge that was verified, where not all verdicts are its own."""
+"""Said of a judge that was verified, where not all verdicts are known to be its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +365,10 @@ def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]
 
 
 def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str, str]:
-    """The field of the signature of a judge that was verified; a run of another one says so."""
+    """The field of the signature of a judge that was verified; a run of another one says so.
+
+    It is empty where a verdict may be another judge's, so that the task's signature has none.
+    """
     if judged.config is None or not judged.chains:
         return {}
     standing = JUDGE_RUN.verified.standing(benchmark, judged.config, JUDGE_RUN.settings())
@@ -375,7 +379,7 @@ def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str,
         if THIS_RUN.is_new(warning):
             logger.warning("{}: {}", benchmark.name, warning)
         THIS_RUN.warn(warning)
-    return {JUDGE_FP: fingerprint} if fingerprint else {}
+    return {JUDGE_FP: fingerprint} if standing.fingerprint else {}
 
 
 def _logged(judgement: Judgement) -> Item:

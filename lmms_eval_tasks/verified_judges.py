@@ -54,6 +54,10 @@ class VerifiedBenchmark:
     differs: str = ""
     """What fails it, in a few words."""
 
+    def age_days(self, now_s: float) -> float:
+        """Days since it was verified, below 0 where a clock is wrong."""
+        return (now_s - self.verified_s) / _DAY_S
+
 
 def prompt_fields(benchmark: Benchmark[Any, Any], config: JudgeConfig) -> dict[str, str]:
     """The signature's fields of the judge's prompts, empty for those of the papers."""
@@ -196,13 +200,28 @@ class VerifiedJudges:
         except DataError as error:
             self._read[path] = {}
             return JudgeStanding(warning=f"it is not known whether the judge was verified: {error}")
-        found = self._read[path].get(benchmark.name)
+        found = holding_for(benchmark, config, self._read[path])
         if found is None:
             return JudgeStanding()
-        now = (config.protocol, prompts_digest(benchmark, config))
-        if (found.protocol, found.prompts) != now:
-            return JudgeStanding()
         return standing_of(found, config.model, now_s=time.time())
+
+
+def holding_for(
+    benchmark: Benchmark[Any, Any], config: JudgeConfig, kept: Mapping[str, VerifiedBenchmark]
+) -> VerifiedBenchmark | None:
+    """What is kept of a judge that holds for a benchmark as it is judged now.
+
+    Args:
+        benchmark: Which one.
+        config: Its judge.
+        kept: What is kept of that judge, see :func:`read_kept`.
+
+    Returns:
+        ``None`` where it was verified with other prompts, or not by this benchmark.
+    """
+    found = kept.get(benchmark.name)
+    now = (config.protocol, prompts_digest(benchmark, config))
+    return found if found is not None and (found.protocol, found.prompts) == now else None
 
 
 def standing_of(found: VerifiedBenchmark, model: str, *, now_s: float) -> JudgeStanding:
@@ -213,11 +232,11 @@ def standing_of(found: VerifiedBenchmark, model: str, *, now_s: float) -> JudgeS
         model: Its name.
         now_s: Seconds since the epoch.
     """
-    age_days = (now_s - found.verified_s) / _DAY_S
+    age_days = found.age_days(now_s)
     again = "run `lmms-eval-captions judge verify` again"
     if found.state == "failed":
         return JudgeStanding(
-            warning=f"the judge {model} failed its verification {_ago(age_days)}: "
+            warning=f"the judge {model} failed its verification {days_ago(age_days)}: "
             f"{found.differs or 'its verdicts differ'}. Do not use these numbers before it passes: "
             f"{again}"
         )
@@ -230,16 +249,16 @@ def standing_of(found: VerifiedBenchmark, model: str, *, now_s: float) -> JudgeS
         )
     if age_days > FRESH_DAYS:
         return JudgeStanding(
-            warning=f"the judge {model} was verified {_ago(age_days)}, which says nothing of it "
-            f"after {FRESH_DAYS:.0f} days: {again}"
+            warning=f"the judge {model} was verified {days_ago(age_days)}, which says nothing of "
+            f"it after {FRESH_DAYS:.0f} days: {again}"
         )
     return JudgeStanding(fingerprint=found.fingerprint)
 
 
-def _ago(days: float) -> str:
+def days_ago(days: float) -> str:
     """How long ago something was.
 
-    >>> _ago(0.2), _ago(1.4), _ago(40.0)
+    >>> days_ago(0.2), days_ago(1.4), days_ago(40.0)
     ('today', '1 day ago', '40 days ago')
     """
     whole = int(days)

@@ -54,17 +54,35 @@ def parse_models(
     return models
 
 
+def split_address(text: str) -> tuple[str, str]:
+    """A model's name, and what stands behind it: its addresses, and the variable of its key.
+
+    Args:
+        text: ``NAME[@URL[#VARIABLE]]``; a name may hold an ``@`` of its own, such as a version's.
+
+    >>> split_address("m@2026@http://me:secret@httpd:1/v1#KEY"), split_address("m@2026")
+    (('m@2026', 'http://me:secret@httpd:1/v1#KEY'), ('m@2026', ''))
+    """
+    # The first one, as what stands behind it may hold a password.
+    name, at, address = text.partition("@http")
+    return name.strip(), f"http{address}" if at else ""
+
+
+def is_variable_name(text: str) -> bool:
+    """Whether a text can be the name of a variable of the environment, rather than its value.
+
+    >>> is_variable_name("MY_KEY"), is_variable_name("sk-secret")
+    (True, False)
+    """
+    return text.isascii() and text.isidentifier()
+
+
 def _model(option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> Model:
-    # A name may hold an "@" of its own, such as a version's.
-    name, at, address = text.rpartition("@http")
-    if not at:
-        name, address = text, ""
-    if not name.strip():
+    name, address = split_address(text)
+    if not name:
         raise SettingsError(f"{option}: {_HOW}")
-    model = Model(
-        name.strip(), _endpoint(option, f"http{address}", endpoint, environ) if at else endpoint
-    )
-    is_without = at and model.endpoint.key_name == _NO_VARIABLE
+    model = Model(name, _endpoint(option, address, endpoint, environ) if address else endpoint)
+    is_without = address and model.endpoint.key_name == _NO_VARIABLE
     model.endpoint.require_access(
         f"{option} {model.name} at",
         f"name its variable behind the address, as in {model.name}@URL#MY_KEY"
@@ -85,5 +103,11 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
             return replace(usual, urls=urls)
         is_openai = set(endpoint_names(urls)) == set(endpoint_names([PROVIDER_URLS["openai"]]))
         key_name = KEYS["openai"] if is_openai else _NO_VARIABLE
+    elif not is_variable_name(key_name):
+        # It may be the key itself, which is not shown.
+        raise SettingsError(
+            f"{option}: expected the name of a variable behind an address's #, such as MY_KEY, got "
+            "something else; the key itself is the variable's value"
+        )
     key = environ.get(key_name, "").strip()
     return Endpoint(urls=urls, api_key=parse_key(key_name, key) if key else None, key_name=key_name)

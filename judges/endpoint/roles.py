@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-Role = Literal["judge", "captioner", "builder"]
-"""What an engine asks for: verdicts, captions, or what questions are made of."""
+Role = Literal["judge", "cheap_judge", "captioner", "builder"]
+"""What an engine asks for: verdicts, verdicts that make a sample smaller, captions, or what
+questions are made of."""
 Api = Literal["openai", "anthropic"]
 """Whose API an endpoint speaks, see :mod:`.dialects`."""
 KEYS: Final[Mapping[Api, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -43,23 +44,38 @@ class RoleWords:
 
 
 _VISION: Final = "(on llama.cpp: with the model's --mmproj)"
+_CHEAP: Final = "LMMS_CAPTIONS_CHEAP_JUDGE"
+_JUDGE: Final = RoleWords(
+    who="judge",
+    work="judging",
+    results="verdicts",
+    key=KEYS["openai"],
+    model="LMMS_CAPTIONS_JUDGE",
+    alias="LMMS_CAPTIONS_JUDGE_ALIAS",
+    url="LMMS_CAPTIONS_JUDGE_URL",
+    timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
+    limit="LMMS_CAPTIONS_MAX_COST",
+    sight=(
+        "msvd_eval_ref_free, msvd_eval_combined and the tasks of own clips show the judge "
+        "frames of the clip and need one that sees: set LMMS_CAPTIONS_JUDGE to a "
+        f"vision-language model {_VISION}. What is asked in words alone goes on"
+    ),
+    video="set LMMS_CAPTIONS_JUDGE to a model that takes videos",
+)
 WORDS: Final[Mapping[Role, RoleWords]] = {
-    "judge": RoleWords(
-        who="judge",
-        work="judging",
-        results="verdicts",
-        key=KEYS["openai"],
-        model="LMMS_CAPTIONS_JUDGE",
-        alias="LMMS_CAPTIONS_JUDGE_ALIAS",
-        url="LMMS_CAPTIONS_JUDGE_URL",
-        timeout="LMMS_CAPTIONS_JUDGE_TIMEOUT",
-        limit="LMMS_CAPTIONS_MAX_COST",
-        sight=(
-            "msvd_eval_ref_free, msvd_eval_combined and the tasks of own clips show the judge "
-            "frames of the clip and need one that sees: set LMMS_CAPTIONS_JUDGE to a "
-            f"vision-language model {_VISION}. What is asked in words alone goes on"
+    "judge": _JUDGE,
+    "cheap_judge": replace(
+        _JUDGE,
+        who="cheap judge",
+        key=(
+            f"the key in the variable that {_CHEAP} names behind the address (NAME@URL#VARIABLE), "
+            "the judge's key where it names none"
         ),
-        video="set LMMS_CAPTIONS_JUDGE to a model that takes videos",
+        model=f"the name in {_CHEAP}",
+        alias=f"the name in {_CHEAP}",
+        url=f"the address in {_CHEAP}",
+        sight=f"name a vision-language model in {_CHEAP} {_VISION}",
+        video=f"name a model that takes videos in {_CHEAP}",
     ),
     "captioner": RoleWords(
         who="captioner",

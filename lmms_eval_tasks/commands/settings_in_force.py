@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.models import is_variable_name, split_address
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.roles import KEYS
 from lmms_eval_captions.judges.endpoint.urls import is_http, redact_url
@@ -16,6 +17,7 @@ from lmms_eval_captions.judges.variables import Variable, variables_of
 _URLS: Final = {
     "LMMS_CAPTIONS_JUDGE_URL", "OPENAI_BASE_URL", "OPENAI_API_URL", "ANTHROPIC_BASE_URL",
 }  # fmt: skip
+_MODELS: Final = {"LMMS_CAPTIONS_CHEAP_JUDGE"}
 _OWN: Final = "the benchmark's own"
 _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
     "LMMS_CAPTIONS_JUDGE": lambda: _OWN,
@@ -72,6 +74,7 @@ def _setting(variable: Variable, environ: Mapping[str, str]) -> Setting:
         return Setting(name, ok=False, text=str(error))
     if text:
         shown = ", ".join(map(_shown_url, text.split(","))) if name in _URLS else text
+        shown = _shown_model(text) if name in _MODELS else shown
         return Setting(name, ok=True, text=f"{name} = {shown} (environment)")
     default = variable.default or _WITHOUT.get(name, lambda: "not set")()
     return Setting(name, ok=True, text=f"{name} = {default} (default)")
@@ -81,3 +84,21 @@ def _shown_url(text: str) -> str:
     # A text that is no URL may hold a password anywhere.
     url = text.strip()
     return redact_url(url) if is_http(url) else "[no URL]"
+
+
+def _shown_model(text: str) -> str:
+    """One model with its addresses and its key's variable, as :func:`_shown_url` shows them.
+
+    >>> _shown_model("small@http://me:secret@host/v1;http://b:2/v1#MY_KEY")
+    'small@http://host/v1;http://b:2/v1#MY_KEY'
+    >>> _shown_model("small@https://host/v1#sk-secret"), _shown_model("small")
+    ('small@https://host/v1#[no variable]', 'small')
+    """
+    if "," in text:
+        return "[several models]"  # one of which may be half a password
+    name, address = split_address(text)
+    if not address:
+        return name
+    urls, mark, variable = address.partition("#")
+    shown = variable if not mark or is_variable_name(variable.strip()) else "[no variable]"
+    return f"{name}@{';'.join(map(_shown_url, urls.split(';')))}{mark}{shown}"

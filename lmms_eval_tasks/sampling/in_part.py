@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.endpoint.models import Model, parse_models
+from lmms_eval_captions.judges.endpoint.models import Model, parse_models, split_address
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
@@ -84,5 +84,15 @@ def name_of(cheap: str) -> str:
     >>> name_of("small@http://me:secret@127.0.0.1:8000/v1#KEY"), name_of("small@2024")
     ('small', 'small@2024')
     """
-    name, at, _ = cheap.rpartition("@http")
-    return (name if at else cheap).strip()
+    return split_address(cheap)[0]
+
+
+def sample_words(settings: JudgeSettings) -> str:
+    """How many of the questions are asked, empty where all are."""
+    if settings.precision is None:
+        return ""
+    cheap = settings.cheap_judge
+    return (
+        f"as many questions as give the headline within {settings.precision:g} points"
+        f"{f', all of them asked of {name_of(cheap)}' if cheap else ''}"
+    )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from lmms_eval_captions.judges.endpoint.progress.totals import cost_words
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import words_of
@@ -133,11 +134,8 @@ def _judging(document: Mapping[str, Any]) -> Iterator[str]:
             f"{name} {n:,} in{_cached_words(cached.get(name, 0), n)}, {m:,} out"
             for name, (n, m) in tokens.items()
         )
-        price = (
-            "price unknown (LMMS_CAPTIONS_PRICES)"
-            if totals["usd"] is None
-            else f"${totals['usd']:,.2f} by the prices of {totals['prices_date']}"
-        )
+        usd_by_model = totals.get("usd_by_model", {"all": totals["usd"]})
+        price = cost_words(usd_by_model, totals["prices_date"])
         yield from wrapped("tokens", f"{billed}; {price}")
 
 

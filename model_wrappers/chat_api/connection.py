@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from math import inf
-from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy, cache_folder
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
 from lmms_eval_captions.judges.endpoint.prices import load_prices, prices_file
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals, cost_words
 from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 
 
 def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
@@ -69,18 +66,13 @@ def engine_config(
 def billed(totals: Totals) -> str:
     """What this process asked for, and what that costs by the prices that are known.
 
-    >>> from lmms_eval_captions.judges.endpoint.progress.totals import Totals
     >>> billed(Totals(calls=3, from_store={"http://a/v1": 2}, tokens={"m": (3000, 60)},
     ...     usd_by_model={"m": 0.00825}, prices_date="2025-06-30"))
     '3 calls, 2 replies from the store; 3,000 tokens in, 60 out; $0.01 by the prices of 2025-06-30'
     """
     n_in, n_out = map(sum, zip((0, 0), *totals.tokens.values(), strict=True))
     asked = f"{totals.calls:,} calls, {totals.n_from_store:,} replies from the store"
-    price = (
-        "price unknown (LMMS_CAPTIONS_PRICES)"
-        if totals.usd is None
-        else f"${totals.usd:,.2f} by the prices of {totals.prices_date}"
-    )
+    price = cost_words(totals.usd_by_model, totals.prices_date)
     return f"{asked}; {n_in:,} tokens in, {n_out:,} out; {price}" if totals.calls else asked
 
 

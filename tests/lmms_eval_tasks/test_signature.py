@@ -60,6 +60,25 @@ def test_a_group_s_signature_is_read_back_as_it_was(
     assert Signature.merge([group], [sum(sizes)]) == group
 
 
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        (["a|judge:j|judge-fp:01234567", "b|judge:j|judge-fp:01234567"], "01234567"),
+        (["a|judge:j|judge-fp:01234567", "b|judge:j|judge-fp:89abcdef"], "01234567+89abcdef"),
+        (["a|judge:j|judge-fp:01234567", "b|judge:j"], None),
+        (["b|judge:j", "a|judge:j|judge-fp:01234567"], None),
+        (["a|judge:j|judge-fp:01234567", "b|judge:none"], "01234567"),
+    ],
+    ids=["same", "two judges", "second without", "first without", "no judge asked"],
+)
+def test_a_group_has_a_fingerprint_where_all_of_its_judges_have_one(
+    tasks: list[str], expected: str | None
+) -> None:
+    """A task whose verdicts may be another judge's takes it away from the whole group."""
+    group = Signature.merge(map(Signature.parse, tasks), [1, 1])
+    assert group.fields.get("judge-fp") == expected
+
+
 @given(st.text())
 def test_any_text_is_parsed(text: str) -> None:
     """What somebody else wrote under the name of a signature raises nothing."""

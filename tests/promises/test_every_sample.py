@@ -334,6 +334,7 @@ def test_a_cheap_judge_that_says_nothing_stops_the_sample(
     assert all(isnan(score) for score in sampled.scores.values())
     reasons = {reason for record in sampled.records for reason in record.reasons}
     assert any("the cheap judge" in reason and "401" in reason for reason in reasons)
+    assert any("that LMMS_CAPTIONS_CHEAP_JUDGE names behind" in reason for reason in reasons)
     assert server.counts.n_requests == 0
 
 

@@ -10,24 +10,30 @@ from typing import Any, Final
 import pytest
 
 from conftest import ServerFactory
-from five_tasks import TASKS, Task, Texts, write_data
+from five_tasks import TASKS, Task
+from honest_judge import EACH, VERIFIED, clips, start_honest_judge
 from impostors import SALT, honest, quantised_twin
-from judge_server import JudgeServer
-from lmms_eval_captions.judges.settings import data_settings
+from judge_server import JudgeServer, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences_of
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import FRESH_DAYS, read_kept
-from reading_judge import ReadingJudge
+from reading_judge import ReadingJudge, step_of
+from stored_replies_edited import edit_store
 
-VIDEOS: Final = [Texts(f"clip{n}", question=f"What is on {n}?") for n in range(2)]
-VERIFIED: Final = [task for task in TASKS if task.hooks.benchmark.verification is not None]
-EACH: Final = pytest.mark.parametrize("task", VERIFIED, ids=lambda task: task.name)
 OTHERS: Final = pytest.mark.parametrize(
     "task", [task for task in TASKS if task not in VERIFIED], ids=lambda task: task.name
 )
+
+STEPS: Final = [
+    pytest.param(task, prompt, id=f"{task.name}-{prompt}")
+    for task in VERIFIED
+    for prompt in task.hooks.benchmark.tasks[task.name].judge_prompts
+]
+"""Each benchmark, with each of its judge's prompts."""
+WARNING: Final = "stored replies were used that are not known to be of this endpoint"
 
 Judged = Callable[[Task], Signature]
 
@@ -35,13 +41,7 @@ Judged = Callable[[Task], Signature]
 @pytest.fixture
 def server(serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path) -> JudgeServer:
     """The honest judge, as the one of the settings, and data of every benchmark."""
-    started = serve()
-    started.script = honest()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", started.url)
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
-    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "data", VIDEOS)))
-    data_settings.cache_clear()
-    return started
+    return start_honest_judge(serve, bench, clips(2), tmp_path / "data")
 
 
 @pytest.fixture
@@ -210,8 +210,56 @@ def test_replies_of_another_endpoint_do_not_get_the_fingerprint_of_the_verified_
     assert "judge-fp" not in judged(task).fields
     assert server.counts.n_requests == n_before
     (warning,) = THIS_RUN.warnings
-    assert "stored replies of another endpoint were used" in warning
+    assert WARNING in warning
     bench.setenv("LMMS_CAPTIONS_STORE_BY", "endpoint")
     assert "judge-fp" in judged(task).fields
     assert server.counts.n_requests > n_before
+    assert THIS_RUN.warnings == []
+
+
+@pytest.mark.parametrize("endpoint", ["http://elsewhere/v1", None], ids=["another", "not-known"])
+@pytest.mark.parametrize(("task", "prompt"), STEPS)
+@pytest.mark.parametrize("n_edited", [1, 99], ids=["one", "all"])
+def test_replies_of_one_step_that_are_not_known_to_be_of_the_endpoint_suffice(
+    task: Task,
+    prompt: str,
+    endpoint: str | None,
+    n_edited: int,
+    judged: Judged,
+    bench: pytest.MonkeyPatch,
+    server: JudgeServer,
+    tmp_path: Path,
+) -> None:
+    """Of another endpoint, or stored by a version that did not write it down: no fingerprint."""
+    script, steps = honest(), list[str | None]()
+
+    def noted(payload: dict[str, Any]) -> Say:
+        steps.append(step_of(last_text(payload)))
+        return script(payload)
+
+    server.script = noted
+    # So that replies are stored in the order in which they were asked for.
+    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
+    judged(task)
+    JUDGE_RUN.close()
+    places = [n for n, step in enumerate(steps) if step and prompt.startswith(step)][:n_edited]
+    assert places
+
+    def attribute(number: int, reply: dict[str, Any]) -> None:
+        assert reply.pop("endpoint") == server.url
+        if number not in places:
+            reply["endpoint"] = server.url
+        elif endpoint is not None:
+            reply["endpoint"] = endpoint
+
+    edit_store(tmp_path, attribute)
+    assert _verify(task) == 0
+    n_before = server.counts.n_requests
+    assert "judge-fp" not in judged(task).fields
+    assert server.counts.n_requests == n_before
+    (warning,) = THIS_RUN.warnings
+    assert WARNING in warning
+    bench.setenv("LMMS_CAPTIONS_STORE_BY", "endpoint")
+    assert "judge-fp" in judged(task).fields
+    assert server.counts.n_requests == n_before + len(places)
     assert THIS_RUN.warnings == []

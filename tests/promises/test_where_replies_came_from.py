@@ -6,7 +6,6 @@ endpoints; a closed one for a URL that is wrong.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 from collections.abc import Callable
@@ -21,10 +20,10 @@ from conftest import ServerFactory
 from ended_runs import Tracker, judge, results_of
 from judge_server import Say
 from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION, Totals
-from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from stored_replies_edited import edit_store
 from test_every_batch_failure import PACE
 from test_every_failure import (
     BENCHMARKS,
@@ -83,18 +82,6 @@ def _judge_at(serve: ServerFactory) -> tuple[str, Judge]:
     server = serve(logprobs="whole")
     server.script = judge = Judge()
     return server.url, judge
-
-
-def _edit_store(folder: Path, edit: Callable[[int, dict[str, Any]], object]) -> None:
-    """Change the stored replies, each of which is handed over with its number."""
-    [path] = folder.glob("cache/replies/judge/*.jsonl")
-    lines = []
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True)):
-        key, value = read_line(line) or (b"", b"")
-        reply = json.loads(value)
-        edit(number, reply)
-        lines.append(write_line(key, json.dumps(reply).encode("ascii")))
-    path.write_bytes(b"".join(lines))
 
 
 def _provider() -> BatchServer:
@@ -188,7 +175,7 @@ def test_one_reply_of_another_endpoint_is_asked_anew_alone(
         if number == benchmark.order().index(target):
             reply["endpoint"] = "http://elsewhere/v1"
 
-    _edit_store(tmp_path, attribute)
+    edit_store(tmp_path, attribute)
     totals = ask(benchmark, url)
     assert totals.from_store == {url: n - 1, "http://elsewhere/v1": 1}
     assert totals.warnings() == []
@@ -205,7 +192,7 @@ def test_replies_of_an_earlier_version_serve_and_are_named_so(
     url, judge = _judge_at(serve)
     ask(benchmark, url)
     n = len(benchmark.order())
-    _edit_store(tmp_path, lambda _, reply: reply.pop("endpoint"))
+    edit_store(tmp_path, lambda _, reply: reply.pop("endpoint"))
     totals = ask(benchmark, NOWHERE)
     assert (totals.calls, totals.from_store, totals.warnings()) == (0, {EARLIER_VERSION: n}, [])
     judge.sent.clear()

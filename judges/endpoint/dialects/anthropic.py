@@ -46,7 +46,9 @@ _FINISH: Final = {
 """Why a message ended, and how OpenAI's API says so. What else there is (``tool_use``) is kept."""
 _CACHED: Final = "cache_read_input_tokens"
 _INPUT: Final = ("input_tokens", "cache_creation_input_tokens", _CACHED)
-"""Counts of what was sent; the first one is without what a cache held."""
+"""Counts of what was sent; the first one is without what a cache held. What was written to a cache,
+which costs 1.25 times as much, is priced as other input: no request of ours has a
+``cache_control``, so that there is none unless a gateway adds one."""
 _DATA_URL: Final = re.compile(r"data:([\w/+.-]+);base64,", re.ASCII)
 _TEMPERATURE_REFUSED: Final = re.compile(
     r"\btemperature\b\W{0,3} (?:is |was )?(?:deprecated|not supported|unsupported|not permitted)"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from lmms_eval_captions.judges.endpoint.prices import PRICES_VARIABLE
+
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 
@@ -140,6 +142,26 @@ class Totals:
             "tokens": {model: list(pair) for model, pair in self.tokens.items()},
             "seconds": round(self.seconds, 3),
         }
+
+
+def cost_words(usd_by_model: Mapping[str, float | None], prices_date: str | None) -> str:
+    """What some calls cost, and of which models that is not known.
+
+    Args:
+        usd_by_model: As :class:`Totals` has it.
+        prices_date: The same.
+
+    >>> cost_words({"a": 1.5, "b": None}, "2025-06-30")
+    '$1.50 by the prices of 2025-06-30, without b, whose price is unknown (LMMS_CAPTIONS_PRICES)'
+    >>> cost_words({"b": None}, None)
+    'price unknown (LMMS_CAPTIONS_PRICES)'
+    """
+    unknown = [model for model, usd in usd_by_model.items() if usd is None]
+    if unknown and len(unknown) == len(usd_by_model):
+        return f"price unknown ({PRICES_VARIABLE})"
+    usd = sum(usd for usd in usd_by_model.values() if usd is not None)
+    rest = f", without {' and '.join(unknown)}, whose price is unknown ({PRICES_VARIABLE})"
+    return f"${usd:,.2f} by the prices of {prices_date}{rest if unknown else ''}"
 
 
 def totals_of(meter: Meter, endpoints: tuple[str, ...]) -> Totals:

@@ -198,7 +198,10 @@ def _cost(totals: Mapping[str, Any]) -> str:
     if "usd" not in totals:
         return NOTHING
     if totals["usd"] is None:
-        return "price unknown"
+        of_models = totals.get("usd_by_model")
+        costs = of_models.values() if isinstance(of_models, dict) else ()
+        known = [usd for usd in costs if isinstance(usd, int | float)]
+        return f"${sum(known):,.2f} and more" if known else "price unknown"
     return f"${totals['usd']:,.2f}"
 
 

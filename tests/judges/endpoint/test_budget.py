@@ -263,7 +263,7 @@ def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
 
 
 def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
-    """Of gpt-4o half, of gpt-4.1 a quarter; none where none is known, and none in batches."""
+    """Of gpt-4o half, of gpt-4.1 and Gemini a quarter; none where none is known, nor in batches."""
     prices = load_prices()
 
     def usd(model: str, mode: JudgeMode = "now") -> float | None:
@@ -276,7 +276,8 @@ def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
     assert usd("gpt-4.1-2025-04-14") == pytest.approx(2.00 + 2 * 0.50 + 8.0)
     assert usd("gpt-4.1-nano") == pytest.approx(0.10 + 2 * 0.025 + 0.40)
     assert usd("gpt-4o-2024-05-13") == pytest.approx(3 * 5.0 + 15.0)
-    assert usd("gemini-2.5-pro") == pytest.approx(3 * 1.25 + 10.0)
+    assert usd("gemini-2.5-pro") == pytest.approx(1.25 + 2 * 0.3125 + 10.0)
+    assert usd("gemini-2.5-flash") == pytest.approx(0.30 + 2 * 0.075 + 2.50)
     assert usd("gpt-4o-2024-08-06", "batch") == pytest.approx((3 * 2.50 + 10.0) / 2)
     assert usd("my-own-model") is None
 

@@ -28,6 +28,12 @@ def test_a_name_may_hold_an_at_sign() -> None:
     assert (plain.name, plain.endpoint) == ("m@2026", HERE)
 
 
+def test_an_address_may_hold_what_addresses_begin_with() -> None:
+    """Behind a user and a password, a host whose name begins with http."""
+    [model] = parse_models("--writer", "m@http://me:word@httpd:1/v1", HERE, {})
+    assert (model.name, model.endpoint.urls) == ("m", ("http://me:word@httpd:1/v1",))
+
+
 ENVIRON = {"OPENAI_API_KEY": "sk-usual", "OTHER": "sk-other"}
 
 
@@ -63,6 +69,7 @@ def test_the_usual_address_spelled_out_has_the_usual_key() -> None:
         pytest.param("@http://127.0.0.1:1/v1", "expected names of models", id="no-name"),
         pytest.param("a,a", "expected different models", id="twice"),
         pytest.param("a@https://one.example/v1#OTHER", "needs a key and OTHER is not", id="no-key"),
+        pytest.param("a@https://one.example/v1#sk-1", "name of a variable behind", id="key-itself"),
     ],
 )
 def test_what_is_no_list_of_models_is_refused(text: str, words: str) -> None:
@@ -70,3 +77,4 @@ def test_what_is_no_list_of_models_is_refused(text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words) as caught:
         parse_models("--solver", text, HERE, {})
     assert "--solver" in str(caught.value)
+    assert "sk-" not in str(caught.value)

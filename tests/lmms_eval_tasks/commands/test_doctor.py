@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.roles import Api
+from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.variables import variables_of
-from lmms_eval_captions.lmms_eval_tasks.commands import doctor
+from lmms_eval_captions.lmms_eval_tasks.commands import doctor_judges
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.doctor import Finding, examine
+from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
+from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import Finding
 from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
+    VerifiedBenchmark,
+    VerifyState,
+    kept_path,
+    write_kept,
+)
 
 
 def _settings(tmp_path: Path, **variables: str) -> Settings:
@@ -165,13 +174,13 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
     async def list_models(_url: str, _key: str | None, *, api: Api) -> list[str]:
         return [*own, "another"]
 
-    async def say_hello(_settings: Settings, _url: str, model: str) -> str:
+    async def say_hello(_endpoint: Endpoint, _url: str, model: str, _role: Role) -> str:
         if model == silent:
             raise JudgeUnavailableError("it is not there")
         return ": 'ready'"
 
-    monkeypatch.setattr(doctor, "listed_models", list_models)
-    monkeypatch.setattr(doctor, "_say_hello", say_hello)
+    monkeypatch.setattr(doctor_judges, "listed_models", list_models)
+    monkeypatch.setattr(doctor_judges, "_say_hello", say_hello)
     url = "https://judge.example/v1"
     settings = _settings(tmp_path, OPENAI_API_KEY="sk-1", LMMS_CAPTIONS_JUDGE_URL=url)
     findings = [finding for finding in examine(settings) if finding.topic in ("judge", "models")]
@@ -236,6 +245,200 @@ def test_every_replica_is_asked(tmp_path: Path, serve: ServerFactory) -> None:
         assert server.counts.n_requests == 1
 
 
+@pytest.fixture
+def mine(serve: ServerFactory) -> dict[str, str]:
+    """Settings of a judge that answers, of whose questions a sample is asked."""
+    return {
+        "LMMS_CAPTIONS_JUDGE_URL": serve().url,
+        "LMMS_CAPTIONS_JUDGE": "mine",
+        "LMMS_CAPTIONS_PRECISION": "0.5",
+    }
+
+
+def _all_about(topic: str, settings: Settings) -> list[Finding]:
+    return [finding for finding in examine(settings) if finding.topic == topic]
+
+
+def test_a_sample_says_what_is_asked_of_which_benchmarks(
+    tmp_path: Path, mine: dict[str, str]
+) -> None:
+    """Those that can be sampled are named, with how close the headline gets; else nothing is."""
+    [found] = _all_about("sample", _settings(tmp_path, **mine))
+    assert found.ok
+    assert found.text.startswith("as many questions as give the headline within 0.5 points, in vdc")
+    sampled = found.text.partition(" in vdc")[2]
+    assert "vcapsbench" in sampled
+    assert "vdc_classic" not in sampled, "no judge is asked there"
+    del mine["LMMS_CAPTIONS_PRECISION"]
+    assert _all_about("sample", _settings(tmp_path, **mine)) == []
+
+
+def test_a_cheap_judge_that_answers_is_shown_with_its_words(
+    tmp_path: Path,
+    mine: dict[str, str],
+    serve: ServerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is asked at its own address, with its own key, which is not shown, nor is a password."""
+    cheap = serve(key="sk-cheap")
+    cheap.reply = lambda _: "ready"
+    _lists(cheap, {"id": "small"})
+    monkeypatch.setenv("CHEAP_KEY", "sk-cheap")
+    mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = f"small@{cheap.url}#CHEAP_KEY"
+    sample, answer = _all_about("sample", _settings(tmp_path, OPENAI_API_KEY="sk-mine", **mine))
+    assert "points, all of them asked of small, in vdc" in sample.text
+    assert answer.ok
+    assert answer.text == f"the cheap judge small at {cheap.url}, key set, answers: 'ready'"
+    listed = _all_about("models", _settings(tmp_path, **mine))[-1]
+    assert listed.ok
+    assert listed.text == f"{cheap.url} lists 'small'; small is among them"
+    with_user = cheap.url.replace("http://", "http://me:word@")
+    mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = f"small@{with_user}"
+    _, answer = _all_about("sample", _settings(tmp_path, **mine))
+    assert not answer.ok, "a user is no key"
+    assert "word" not in answer.text
+
+
+def test_a_cheap_judge_that_is_not_there_is_a_problem(tmp_path: Path, mine: dict[str, str]) -> None:
+    """Its own setting is the advice; the judge's line is as before."""
+    mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = "small@http://127.0.0.1:9/v1"
+    settings = _settings(tmp_path, **mine)
+    _, answer = _all_about("sample", settings)
+    assert not answer.ok
+    assert answer.text.startswith("the cheap judge small at http://127.0.0.1:9/v1, key not set: no")
+    assert answer.text.endswith("or correct the address in LMMS_CAPTIONS_CHEAP_JUDGE")
+    assert _about("judge", settings).ok
+
+
+def test_a_cheap_judge_that_answers_as_another_is_a_problem(
+    tmp_path: Path, mine: dict[str, str], serve: ServerFactory
+) -> None:
+    """Both names stand there, and its own setting; so they do where it is not listed."""
+    cheap = serve()
+    cheap.script = lambda _: Say("ready", model="tiny.gguf")
+    _lists(cheap, {"id": "tiny.gguf"})
+    mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = f"small@{cheap.url}"
+    settings = _settings(tmp_path, **mine)
+    _, answer = _all_about("sample", settings)
+    assert not answer.ok
+    assert "answered as 'tiny.gguf' where 'small' was asked for" in answer.text
+    assert "set the name in LMMS_CAPTIONS_CHEAP_JUDGE to that name" in answer.text
+    assert "LMMS_CAPTIONS_JUDGE" not in answer.text
+    listed = _all_about("models", settings)[-1]
+    assert not listed.ok
+    assert listed.text.endswith("set the name in LMMS_CAPTIONS_CHEAP_JUDGE to the one that judges")
+
+
+@pytest.mark.parametrize(
+    ("cheap", "words"),
+    [
+        pytest.param("small@https://cheap.example/v1", "as in small@URL#MY_KEY", id="no-key"),
+        pytest.param("small@https://cheap.example/v1#EMPTY", "EMPTY is not set", id="empty-key"),
+        pytest.param("mine", "expected another model than the judge", id="the-judge-itself"),
+        pytest.param("a,b", "expected one model, got 2", id="two"),
+        pytest.param("@http://127.0.0.1:9/v1", "expected names of models", id="no-name"),
+        pytest.param("small@http://", "expected URLs such as", id="no-url"),
+        pytest.param(
+            "small@https://cheap.example/v1#sk-secret", "the name of a variable", id="key-itself"
+        ),
+    ],
+)
+def test_a_cheap_judge_that_cannot_be_asked_is_a_problem(
+    cheap: str, words: str, tmp_path: Path, mine: dict[str, str]
+) -> None:
+    """What is wrong with the setting is said in words, and nothing of a key."""
+    settings = _settings(tmp_path, LMMS_CAPTIONS_CHEAP_JUDGE=cheap, **mine)
+    _, answer = _all_about("sample", settings)
+    assert not answer.ok
+    assert words in answer.text
+    assert "LMMS_CAPTIONS_CHEAP_JUDGE" in answer.text
+    assert "secret" not in answer.text
+    assert "secret" not in "".join(
+        setting.text for setting in settings_in_force({"LMMS_CAPTIONS_CHEAP_JUDGE": cheap})
+    )
+
+
+def test_a_cheap_judge_without_a_sample_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has nothing to do where every question is asked of the judge."""
+    monkeypatch.setenv("LMMS_CAPTIONS_CHEAP_JUDGE", "small")
+    assert main(["doctor"]) == 2
+    assert "expected LMMS_CAPTIONS_PRECISION beside it" in capsys.readouterr().err
+
+
+def _keep(settings: Settings, **benchmarks: VerifiedBenchmark) -> Path:
+    """Write down what a verification of the settings' judge has found out."""
+    assert settings.judge
+    names = settings.endpoint.names
+    path = kept_path(settings.cache, settings.judge, names)
+    write_kept(path, model=settings.judge, endpoints=names, benchmarks=benchmarks, record=None)
+    return path
+
+
+def _entry(state: VerifyState, *, days: float, protocol: int = 1) -> VerifiedBenchmark:
+    return VerifiedBenchmark(
+        state=state,
+        fingerprint="01234567",
+        verified_s=time.time() - days * 86_400,
+        protocol=protocol,
+        differs="its prompts are cut",
+    )
+
+
+def test_a_judge_that_was_verified_is_said_to_be(tmp_path: Path, mine: dict[str, str]) -> None:
+    """When, by which benchmarks, with which fingerprint, and by which not."""
+    settings = _settings(tmp_path, **mine)
+    [found] = _all_about("verified", settings)
+    assert (found.ok, found.text) == (True, "mine: not verified: lmms-eval-captions judge verify")
+    protocols = {
+        each.name: each.judge_config(settings).protocol for each in all_benchmarks().values()
+    }
+    vdc = _entry("passed", days=2.1, protocol=protocols["vdc"])
+    other = _entry("passed", days=2.1, protocol=protocols["capquiz"] + 1)
+    _keep(settings, vdc=vdc, capquiz=other)
+    [found] = _all_about("verified", settings)
+    assert found.ok
+    assert found.text.startswith("mine: by vdc (2 days ago, judge-fp:01234567); by ")
+    rest = found.text.partition("; by ")[2]
+    assert rest.endswith("not verified: lmms-eval-captions judge verify")
+    assert "capquiz" in rest, "it was verified with another protocol"
+    elsewhere = _settings(tmp_path, **{**mine, "LMMS_CAPTIONS_JUDGE": "another"})
+    [found] = _all_about("verified", elsewhere)
+    assert found.text == "another: not verified: lmms-eval-captions judge verify"
+
+
+@pytest.mark.parametrize(
+    ("state", "days", "ok", "words"),
+    [
+        pytest.param("failed", 1.5, False, "failed its verification 1 day ago", id="failed"),
+        pytest.param("passed", 31.5, True, "was verified 31 days ago", id="long-ago"),
+    ],
+)
+def test_a_judge_whose_verification_does_not_hold_is_said_to_be_one(
+    state: VerifyState, days: float, ok: bool, words: str, tmp_path: Path, mine: dict[str, str]
+) -> None:
+    """One that failed is a problem; one that was verified long ago is not."""
+    settings = _settings(tmp_path, **mine)
+    protocol = all_benchmarks()["vdc"].judge_config(settings).protocol
+    _keep(settings, vdc=_entry(state, days=days, protocol=protocol))
+    others, found = _all_about("verified", settings)
+    assert found.ok == ok
+    assert words in found.text
+    assert "vdc" not in others.text
+
+
+def test_what_is_kept_of_a_judge_and_cannot_be_read_is_a_problem(
+    tmp_path: Path, mine: dict[str, str]
+) -> None:
+    """With what to do about it."""
+    settings = _settings(tmp_path, **mine)
+    _keep(settings).write_text("{")
+    [found] = _all_about("verified", settings)
+    assert not found.ok
+    assert "delete it, and verify the judge again" in found.text
+
+
 def test_every_setting_in_force_is_shown() -> None:
     """With its value and where that is from; never a key or a password."""
     settings = settings_in_force(
@@ -244,6 +447,7 @@ def test_every_setting_in_force_is_shown() -> None:
             "LMMS_CAPTIONS_JUDGE_URL": "http://me:pass@a:1/v1, http://b:2/v1?key=pass",
             "OPENAI_BASE_URL": "pass",
             "LMMS_CAPTIONS_MAX_COST": "$20",
+            "LMMS_CAPTIONS_CHEAP_JUDGE": "small@http://me:pass@httpd:1/v1;http://b:2/v1#MY_KEY",
         }
     )
     shown = {setting.name: setting.text for setting in settings}
@@ -258,6 +462,7 @@ def test_every_setting_in_force_is_shown() -> None:
         "LMMS_CAPTIONS_JUDGE_URL = http://a:1/v1, http://b:2/v1 (environment)",
         "OPENAI_BASE_URL = [no URL] (environment)",
         "LMMS_CAPTIONS_MAX_COST = $20 (environment)",
+        "LMMS_CAPTIONS_CHEAP_JUDGE = small@http://httpd:1/v1;http://b:2/v1#MY_KEY (environment)",
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY = 64 (default)",
         "LMMS_CAPTIONS_JUDGE_TIMEOUT = the benchmark's own (default)",
         f"LMMS_CAPTIONS_PRICES = the packaged ones, of {load_prices().as_of} (default)",

@@ -161,6 +161,22 @@ def test_the_share_that_the_endpoint_had_in_its_cache_is_told() -> None:
         assert words in " ".join(shown.split())
 
 
+def test_what_is_known_of_the_cost_is_told_beside_a_model_without_a_price() -> None:
+    """A cheap judge on a server of one's own does not hide what the judge cost."""
+    totals = {
+        **TOTALS,
+        "tokens": {"gpt-4o": [1_000, 10], "own": [2_000, 20]},
+        "usd": None,
+        "usd_by_model": {"gpt-4o": 41.5, "own": None},
+    }
+    run = _run()
+    shown = screen_of(FinishedRun({**run.document, "judging": totals}, None, "s"))
+    assert (
+        "own 2,000 in, 20 out; $41.50 by the prices of 2025-10-01, without own, whose price is "
+        "unknown (LMMS_CAPTIONS_PRICES)"
+    ) in " ".join(shown.split())
+
+
 def test_doubts_and_warnings_are_there_however_full_the_screen_is(tmp_path: Path) -> None:
     """A judge that is doubted in all tasks is doubted once; what is left out is counted."""
     run = _run(tmp_path, doubts=[DOUBT.format(n=19_112)])

@@ -195,11 +195,12 @@ def test_with_one_url_a_request_is_not_even_marked(
     assert marked == [None] * 5
 
 
+@pytest.mark.parametrize("headers", ["openai", "anthropic", "seconds"])
 def test_limits_that_leave_plenty_change_nothing_of_it(
-    heard: Heard, serve: ServerFactory, make_engine: EngineFactory
+    headers: str, heard: Heard, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
     """Most addresses say their limits with every answer, long before any is near."""
-    servers = [serve(limit_headers="openai", rate=100_000.0) for _ in range(3)]
+    servers = [serve(limit_headers=headers, rate=100_000.0) for _ in range(3)]
     for server in servers:
         server.script = heard.script(server.url)
     urls = [server.url for server in servers]

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from conftest import ServerFactory
-from five_tasks import TASKS, Task, Texts, write_data
-from impostors import honest, quantised_twin
+from five_tasks import Task, Texts, write_data
+from honest_judge import EACH, VERIFIED, clips, start_honest_judge
+from impostors import quantised_twin
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.recorded import settled_in, words_of
@@ -22,9 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
 
 N_VIDEOS: Final = 120
-VIDEOS: Final = [Texts(f"clip{n}", question=f"What is on {n}?") for n in range(N_VIDEOS)]
-VERIFIED: Final = [task for task in TASKS if task.hooks.benchmark.verification is not None]
-EACH: Final = pytest.mark.parametrize("task", VERIFIED, ids=lambda task: task.name)
+VIDEOS: Final = clips(N_VIDEOS)
 STAMP: Final = "20260101_000000"
 
 Record = Callable[[Task], Path]
@@ -33,14 +32,8 @@ Record = Callable[[Task], Path]
 @pytest.fixture
 def server(serve: ServerFactory, bench: pytest.MonkeyPatch, tmp_path: Path) -> JudgeServer:
     """The honest judge, and data of every benchmark."""
-    started = serve()
-    started.script = honest()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", started.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "0")
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
-    bench.setenv("LMMS_CAPTIONS_DATA", str(write_data(tmp_path / "data", VIDEOS)))
-    data_settings.cache_clear()
-    return started
+    return start_honest_judge(serve, bench, VIDEOS, tmp_path / "data")
 
 
 @pytest.fixture

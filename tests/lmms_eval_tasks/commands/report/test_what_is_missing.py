@@ -99,6 +99,26 @@ def test_what_is_not_there_is_said(way: str, task: str, tmp_path: Path) -> None:
         assert all(asked) or task.startswith("msvd_eval")
 
 
+@pytest.mark.parametrize(
+    ("usd_by_model", "words"),
+    [
+        pytest.param({"paid": 41.5, "own": None}, "$41.50 and more", id="one-is-known"),
+        pytest.param({"own": None}, "price unknown", id="none-is-known"),
+        pytest.param(None, "price unknown", id="earlier-version"),
+    ],
+)
+def test_a_cost_that_is_known_in_part_is_said_to_be(
+    usd_by_model: dict[str, float | None] | None, words: str, tmp_path: Path
+) -> None:
+    """A cheap judge without a price does not hide what the judge cost."""
+    results = judged_run(tmp_path / "run", {"vdc_short": CAPTIONS})
+    (path,) = results.parent.glob("*_judging.json")
+    document = json.loads(path.read_text("utf-8"))
+    document["judging"] |= {"usd": None, "usd_by_model": usd_by_model}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert words in " ".join(page_of(tmp_path / "run").text.split())
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_one_captioner_may_have_less(task: str, tmp_path: Path) -> None:
     """A task or videos that only one has: shown, with nothing for the other."""
