@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,22 @@ EngineFactory = Callable[..., Engine]
 def pytest_configure() -> None:
     """Run tests at the usual priority, whatever started them."""
     be_scheduled_as_usual()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what was there before the first test out of the garbage collector's sight.
+
+    The modules and tests are a million objects, which it would go through, most of a second each
+    time, wherever lmms-eval, statsmodels or a test has it collect.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
