@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from loguru import logger
 
+from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -27,9 +28,7 @@ from priorities import be_scheduled_as_usual
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
 
-# How fast values are drawn says something of the machine, and nothing of us.
-settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any")
+draw_examples(anew="FULL_SIZE" in os.environ)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
