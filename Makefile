@@ -32,11 +32,12 @@ check: setup
 	$(BIN)/python .ci/audit.py
 
 # Two processes, as most tests wait more than they work; but for whole runs, the tests of a file stay together.
+# Properties are tried with the same examples every time, so that what fails was changed.
 test: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
 	$(BIN)/python -m pytest -q -n 2 -m cli
 
-# The same with all 96,825 questions of VDC in one run, which takes some minutes more.
+# The same with all 96,825 questions of VDC in one run, which takes some minutes more, and with other examples each time.
 test-full: setup
 	FULL_SIZE=1 $(MAKE) test
 

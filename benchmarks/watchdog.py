@@ -122,7 +122,7 @@ class Judging:
         behaviour = Behaviour(
             latency_s=0.002,
             tail=0.1,
-            tail_factor=50,
+            tail_factor=10,
             faults=("429", "500", "garbage"),
             fault_rate=0.2,
             max_faults=2,

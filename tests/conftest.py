@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from loguru import logger
 
+from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -26,9 +28,7 @@ from priorities import be_scheduled_as_usual
 collect_ignore = ["helpers/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
 
-# How fast values are drawn says something of the machine, and nothing of us.
-settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any")
+draw_examples(anew="FULL_SIZE" in os.environ)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -39,6 +39,22 @@ EngineFactory = Callable[..., Engine]
 def pytest_configure() -> None:
     """Run tests at the usual priority, whatever started them."""
     be_scheduled_as_usual()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what was there before the first test out of the garbage collector's sight.
+
+    The modules and tests are a million objects, which it would go through, most of a second each
+    time, wherever lmms-eval, statsmodels or a test has it collect.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

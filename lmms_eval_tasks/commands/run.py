@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -228,26 +228,38 @@ def _run_to_its_end(command: Sequence[str], env: Mapping[str, str]) -> int:
         SettingsError: If it cannot be started.
     """
     sys.stdout.flush()
-    try:
-        child = subprocess.Popen(command, env=dict(env))  # noqa: S603 - the user's own command
-    except OSError as error:
-        raise SettingsError(
-            f"run: expected options of lmms-eval, such as --model, or a command to run, got "
-            f"{command[0]!r:.80}, which cannot be started ({error.strerror})"
-        ) from error
-    with _passed_on(child):
+    with _passed_on() as to_child:
+        try:
+            child = subprocess.Popen(command, env=dict(env))  # noqa: S603 - the user's own command
+        except OSError as error:
+            raise SettingsError(
+                f"run: expected options of lmms-eval, such as --model, or a command to run, got "
+                f"{command[0]!r:.80}, which cannot be started ({error.strerror})"
+            ) from error
+        to_child(child)
         return child.wait()
 
 
 @contextmanager
-def _passed_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass signals on to a child for a while.
+def _passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Pass signals on for a while, from before the child is there, to the one that is then named.
 
     Ctrl-C reaches every process in the foreground of its terminal: the child has it already.
     """
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        if not (number == signal.SIGINT and _in_foreground()):
+        if number == signal.SIGINT and _in_foreground():
+            return
+        if children:
+            children[0].send_signal(number)
+        else:
+            early.append(number)
+
+    def to_child(child: subprocess.Popen[bytes]) -> None:
+        children.append(child)
+        for number in early:
             child.send_signal(number)
 
     numbers = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
@@ -257,7 +269,7 @@ def _passed_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
         if handler != signal.SIG_IGN:
             signal.signal(number, pass_on)
     try:
-        yield
+        yield to_child
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -113,6 +113,32 @@ def server(serve: ServerFactory, bench: pytest.MonkeyPatch) -> JudgeServer:
     return server
 
 
+@dataclass(frozen=True)
+class Full:
+    """What a run that asks all questions of a kind comes to."""
+
+    scores: dict[str, float]
+    signature: Signature
+    n_requests: int
+
+
+_FULL: dict[str, Full] = {}
+
+
+@pytest.fixture
+def full(kind: Kind, serve: ServerFactory) -> Full:
+    """Judged once for all tests of a kind, with a server and a cache of its own."""
+    if kind.name not in _FULL:
+        server: JudgeServer = serve()
+        server.reply = reply_to
+        with pytest.MonkeyPatch.context() as others:
+            others.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+            others.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-full")
+            judged = judge(kind)
+            _FULL[kind.name] = Full(judged.scores, judged.signature, server.counts.n_requests)
+    return _FULL[kind.name]
+
+
 def reply_to(prompt: str) -> str:
     """What the judge says; free answers are more or less like the gold one."""
     if "Only provide short but accurate answer" in prompt:
@@ -167,12 +193,9 @@ def n_questions(kind: Kind) -> int:
 
 
 def test_a_sample_gives_the_numbers_of_all_questions(
-    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+    kind: Kind, full: Full, server: JudgeServer, bench: pytest.MonkeyPatch
 ) -> None:
     """Each metric is the weighed verdicts; the headline is as near to the full one as it says."""
-    full = judge(kind).scores
-    n_full = server.counts.n_requests
-    bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-2")
     bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
     sampled = judge(kind)
     scores = sampled.scores
@@ -184,9 +207,9 @@ def test_a_sample_gives_the_numbers_of_all_questions(
     headline = kind.benchmark.headline
     assert certificate.value == pytest.approx(scores[headline], abs=1e-9)
     assert 0 < certificate.half_width <= float(PRECISION)
-    assert abs(scores[headline] - full[headline]) <= 2 * certificate.half_width
-    n_sent = server.counts.n_requests - n_full
-    assert n_sent == certificate.asked * kind.n_steps * kind.n_runs < n_full
+    assert abs(scores[headline] - full.scores[headline]) <= 2 * certificate.half_width
+    n_sent = server.counts.n_requests
+    assert n_sent == certificate.asked * kind.n_steps * kind.n_runs < full.n_requests
     share = Share(certificate.asked * kind.n_runs, n_questions(kind) * kind.n_runs)
     assert sampled.signature.fields["precision"] == PRECISION
     assert sampled.signature.fields["asked"] == share.words
@@ -195,25 +218,20 @@ def test_a_sample_gives_the_numbers_of_all_questions(
 
 
 def test_a_later_run_without_the_setting_goes_on_to_all(
-    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+    kind: Kind, full: Full, server: JudgeServer, bench: pytest.MonkeyPatch
 ) -> None:
     """It asks what is left, and its numbers and signature are those of a run that asked all."""
-    cache = read_judge_settings().cache
-    full = judge(kind)
-    expected, signature = full.scores, full.signature
-    n_full = server.counts.n_requests
-    bench.setenv("LMMS_CAPTIONS_CACHE", f"{cache}-2")
     bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
     first = judge(kind).scores
-    n_sampled = server.counts.n_requests - n_full
+    n_sampled = server.counts.n_requests
     again = judge(kind).scores
-    assert server.counts.n_requests == n_full + n_sampled
+    assert server.counts.n_requests == n_sampled < full.n_requests
     assert again == pytest.approx(first, nan_ok=True, abs=0)
     bench.delenv("LMMS_CAPTIONS_PRECISION")
     later = judge(kind)
-    assert later.scores == pytest.approx(expected, nan_ok=True, abs=0)
-    assert later.signature == signature
-    assert server.counts.n_requests == 2 * n_full
+    assert later.scores == pytest.approx(full.scores, nan_ok=True, abs=0)
+    assert later.signature == full.signature
+    assert server.counts.n_requests == full.n_requests
 
 
 def test_groups_of_a_sample_are_weighed_with_intervals(
@@ -244,11 +262,13 @@ def test_groups_of_a_sample_are_weighed_with_intervals(
 
 
 def test_a_cheap_judge_makes_the_sample_smaller(
-    kind: Kind, server: JudgeServer, serve: ServerFactory, bench: pytest.MonkeyPatch
+    kind: Kind,
+    full: Full,
+    server: JudgeServer,
+    serve: ServerFactory,
+    bench: pytest.MonkeyPatch,
 ) -> None:
     """It answers all at its own address; the correlation is told, and the numbers are as near."""
-    full = judge(kind).scores
-    bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-2")
     bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
     alone = certificate_of(kind.benchmark, [judge(kind).records])
     cheap_server = serve()
@@ -259,7 +279,7 @@ def test_a_cheap_judge_makes_the_sample_smaller(
         return reply_to(prompt if hash_of(prompt) % 100 < 88 else f"{prompt} ")
 
     cheap_server.reply = nearly_the_same
-    bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-3")
+    bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-2")
     bench.setenv("LMMS_CAPTIONS_CHEAP_JUDGE", f"small@{cheap_server.url}")
     sampled = judge(kind)
     certificate = certificate_of(kind.benchmark, [sampled.records])
@@ -278,7 +298,7 @@ def test_a_cheap_judge_makes_the_sample_smaller(
     headline = kind.benchmark.headline
     scores = sampled.scores
     assert certificate.value == pytest.approx(scores[headline], abs=1e-9)
-    assert abs(scores[headline] - full[headline]) <= 2 * certificate.half_width
+    assert abs(scores[headline] - full.scores[headline]) <= 2 * certificate.half_width
     assert sampled.signature.fields["cheap"] == "small"
 
 
@@ -492,11 +512,11 @@ def test_processes_sample_their_own_captions(
 
 
 def test_captioners_are_compared_by_their_samples(
-    kind: Kind, server: JudgeServer, bench: pytest.MonkeyPatch
+    kind: Kind, full: Full, server: JudgeServer, bench: pytest.MonkeyPatch
 ) -> None:
     """The difference is that of the weighed scores; its interval holds that of all questions."""
     poor = {number: f"Nothing {number} to see." for number in range(kind.n_videos)}
-    full = [judge(kind, captions).scores for captions in (None, poor)]
+    all_asked = [full.scores, judge(kind, poor).scores]
     bench.setenv("LMMS_CAPTIONS_CACHE", f"{read_judge_settings().cache}-2")
     bench.setenv("LMMS_CAPTIONS_PRECISION", PRECISION)
     sampled = [judge(kind, captions) for captions in (None, poor)]
@@ -512,7 +532,10 @@ def test_captioners_are_compared_by_their_samples(
     assert contrast.difference.low is not None
     assert contrast.difference.high is not None
     width = contrast.difference.high - contrast.difference.low
-    assert abs(contrast.difference.difference - (full[1][headline] - full[0][headline])) <= width
+    assert (
+        abs(contrast.difference.difference - (all_asked[1][headline] - all_asked[0][headline]))
+        <= width
+    )
     task = verdicts[0].tasks[0].task
     assert list(differences([one.tasks[0] for one in verdicts])) == []
     run = RunResults(Path("x_results.json"), {}, {})

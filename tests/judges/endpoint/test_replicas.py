@@ -43,7 +43,8 @@ def test_processes_with_other_orders_of_the_urls_choose_the_same_replica() -> No
 
 def test_captions_are_spread_about_evenly() -> None:
     """Of 4,000 each of four replicas is the first one for a quarter, about."""
-    first = Counter(Replicas(NAMES).order(caption)[0] for caption in CAPTIONS)
+    replicas = Replicas(NAMES)
+    first = Counter(replicas.order(caption)[0] for caption in CAPTIONS)
     assert sorted(first) == [0, 1, 2, 3]
     assert all(abs(n - 1_000) <= 150 for n in first.values())
 

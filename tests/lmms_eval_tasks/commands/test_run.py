@@ -28,12 +28,28 @@ def caught(number, _):
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, caught)
 print("ready", flush=True)
-while not count:
+deadline = time.monotonic() + 30
+while not count and time.monotonic() < deadline:
     time.sleep(0.02)
 time.sleep(0.5)
 print(f"caught {count}", flush=True)
 """
 """A child that counts the signals that reach it, and takes a while to end."""
+SLOW_START = """
+import subprocess, sys, time
+from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+class SlowToStart(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        time.sleep(1.0)
+subprocess.Popen = SlowToStart
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command where the child is at work before its parent has gone on, as on a busy machine."""
+RUNS = [
+    pytest.param(RUN, id="at once"),
+    pytest.param([sys.executable, "-c", SLOW_START, "run"], id="slow start"),
+]
 
 
 def _line(value: float | None = 40.0, n_unscored: int = 0, **more: object) -> dict[str, object]:
@@ -123,11 +139,12 @@ def _wait_for(read: Callable[[], str], words: str) -> str:
     return text
 
 
+@pytest.mark.parametrize("command", RUNS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_it_alone_is_passed_on_once(number: signal.Signals) -> None:
+def test_a_signal_to_it_alone_is_passed_on_once(number: signal.Signals, command: list[str]) -> None:
     """As from a job manager; the child's end is waited for, and what it wrote is checked."""
     with subprocess.Popen(
-        [*RUN, sys.executable, "-c", COUNTS], stdout=subprocess.PIPE, start_new_session=True
+        [*command, sys.executable, "-c", COUNTS], stdout=subprocess.PIPE, start_new_session=True
     ) as run:
         assert run.stdout is not None
         pipe = run.stdout
@@ -139,11 +156,12 @@ def test_a_signal_to_it_alone_is_passed_on_once(number: signal.Signals) -> None:
     assert said.splitlines()[-1].startswith("lmms-eval-captions run: problem")
 
 
-def test_ctrl_c_reaches_the_child_once() -> None:
+@pytest.mark.parametrize("command", RUNS)
+def test_ctrl_c_reaches_the_child_once(command: list[str]) -> None:
     """The terminal interrupts both; the child is not interrupted a second time by its parent."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(RUN[0], [*RUN, sys.executable, "-c", COUNTS])  # noqa: S606
+        os.execv(command[0], [*command, sys.executable, "-c", COUNTS])  # noqa: S606
     try:
         said = _wait_for(lambda: os.read(terminal, 4096).decode(), "ready")
         os.write(terminal, b"\x03")

@@ -258,12 +258,35 @@ _GARBAGE = bytes(range(256)) * 64
 def test_nonsense_on_the_wire_can_pass_and_hangs_nothing(answer: Answer) -> None:
     """It ends within the time-out, in an error that is tried again, and takes little memory."""
     with RawServer(answer) as server, _at_most(64 * MB):
-        start_s = time.monotonic()
-        error = _refused(server.url, timeout_s=_TIMEOUT_S)
-        took_s = time.monotonic() - start_s
+        worked_s = time.thread_time()
+        error = asyncio.run(_refused_in_time(server.url))
+        worked_s = time.thread_time() - worked_s
     assert isinstance(error, JudgeUnavailableError)
-    assert took_s < _TIMEOUT_S + 2.0
+    assert worked_s < _TIMEOUT_S + 2.0
     assert len(str(error)) < 1000
+
+
+async def _refused_in_time(url: str) -> BaseException | None:
+    """How a request ends that has its time-out, and 200 turns of its loop to notice.
+
+    Turns, and the time that its thread works, are what a busy machine gives later, not less of.
+    """
+
+    async def ask() -> None:
+        client = ChatClient((url,), None)
+        try:
+            await client.complete(REQUEST, 0, timeout_s=_TIMEOUT_S)
+        finally:
+            await client.close()
+
+    asking = asyncio.ensure_future(ask())
+    await asyncio.wait({asking}, timeout=_TIMEOUT_S)
+    for _ in range(200):
+        if asking.done():
+            return asking.exception()
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    pytest.fail("the request had not ended long after its time-out")
 
 
 def test_plain_text_where_tls_is_expected_can_pass() -> None:
