@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,6 +18,8 @@ _HOW: Final = (
     "is another one than LMMS_CAPTIONS_JUDGE_URL's, and the variable that holds its key, where it "
     "needs one: gpt-4o,qwen@http://127.0.0.1:8000/v1,m@https://host/v1#MY_KEY"
 )
+_AT: Final = re.compile(r"@\s*(?=https?:)", re.IGNORECASE)
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _NO_VARIABLE: Final = "the variable behind its address"
 """Stands for the variable of a key, in messages, where none is named."""
 
@@ -62,24 +65,26 @@ def split_address(text: str) -> tuple[str, str]:
 
     >>> split_address("m@2026@http://me:secret@httpd:1/v1#KEY"), split_address("m@2026")
     (('m@2026', 'http://me:secret@httpd:1/v1#KEY'), ('m@2026', ''))
+    >>> split_address("m @ HTTPS://me:secret@httpd/v1")
+    ('m', 'HTTPS://me:secret@httpd/v1')
     """
     # The first one, as what stands behind it may hold a password.
-    name, at, address = text.partition("@http")
-    return name.strip(), f"http{address}" if at else ""
+    at = _AT.search(text)
+    return (text[: at.start()].strip(), text[at.end() :].strip()) if at else (text.strip(), "")
 
 
 def is_variable_name(text: str) -> bool:
-    """Whether a text can be the name of a variable of the environment, rather than its value.
+    """Whether a text looks like the name of a variable of the environment, and not like a key.
 
-    >>> is_variable_name("MY_KEY"), is_variable_name("sk-secret")
-    (True, False)
+    >>> is_variable_name("MY_KEY"), is_variable_name("sk-secret"), is_variable_name("gsk_secret")
+    (True, False, False)
     """
-    return text.isascii() and text.isidentifier()
+    return _VARIABLE.fullmatch(text) is not None
 
 
 def _model(option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> Model:
     name, address = split_address(text)
-    if not name:
+    if not name or "://" in name or "#" in name:
         raise SettingsError(f"{option}: {_HOW}")
     model = Model(name, _endpoint(option, address, endpoint, environ) if address else endpoint)
     is_without = address and model.endpoint.key_name == _NO_VARIABLE
@@ -103,7 +108,7 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
             return replace(usual, urls=urls)
         is_openai = set(endpoint_names(urls)) == set(endpoint_names([PROVIDER_URLS["openai"]]))
         key_name = KEYS["openai"] if is_openai else _NO_VARIABLE
-    elif not is_variable_name(key_name):
+    elif not (is_variable_name(key_name) or key_name in environ):
         # It may be the key itself, which is not shown.
         raise SettingsError(
             f"{option}: expected the name of a variable behind an address's #, such as MY_KEY, got "

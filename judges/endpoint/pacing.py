@@ -140,7 +140,7 @@ class Pacing:
         sent_s = now_s if sent_s is None else sent_s
         self._delay_s += (now_s - sent_s - self._delay_s) / 20
         if self._slow is not None:
-            self._slow.refuse(sent_s)
+            self._slow.refuse(sent_s, now_s)
             self._steer(self._slow, now_s)
             return
         if sent_s < self._since_s:
@@ -298,7 +298,7 @@ class Pacing:
     def _set_rate(self, rate: float, now_s: float) -> None:
         self.rate = max(LEAST_RATE, rate)
         self._slow = None
-        if rate <= _FEW_RATE and (self._trial is None or self._trial.taken <= _FEW_RATE):
+        if rate < _FEW_RATE and (self._trial is None or self._trial.taken <= _FEW_RATE):
             self._trial = None
             # Not for secrets.
             self._slow = SlowPace(self.rate, random.Random(0))  # noqa: S311
@@ -320,6 +320,8 @@ class Pacing:
                 self.rate *= 1.0 + min(1.0, self._growth_now(now_s) * elapsed_s)
             if self._is_lifted(now_s):
                 self._leave_limit(inf)
+                self._since_s = now_s
+                self._n_sent = self._n_refused = self._excess = 0.0
         # At most a twentieth of a second's worth goes out at once.
         self._tokens = min(max(1.0, self.rate / 20), self._tokens + elapsed_s * self.rate)
 

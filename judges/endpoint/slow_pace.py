@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 LEAST_RATE: Final = 0.1
 _BLOCK_N: Final = 5
-_BLOCK_S: Final = 2.0
+_BLOCK_S: Final = 1.0
 """So many requests, and for so long, one rate is tried out."""
 _SPREAD: Final = 1.5
 """How far from the best rate another one is tried, and from the last one, as a factor."""
@@ -40,6 +41,15 @@ _LATEST_N: Final = 200
 """Requests that are remembered one by one."""
 _SINCE_CHANGE_N: Final = 20
 """Those that still count where an endpoint has changed."""
+_DELAYS: Final = 2.0
+"""So many times as long as refusals take, a request may still be refused."""
+_IN_A_ROW: Final = (6, 12)
+_WINDOW_RATE: Final = 2.0
+_OPEN_N: Final = 8
+"""So many refusals in a row, the more below that rate, after so many answers, are of a window that
+is used up, or of an outage."""
+_CLOSED: Final = 10.0
+"""The rate is that much lower at most until something is taken again, and then as it was."""
 _SLACK: Final = 0.1
 _LEAST_MARGIN: Final = 4.0
 _MARGIN: Final = 70.0
@@ -89,34 +99,51 @@ class SlowPace:
         """Requests until another rate is drawn."""
         self._place = 0.0
         """Probability with which the limit is below what is taken for it; 1 to look beyond it."""
+        self._untold: deque[_Sent] = deque()
+        """Requests whose refusal may be under way."""
+        self._delay_s = 0.0
+        """Mean time from a request to its refusal."""
+        self._n_in_a_row = 0
+        """Refusals since a request was answered."""
+        self._rate_before = rate
+        """Requests a second when the first of them came."""
+        self._n_open = _OPEN_N
+        """Requests that were answered since nothing was taken at all."""
+        self._closed_rate = 0.0
+        """Requests a second before nothing was taken any more; 0 while some are."""
         self._too_many = self._too_few = 0.0
         """Refusals beyond those that are expected, and refusals that did not come."""
 
     def send(self, now_s: float, rate: float) -> None:
         """One request goes out, at so many a second."""
+        self._tell_until(now_s - _DELAYS * self._delay_s)
         if len(self._latest) >= _BLOCK_N and now_s > self._latest[-_BLOCK_N].sent_s:
             # Where there is little to send, the rate that is allowed is not the one that is seen.
             seen = _BLOCK_N / (now_s - self._latest[-_BLOCK_N].sent_s)
             rate = min(rate, _AS_SEEN * seen)
         if rate != self._expected[0]:
             self._expected = (rate, self._belief.refused_at(rate))
-        expected = self._expected[1]
-        self._latest.append(_Sent(now_s, rate, expected))
-        self._belief.send(rate)
-        self._too_many = max(0.0, self._too_many - expected - _SLACK)
-        self._too_few += (1.0 - _LIMIT_SLACK) * self._by_limit(expected)
+        sent = _Sent(now_s, rate, self._expected[1])
+        self._latest.append(sent)
+        self._untold.append(sent)
         self._n_left -= 1
-        if self._n_left <= 0:
+        if self._n_left <= 0 and not self._closed_rate:
             self._draw()
             self._reconsider()
 
-    def refuse(self, sent_s: float) -> None:
-        """The request that went out then was refused."""
+    def refuse(self, sent_s: float, now_s: float) -> None:
+        """The request that went out then was refused, now."""
         index = bisect_right(self._latest, sent_s, key=lambda sent: sent.sent_s) - 1
         if index < 0:
             return
         sent = self._latest[index]
         sent.is_refused = True
+        delay_s = now_s - sent.sent_s
+        self._delay_s += (delay_s - self._delay_s) / (10.0 if self._delay_s else 1.0)
+        self._tell_until(sent.sent_s)
+        if self._closed_rate:
+            self.rate = max(LEAST_RATE, self._closed_rate / _CLOSED, self.rate / _SPREAD)
+            return
         self._belief.refuse(sent.rate)
         self._too_many += 1.0
         if by_limit := self._by_limit(sent.expected):
@@ -124,7 +151,34 @@ class SlowPace:
         if self._place == 1.0:
             # The limit is where it was.
             self._draw()
-        self._reconsider()
+        self._n_in_a_row += 1
+        if self._n_in_a_row == 1:
+            self._rate_before = self.rate
+        is_slow = self._rate_before < _WINDOW_RATE
+        if self._n_in_a_row >= _IN_A_ROW[is_slow] and self._n_open >= _OPEN_N:
+            self._close()
+        else:
+            self._reconsider()
+
+    def _tell_until(self, until_s: float) -> None:
+        """Take in the requests that went out until then: they were refused by now, or answered."""
+        while self._untold and self._untold[0].sent_s <= until_s:
+            sent = self._untold.popleft()
+            if not sent.is_refused:
+                self._n_in_a_row = 0
+                self._n_open += 1
+                if self._closed_rate:
+                    self.rate, self._closed_rate, self._n_open = self._closed_rate, 0.0, 0
+            if not self._closed_rate:
+                self._belief.send(sent.rate)
+                self._too_many = max(0.0, self._too_many - sent.expected - _SLACK)
+                self._too_few += (1.0 - _LIMIT_SLACK) * self._by_limit(sent.expected)
+
+    def _close(self) -> None:
+        """Nothing is taken for a while, at any rate: that is no limit of requests a second."""
+        self._closed_rate = self._rate_before
+        self._believe(list(self._latest)[: -self._n_in_a_row - len(self._untold)])
+        self._n_in_a_row = 0
 
     def _reconsider(self) -> None:
         """Take in what came of the latest requests."""
@@ -134,8 +188,9 @@ class SlowPace:
         drawn = self._belief.limit_at(self._place) if self._place < 1.0 else _LOOK_RATE * best
         tried = min(_SPREAD * best, max(best / _SPREAD, drawn))
         # Step by step: far from what was seen, little is known.
-        tried = min(_SPREAD * self.rate, max(self.rate / _SPREAD, tried))
-        self.rate = max(LEAST_RATE, tried)
+        if tried > _SPREAD * self.rate:
+            tried, self._n_left = _SPREAD * self.rate, 1
+        self.rate = max(LEAST_RATE, self.rate / _SPREAD, tried)
         self._expected = (0.0, 0.0)
         self.is_over = self._belief.limit_at(1.0 - _SURELY) > _FAST_RATE
 
@@ -152,12 +207,17 @@ class SlowPace:
         margin = max(_LEAST_MARGIN, _MARGIN * self.noise * (1.0 - self.noise))
         if self._too_many < margin and self._too_few < _LEAST_MARGIN:
             return
+        told = list(self._latest)[: len(self._latest) - len(self._untold)]
+        self._believe(told[-_SINCE_CHANGE_N:])
+
+    def _believe(self, sent: Sequence[_Sent]) -> None:
+        """Believe what follows from these alone."""
         self._belief = _fresh_belief()
         self._too_many = self._too_few = 0.0
-        for sent in list(self._latest)[-_SINCE_CHANGE_N:]:
-            self._belief.send(sent.rate)
-            if sent.is_refused:
-                self._belief.refuse(sent.rate)
+        for each in sent:
+            self._belief.send(each.rate)
+            if each.is_refused:
+                self._belief.refuse(each.rate)
 
 
 def _fresh_belief() -> LimitBelief:

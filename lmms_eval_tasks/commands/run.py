@@ -250,12 +250,10 @@ def _passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
     early: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and _in_foreground():
-            return
-        if children:
-            children[0].send_signal(number)
-        else:
+        if not children:
             early.append(number)
+        elif not (number == signal.SIGINT and _in_foreground()):
+            children[0].send_signal(number)
 
     def to_child(child: subprocess.Popen[bytes]) -> None:
         children.append(child)

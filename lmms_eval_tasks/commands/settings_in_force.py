@@ -93,10 +93,14 @@ def _shown_model(text: str) -> str:
     'small@http://host/v1;http://b:2/v1#MY_KEY'
     >>> _shown_model("small@https://host/v1#sk-secret"), _shown_model("small")
     ('small@https://host/v1#[no variable]', 'small')
+    >>> _shown_model("small@htps://me:secret@host/v1"), _shown_model("small#sk-secret")
+    ("[no model's name]", "[no model's name]")
     """
     if "," in text:
         return "[several models]"  # one of which may be half a password
     name, address = split_address(text)
+    if "://" in name or "#" in name:
+        return "[no model's name]"
     if not address:
         return name
     urls, mark, variable = address.partition("#")

@@ -157,10 +157,10 @@ def cost_words(usd_by_model: Mapping[str, float | None], prices_date: str | None
     'price unknown (LMMS_CAPTIONS_PRICES)'
     """
     unknown = [model for model, usd in usd_by_model.items() if usd is None]
-    if unknown and len(unknown) == len(usd_by_model):
+    if len(unknown) == len(usd_by_model):
         return f"price unknown ({PRICES_VARIABLE})"
     usd = sum(usd for usd in usd_by_model.values() if usd is not None)
-    rest = f", without {' and '.join(unknown)}, whose price is unknown ({PRICES_VARIABLE})"
+    rest = f", without {', '.join(unknown)}, whose price is unknown ({PRICES_VARIABLE})"
     return f"${usd:,.2f} by the prices of {prices_date}{rest if unknown else ''}"
 
 

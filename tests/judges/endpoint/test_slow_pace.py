@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.slow_pace import LEAST_RATE, SlowPace
+from lmms_eval_captions.judges.endpoint.slow_pace import SlowPace
 
 
 def _run(pace: SlowPace, is_refused: Callable[[float], bool], *, n: int, from_s: float) -> float:
@@ -19,22 +20,53 @@ def _run(pace: SlowPace, is_refused: Callable[[float], bool], *, n: int, from_s:
         rate = pace.rate
         pace.send(now_s, rate)
         if is_refused(rate):
-            pace.refuse(now_s)
+            pace.refuse(now_s, now_s)
     return now_s
 
 
 def test_it_falls_and_rises_step_by_step() -> None:
-    """Refusals in a row, and answers, move it far, but never at once, nor below the least."""
+    """Where one in eight is answered the rate falls far, never at once; then it rises as far."""
     pace = SlowPace(20.0, random.Random(0))
     rates, now_s = [pace.rate], 0.0
-    for _ in range(60):
-        now_s = _run(pace, lambda _: True, n=1, from_s=now_s)
+    for number in range(400):
+        now_s = _run(pace, lambda _, number=number: number % 8 > 0, n=1, from_s=now_s)  # type: ignore[misc]  # its own number
         rates.append(pace.rate)
-    assert rates[-1] == LEAST_RATE
+    assert min(rates) < 1.0
     _run(pace, lambda _: False, n=400, from_s=now_s)
     assert pace.is_over
     steps = [after / before for before, after in pairwise(rates)]
-    assert min(steps) >= 1.0 / 1.5 - 1e-9
+    assert min(steps) >= 1.5**-2 - 1e-9
+
+
+def test_a_window_that_is_used_up_is_no_limit_of_a_second() -> None:
+    """Where nothing is taken any more, one goes out now and then; where some is, all goes on."""
+    pace = SlowPace(20.0, random.Random(0))
+    now_s = _run(pace, lambda _: False, n=30, from_s=0.0)
+    rate = pace.rate
+    now_s = _run(pace, lambda _: True, n=40, from_s=now_s)
+    assert rate / 10.0 - 1e-9 <= pace.rate <= rate / 5.0
+    now_s = _run(pace, lambda _: False, n=2, from_s=now_s)
+    assert pace.rate >= rate / 1.5
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 1.0, 3.0])
+def test_a_refusal_that_is_under_way_is_no_answer(delay_s: float) -> None:
+    """However long refusals take, a limit of one a second is found, and not left."""
+    pace, refusals, now_s, open_s = SlowPace(20.0, random.Random(0)), deque[float](), 0.0, 0.0
+    n_refused = 0
+    for _ in range(1500):
+        now_s += 1.0 / pace.rate
+        while refusals and refusals[0] + delay_s <= now_s:
+            pace.refuse(refusals.popleft(), now_s)
+        pace.send(now_s, pace.rate)
+        if now_s < open_s:
+            refusals.append(now_s)
+            n_refused += now_s > 300.0
+        else:
+            open_s = now_s + 1.0
+    assert not pace.is_over
+    assert pace.rate == pytest.approx(1.0, rel=0.3)
+    assert n_refused <= 100
 
 
 def test_a_refusal_that_nothing_is_known_of_changes_nothing() -> None:
@@ -42,7 +74,7 @@ def test_a_refusal_that_nothing_is_known_of_changes_nothing() -> None:
     pace = SlowPace(5.0, random.Random(0))
     pace.send(10.0, 5.0)
     rate, noise = pace.rate, pace.noise
-    pace.refuse(9.0)
+    pace.refuse(9.0, 10.0)
     assert (pace.rate, pace.noise) == (rate, noise)
 
 
@@ -53,7 +85,7 @@ def test_the_rate_that_is_seen_is_what_counts() -> None:
     for second in range(300):
         pace.send(float(second), pace.rate)
         if rng.random() < 0.2:
-            pace.refuse(float(second))
+            pace.refuse(float(second), float(second))
     assert pace.noise == pytest.approx(0.2, abs=0.08)
     assert not pace.is_over
 
