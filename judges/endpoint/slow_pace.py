@@ -9,6 +9,10 @@ little above what is known, to see a limit that is lifted.
 
 Where far more, or far fewer, are refused than was expected, the endpoint has changed: then only
 what was seen lately counts.
+
+Where all are refused, one after the other, it is a window that is used up, or an outage, and tells
+nothing of requests a second: a few go out until one is answered, and then as many as before.
+A request counts as answered when its refusal would have come by now.
 """
 
 from __future__ import annotations
