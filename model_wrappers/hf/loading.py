@@ -205,13 +205,12 @@ def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) ->
             adapter_name=adapter,
             adapter_kwargs={"subfolder": folder, "revision": revision},
         )
+        model.set_adapter(adapter)
     except (OSError, ValueError, ImportError) as error:
         logger.warning(
             f"{name}: the adapter in {folder}/ cannot be loaded, and the model sees "
             f"badly without it ({error}); copy that folder beside the weights"
         )
-        return
-    model.set_adapter(adapter)
 
 
 def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import inspect
 from collections import defaultdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from transformers import cache_utils
 from transformers.cache_utils import DynamicCache
+from transformers.generation import GenerateDecoderOnlyOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +26,12 @@ _PLAIN: Final = tuple(
     if hasattr(cache_utils, name)
 )
 """Layers that keep everything; transformers 5.19, which vLLM 0.32 brings, has not both."""
+_CACHE: Final = (
+    "cache"
+    if "cache" in {field.name for field in fields(GenerateDecoderOnlyOutput)}
+    else "past_key_values"
+)
+"""What ``generate`` takes and returns keys and values as; transformers 5.24 gave it a new name."""
 _N_TRIED: Final = 4
 """Tokens that are written both ways before a model's prefixes are shared."""
 _TOLERANCE: Final = {torch.float32: 1e-3, torch.float64: 1e-3}
@@ -137,7 +145,7 @@ def _written(
         rows = torch.tensor([part.rows[place] for place in places], device=model.device)
         own.reorder_cache(rows)
         tokens = _continued(prefixes, rows, [part.tails[place] for place in places], follows)
-        written = model.generate(**tokens, past_key_values=own, generation_config=settings)
+        written = model.generate(**tokens, **{_CACHE: own}, generation_config=settings)
         yield places, tokens["input_ids"].shape[1], written
 
 
@@ -152,7 +160,7 @@ def _encoded(
     once.temperature = once.top_p = once.top_k = None
     once.return_dict_in_generate = True
     encoded = model.generate(**prefixes, generation_config=once)
-    cache = getattr(encoded, "past_key_values", None)
+    cache = getattr(encoded, _CACHE, None)
     if not isinstance(cache, DynamicCache):
         raise NotShareableError(f"it keeps what it has read as {type(cache).__name__}")
     if cache.get_seq_length() != prefixes["input_ids"].shape[1]:

@@ -212,7 +212,8 @@ def test_too_little_memory_to_try_it_is_found_out_once(
     generate, failed = model.model.generate, []
 
     def small(*args: Any, **kwargs: Any) -> Any:
-        if len(kwargs["input_ids"]) > 1 or kwargs.get("past_key_values") is not None:
+        continued = kwargs.get("past_key_values", kwargs.get("cache"))
+        if len(kwargs["input_ids"]) > 1 or continued is not None:
             failed.append(len(kwargs["input_ids"]))
             raise torch.OutOfMemoryError("CUDA out of memory")
         return generate(*args, **kwargs)
