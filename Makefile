@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.ready
 SOURCES := judges metrics lmms_eval_tasks model_wrappers
-TYPED := $(addprefix .typing/lmms_eval_captions/,$(SOURCES))
+TYPED := $(addprefix .typing/lmms_eval_captions/,__init__.py $(SOURCES))
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: setup demo check test test-full test-real docs clean

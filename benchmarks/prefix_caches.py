@@ -48,7 +48,7 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vdc import judge_question
-from lmms_eval_captions.lmms_eval_tasks.judge_run import caption_digest
+from lmms_eval_captions.lmms_eval_tasks.judged import caption_digest
 
 BLOCK_TOKENS: Final = 16
 CHARS_PER_TOKEN: Final = 4

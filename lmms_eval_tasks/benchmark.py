@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -259,6 +259,26 @@ class Benchmark(Generic[Q, J]):
         if self.measure is not None:
             return NO_JUDGE
         return JudgeConfig.build(self.judge_defaults, settings)
+
+    def chains(
+        self, questions: Sequence[Q], caption: str, config: JudgeConfig
+    ) -> list[Chain[Sequence[J]]]:
+        """What asks the judge about a caption: each question in each judge run, run by run."""
+        return [
+            self.ask(question, caption, config=config, run=run)
+            for run, question in product(range(config.runs), questions)
+        ]
+
+    def silences(self, questions: Sequence[Q], config: JudgeConfig) -> list[Sequence[J]] | None:
+        """The judgements of a caption that says nothing, as those of :meth:`chains`.
+
+        Returns:
+            ``None`` where the benchmark has none.
+        """
+        silent = self.silent
+        if silent is None:
+            return None
+        return [silent(question, run) for run, question in product(range(config.runs), questions)]
 
     @property
     def knows_silence(self) -> bool:

@@ -22,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import (
     report,
 )
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption
 from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
@@ -32,7 +33,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (
     signature_of,
     total_unscored,
 )
-from lmms_eval_captions.lmms_eval_tasks.submission import JudgedCaption, submit
+from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import atexit
 import functools
-import hashlib
 import os
 import threading
 import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from operator import add
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.batch.client import (
-    BATCH_ATTEMPTS,
-    BATCH_CONCURRENCY,
-    BATCH_PATIENCE_S,
-)
 from lmms_eval_captions.judges.endpoint.budget import Purse
 from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -36,57 +30,33 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Usage
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
-from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
+from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config, limit_words
+from lmms_eval_captions.lmms_eval_tasks.judged import (
+    Judged,
+    caption_digest,
+    not_there,
+    require_judge,
+    waiting,
+    without_judge,
+)
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, sample_words
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
-from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
-from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 J = TypeVar("J", bound=Judgement)
 
-NOTHING_TO_JUDGE = "the caption is empty"
-NO_CAPTION = "no caption: "
-"""How the reason starts where a caption is not there."""
 MOST_ENGINES: Final = 3
 """Engines of one run: one that an error of ours ended is followed by another, within reason."""
-_ELSEWHERE: Final = (
-    "the caption was handed in by the process that this one was forked from, and is judged there"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Judged(Generic[J]):
-    """The judgements of one caption, or why there are none."""
-
-    chains: Sequence[Sequence[J]]
-    """Those of each chain, in the order of the chains; none where nothing was judged."""
-    config: JudgeConfig | None
-    """``None`` where the settings could not be used."""
-    reason: str | None
-    """Why nothing was judged, else ``None``."""
-    caption: Literal["there", "empty", "missing", "dropped"] = "there"
-    """An empty one has no word: its judgements are those of a caption that says nothing. A missing
-    one has no judgements, and the reason is the captioner's; a dropped one is left out, too."""
-    sample: Sample | None = None
-    """Which questions were asked, ``None`` for all; the chains of others are empty."""
-    cheap_usage: Usage = NO_USAGE
-    """What the cheap judge's answers to all questions took."""
-
-    @property
-    def judgements(self) -> list[J]:
-        """Those of all chains."""
-        return list(chain.from_iterable(self.chains))
 
 
 class JudgeRun:
@@ -171,7 +141,7 @@ class JudgeRun:
                     ", prompts with everything constant first"
                     if settings.prompt_order == "constant-first"
                     else "",
-                    _limit_words(settings),
+                    limit_words(settings),
                     settings.cache / "replies",
                 )
             return self._engine
@@ -205,7 +175,7 @@ class JudgeRun:
 
     def _config(self, settings: JudgeSettings) -> EngineConfig:
         """How an engine is made; engines of two judges stay within one limit of cost."""
-        config = _engine_config(settings)
+        config = engine_config(settings)
         return replace(config, purse=self._purse) if settings.cheap_judge else config
 
     def totals(self) -> Totals:
@@ -233,41 +203,6 @@ class JudgeRun:
                 closed.close()
                 with self._lock:
                     self._ended = closed.totals().after(self._ended)
-
-
-def _limit_words(settings: JudgeSettings) -> str:
-    """What judging may cost, by prices of which day."""
-    if settings.max_cost_usd is None:
-        return "no limit of cost"
-    as_of = load_prices(settings.prices).as_of
-    return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
-
-
-def _engine_config(settings: JudgeSettings) -> EngineConfig:
-    limit_usd = settings.max_cost_usd
-    config = EngineConfig(
-        urls=settings.endpoint.urls,
-        store=settings.cache / "replies",
-        api=settings.api,
-        api_key=settings.endpoint.api_key,
-        concurrency=settings.concurrency,
-        store_by=settings.store_by,
-        ask_again=settings.ask_again,
-        progress=settings.rank == 0,
-        mode=settings.mode,
-        # Processes cannot see what the others spend.
-        max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
-        prices=settings.prices,
-        alias=settings.alias,
-    )
-    if settings.mode == "now":
-        return replace(config, sampling=explicit_sampling(settings.endpoint.urls, settings.api))
-    return replace(
-        config,
-        concurrency=BATCH_CONCURRENCY,
-        n_attempts=BATCH_ATTEMPTS,
-        patience_s=BATCH_PATIENCE_S,
-    )
 
 
 JUDGE_RUN = JudgeRun()
@@ -311,13 +246,9 @@ def judge_caption(  # noqa: PLR0913 - all that a caption is judged by
         JUDGE_RUN.captions().save(task=task, video_id=video_id, caption=caption, aspect=aspect)
         settings = JUDGE_RUN.settings()
         config = JudgeConfig.build(defaults, settings)
-        missing: Judged[J] | None = _not_there(caption, config)
-        if missing is not None:
-            return lambda: missing
-        if says_nothing(caption):
-            silences = silent(config)
-            reason = NOTHING_TO_JUDGE if silences is None else None
-            return lambda: Judged(silences or (), config, reason, "empty")
+        unasked: Judged[J] | None = without_judge(caption, config, silent)
+        if unasked is not None:
+            return lambda: unasked
         if why_not is not None:
             return lambda: Judged((), config, why_not)
         about = caption_digest(caption)
@@ -351,7 +282,7 @@ def measure_caption(
     Returns:
         A function that waits for the measurements; the same result at every call.
     """
-    missing: Judged[J] | None = _not_there(caption, NO_JUDGE)
+    missing: Judged[J] | None = not_there(caption, NO_JUDGE)
     kind: Literal["there", "empty"] = "empty" if says_nothing(caption) else "there"
 
     @functools.cache
@@ -376,16 +307,6 @@ def measure_caption(
         message = str(error)
         return lambda: Judged((), NO_JUDGE, message, kind)
     return measured
-
-
-def _not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
-    """What a caption that is not there has in the place of judgements, ``None`` for all others."""
-    if not isinstance(caption, NoCaption):
-        return None
-    kind: Literal["dropped", "missing"] = (
-        "dropped" if isinstance(caption, DroppedCaption) else "missing"
-    )
-    return Judged((), config, f"{NO_CAPTION}{caption.reason}", kind)
 
 
 def judge_anchors(
@@ -427,11 +348,11 @@ def _submit(
     Raises:
         CaptionsError: If it may not, or judging cannot begin.
     """
-    _require_judge(config, settings)
+    require_judge(config, settings)
     future = JUDGE_RUN.engine().submit(chains, about=about)
     settled = list[Future[list[Sequence[J]]]]()
     future.add_done_callback(settled.append)
-    return _waiting(
+    return waiting(
         lambda: Judged(future.result(), config, None),
         config,
         settings,
@@ -451,7 +372,7 @@ def _submit_in_part(
     Raises:
         CaptionsError: If its judge, or the cheap one, may not be asked, or judging cannot begin.
     """
-    _require_judge(config, settings)
+    require_judge(config, settings)
     JUDGE_RUN.engine()
     cheap = cheap_judge(settings, config.model)
     cheap_future = None
@@ -473,54 +394,4 @@ def _submit_in_part(
         usage = reduce(add, (judgement.usage for judgement in said), NO_USAGE)
         return Judged(answered, config, None, sample=held.sample, cheap_usage=usage)
 
-    return _waiting(judged, config, settings, is_settled=lambda: held.sample is not None)
-
-
-def _require_judge(config: JudgeConfig, settings: JudgeSettings) -> None:
-    if config.asks_endpoint:
-        settings.require_named_judge(config.model)
-        settings.require_judge_access()
-
-
-def _waiting(
-    result: Callable[[], Judged[J]],
-    config: JudgeConfig,
-    settings: JudgeSettings,
-    *,
-    is_settled: Callable[[], bool],
-) -> Callable[[], Judged[J]]:
-    """What waits for a result, and gives why there is none in the place of raising it.
-
-    Args:
-        result: Waits, and may raise.
-        config: The benchmark's judge.
-        settings: Those of the run.
-        is_settled: Whether the result is there.
-    """
-    pid = os.getpid()
-
-    @functools.cache
-    def wait() -> Judged[J]:
-        if os.getpid() != pid and not is_settled():
-            # No thread of this process will ever settle it.
-            return Judged((), config, _ELSEWHERE)
-        try:
-            return result()
-        except (CaptionsError, CancelledError) as error:
-            return Judged((), config, str(error) or "judging was cancelled")
-        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
-            # Not as loguru shows an exception: it prints the variables' values, the key's too.
-            words = "".join(traceback.format_exception(error))
-            logger.error("judging a caption failed: {}", _scrubbed(words, settings))
-            return Judged((), config, _scrubbed(f"internal error: {error!r}", settings))
-
-    return wait
-
-
-def caption_digest(caption: str) -> bytes:
-    """What tells a caption from others, in every process; 8 bytes."""
-    return hashlib.blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _scrubbed(text: str, settings: JudgeSettings) -> str:
-    return scrub(text, settings.endpoint.api_key, *settings.endpoint.urls)
+    return waiting(judged, config, settings, is_settled=lambda: held.sample is not None)

@@ -12,7 +12,7 @@ from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.budget import LIMIT_REACHED
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
 from lmms_eval_captions.judges.endpoint.roles import WORDS
-from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 Kind = Literal[

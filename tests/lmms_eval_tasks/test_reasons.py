@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judge_run import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import (
     Kind,
     grouped,

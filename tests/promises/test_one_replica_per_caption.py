@@ -16,7 +16,8 @@ from conftest import ServerFactory
 from judge_server import Say
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, caption_digest
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.judged import caption_digest
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from test_every_failure import (
     BENCHMARKS,

@@ -26,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (
     Report,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     RATED,
@@ -35,7 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
-from lmms_eval_captions.lmms_eval_tasks.submission import caption_score, submit
+from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.metrics.kendall_interval import kendall_interval
 from lmms_eval_captions.metrics.kendall_tau import kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling

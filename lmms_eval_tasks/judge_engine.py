@@ -1,0 +1,51 @@
+"""How the judge's engine is made of the settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lmms_eval_captions.judges.endpoint.batch.client import (
+    BATCH_ATTEMPTS,
+    BATCH_CONCURRENCY,
+    BATCH_PATIENCE_S,
+)
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.settings import JudgeSettings
+
+
+def limit_words(settings: JudgeSettings) -> str:
+    """What judging may cost, by prices of which day."""
+    if settings.max_cost_usd is None:
+        return "no limit of cost"
+    as_of = load_prices(settings.prices).as_of
+    return f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
+
+
+def engine_config(settings: JudgeSettings) -> EngineConfig:
+    """How an engine is made that asks the judge of these settings."""
+    limit_usd = settings.max_cost_usd
+    config = EngineConfig(
+        urls=settings.endpoint.urls,
+        store=settings.cache / "replies",
+        api=settings.api,
+        api_key=settings.endpoint.api_key,
+        concurrency=settings.concurrency,
+        store_by=settings.store_by,
+        ask_again=settings.ask_again,
+        progress=settings.rank == 0,
+        mode=settings.mode,
+        # Processes cannot see what the others spend.
+        max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
+        prices=settings.prices,
+        alias=settings.alias,
+    )
+    if settings.mode == "now":
+        return replace(config, sampling=explicit_sampling(settings.endpoint.urls, settings.api))
+    return replace(
+        config,
+        concurrency=BATCH_CONCURRENCY,
+        n_attempts=BATCH_ATTEMPTS,
+        patience_s=BATCH_PATIENCE_S,
+    )
