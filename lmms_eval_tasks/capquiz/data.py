@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from loguru import logger
 
@@ -139,6 +139,17 @@ def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:
             yield f"line {number}, video: {video!r} is on line {lines[video]} already"
 
 
+def read_questions(values: Sequence[Any]) -> list[dict[str, Any]]:
+    """The questions of one video, with the paper's names of their types.
+
+    Raises:
+        DataError: If one is not of the schema; the text says which.
+    """
+    for field, words in _questions_problems(values):
+        raise DataError(f"{field}: {words}")
+    return [_normal_question(value) for value in values]
+
+
 def _row_problems(row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name in ("video", "domain"):
         if not _is_text(row.get(name)):
@@ -147,6 +158,10 @@ def _row_problems(row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if not isinstance(questions, list) or not questions:
         yield "questions", f"expected a list with at least one question, got {questions!r:.60}"
         return
+    yield from _questions_problems(questions)
+
+
+def _questions_problems(questions: Sequence[object]) -> Iterator[tuple[str, str]]:
     for index, question in enumerate(questions):
         for field, words in _question_problems(question):
             yield f"questions[{index}]{field}", words
@@ -203,11 +218,12 @@ def _normal(row: Mapping[str, object]) -> Row:
     return {
         "video": row["video"],
         "domain": row["domain"],
-        "questions": [
-            {
-                "category": _type_of(question["category"]),
-                **{name: question[name] for name in ("question", "options", "answer")},
-            }
-            for question in questions
-        ],
+        "questions": [_normal_question(question) for question in questions],
+    }
+
+
+def _normal_question(question: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "category": _type_of(question["category"]),
+        **{name: question[name] for name in ("question", "options", "answer")},
     }

@@ -54,7 +54,7 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     questions: dict[str, list[Pair]] = {}
     for number, row in read_numbered_jsonl(path):
         for video_id, pairs in row.items():
-            questions[video_id] = _pairs(
+            questions[video_id] = read_pairs(
                 pairs, where=f"{path}, line {number}, video {video_id!r:.80}"
             )
     if not questions:
@@ -81,7 +81,16 @@ QUESTION_FILE: Final = QuestionFile(
 """One for each aspect."""
 
 
-def _pairs(value: object, *, where: str) -> list[Pair]:
+def read_pairs(value: object, *, where: str) -> list[Pair]:
+    """The questions of one video, checked.
+
+    Args:
+        value: As a row has them.
+        where: Where they stand, for messages.
+
+    Raises:
+        DataError: If they are not of the official form.
+    """
     if not isinstance(value, list):
         raise DataError(f"{where}: expected a list of question-answer pairs, got {value!r:.80}")
     return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]

@@ -86,7 +86,7 @@ def read_videos(settings: DataSettings, subset: str) -> list[Video]:
     rows = read_numbered_jsonl(path)
     for number, row in rows:
         where = f"{path}, line {number}"
-        video_dir, pairs = row.get("video_dir"), _pairs(row.get("QA_pairs"), where=where)
+        video_dir, pairs = row.get("video_dir"), read_pairs(row.get("QA_pairs"), where=where)
         name = _base_name(video_dir) if isinstance(video_dir, str) else ""
         if not isinstance(video_dir, str) or not name.strip():
             raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
@@ -145,7 +145,16 @@ def _report(videos: list[Video], *, subset: str, n_rows: int) -> None:
         )
 
 
-def _pairs(value: object, *, where: str) -> list[Pair]:
+def read_pairs(value: object, *, where: str) -> list[Pair]:
+    """The questions of one video, checked.
+
+    Args:
+        value: As a row has them.
+        where: Where they stand, for messages.
+
+    Raises:
+        DataError: If they are not of the official form.
+    """
     if value is None:
         return []
     if not isinstance(value, list):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from transformers import cache_utils
 from transformers.cache_utils import DynamicCache
-from transformers.generation import GenerateDecoderOnlyOutput
+from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

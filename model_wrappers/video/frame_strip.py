@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from loguru import logger
 
@@ -15,6 +15,8 @@ from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.model_wrappers.video.containers import check_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -98,6 +100,43 @@ def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
     buffer = io.BytesIO()
     strip.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
     return buffer.getvalue()
+
+
+def strip_of_frames(frames: Sequence[Any]) -> Picture:
+    """The strip of a video's first, middle and last frame, of frames that are at hand.
+
+    Args:
+        frames: All frames of the video, or some of them, in order of time: PIL's pictures, or
+            arrays of shape (height, width, 3), RGB.
+
+    Raises:
+        DataError: If there is none, or one is no picture.
+    """
+    pictures = rgb_frames(frames)
+    last = len(pictures) - 1
+    return Picture(draw_strip([pictures[at] for at in (0, last // 2, last)]), "image/jpeg")
+
+
+def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
+    """Frames as arrays of shape (height, width, 3), RGB.
+
+    Raises:
+        DataError: If there is none, or one is no picture.
+    """
+    import numpy as np
+
+    arrays = [
+        np.asarray(frame.convert("RGB") if hasattr(frame, "convert") else frame) for frame in frames
+    ]
+    if not arrays:
+        raise DataError("expected at least one frame, got none")
+    for number, array in enumerate(arrays):
+        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
+            raise DataError(
+                f"frame {number}: expected a picture of PIL, or bytes of shape (height, width, 3), "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+    return arrays
 
 
 def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:

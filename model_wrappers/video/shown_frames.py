@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.model_wrappers.video.frame_strip import digest_of
+from lmms_eval_captions.model_wrappers.video.frame_strip import digest_of, rgb_frames
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -56,6 +58,24 @@ def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
     except OSError as error:
         logger.warning("the frames cannot be kept in {}: {}", path.parent, error)
     return [Picture(jpeg, "image/jpeg") for jpeg in jpegs]
+
+
+def frames_shown(frames: Sequence[Any], n_frames: int) -> list[Picture]:
+    """As :func:`shown_frames`, of frames that are at hand.
+
+    Args:
+        frames: Those of the video, in order of time: see :func:`.frame_strip.rgb_frames`.
+        n_frames: How many are shown, >= 1.
+
+    Raises:
+        DataError: If there is none, or one is no picture.
+    """
+    from lmms_eval_captions.model_wrappers.video.resizing import fit
+    from lmms_eval_captions.model_wrappers.video.sampling import spread
+
+    pictures = rgb_frames(frames)
+    chosen = (pictures[at] for at in spread(len(pictures), n_frames))
+    return [Picture(_jpeg(fit(frame, FRAME_PIXELS)), "image/jpeg") for frame in chosen]
 
 
 def _kept(path: Path) -> list[Picture] | None:

@@ -1,0 +1,80 @@
+"""What a benchmark's protocol asks about a clip that is in none of its files, but the user's own.
+
+A protocol stands in ``protocol.py`` of its benchmark's folder, and is found there by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+
+Need = Literal["questions", "reference", "video"]
+"""What a protocol needs of a clip beside its caption, as the columns of a table are called."""
+Frames = str | Path | Sequence[Any]
+"""File of a video, or its frames in order of time: pictures of PIL, or arrays of shape
+(height, width, 3), RGB, unsigned bytes."""
+_SHOWN: Final = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """A clip of the user's, with what its caption is scored by."""
+
+    clip_id: str
+    questions: Sequence[object] = ()
+    """As the benchmark's official files have them."""
+    references: Sequence[str] = ()
+    """Reference captions."""
+    frames: Frames | None = None
+    cache: Path | None = None
+    """Where frames that a judge is shown are kept, by default the run's cache folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipProtocol:
+    """A benchmark's way of scoring captions, for clips of the user's."""
+
+    name: str
+    benchmark: Benchmark[Any, Any]
+    task: Task
+    """Stands for the clips: its name is in their signature."""
+    needs: frozenset[Need]
+    document: Callable[[Clip], Doc]
+    """The clip as a document of the benchmark. Raises :class:`DataError` where it cannot be one."""
+
+    def document_of(self, clip: Clip) -> Doc:
+        """The clip as a document of the benchmark.
+
+        Raises:
+            DataError: If what the protocol needs is not there, or not of the official form; the
+                text says of which question.
+        """
+        for need in sorted(self.needs):
+            if not _has(clip, need):
+                raise DataError(f"{self.name}: expected {_WORDS[need]} of the clip, got none")
+        return self.document(clip)
+
+
+_WORDS: Final[Mapping[Need, str]] = {
+    "questions": "at least one question",
+    "reference": "at least one reference caption",
+    "video": "the video or frames",
+}
+
+
+def _has(clip: Clip, need: Need) -> bool:
+    if need == "questions":
+        return len(clip.questions) > 0
+    if need == "reference":
+        return any(reference.strip() for reference in clip.references)
+    return clip.frames is not None
+
+
+def shown(value: object) -> str:
+    """A value that was not expected, for messages."""
+    return f"{value!r}"[:_SHOWN]
