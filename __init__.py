@@ -1,1 +1,27 @@
-"""Scores of video captions."""
+"""Scores of video captions by LLM judges, as functions.
+
+The benchmarks themselves are tasks of lmms-eval; see the README.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
+
+__all__ = ["CaptionScore", "Scorer"]
+
+_SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
+_HOMES: Final = {
+    "CaptionScore": f"{_SCORER}.scorer",
+    "Scorer": f"{_SCORER}.scorer",
+}
+"""Public names to the modules that have them, imported when they are asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""Names the packages: the root and all folders of these four, under one name (see pyproject.toml)."""
+"""Names the packages: the root and all folders of these four, under one name."""
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py

@@ -52,6 +52,8 @@ class Judged(Generic[J]):
     """Which questions were asked, ``None`` for all; the chains of others are empty."""
     cheap_usage: Usage = NO_USAGE
     """What the cheap judge's answers to all questions took."""
+    late: str | None = None
+    """Why the chains without judgements were not waited for, ``None`` where all were."""
 
     @property
     def judgements(self) -> list[J]:

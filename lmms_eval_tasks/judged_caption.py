@@ -96,12 +96,15 @@ def record_of(  # noqa: PLR0913 - all that a record is made of
     is_dropped = judged.caption == "dropped"
     runs = [] if is_dropped else list(_runs(questions, judged))
     judgements = judged.judgements
-    n_questions = len(judgements) if judged.reason is None else sum(map(len, runs))
     n_all = sum(map(len, runs))
+    is_whole = judged.reason is None and judged.late is None
+    n_questions = len(judgements) if is_whole else n_all
     n_unscored = n_questions - sum(judgement.reason is None for judgement in judgements)
     reasons = Counter(j.reason for j in judgements if j.reason is not None)
     if judged.reason is not None and n_unscored:
         reasons[judged.reason] = n_unscored
+    if judged.late is not None and n_all > len(judgements):
+        reasons[judged.late] = n_all - len(judgements)
     is_missing = is_dropped or judged.caption == "missing"
     fields = benchmark.fields(doc, None if is_missing else caption)
     return CaptionRecord(
@@ -164,6 +167,7 @@ def _kind_of(caption: str) -> str:
 def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J | None]]]:
     """Each run's questions with their judgements, several for a question that gave several."""
     n_runs = judged.config.runs if judged.config else 1
+    has_gaps = judged.sample is not None or judged.late is not None
     unjudged: Sequence[Sequence[J | None]] = [(None,)] * len(questions) * n_runs
     chains: Sequence[Sequence[J | None]] = judged.chains if judged.reason is None else unjudged
     for run in range(n_runs):
@@ -171,7 +175,7 @@ def _runs(questions: Sequence[Q], judged: Judged[J]) -> Iterator[list[tuple[Q, J
         yield [
             (question, judgement)
             for question, judgements in zip(questions, answered, strict=True)
-            for judgement in (judgements if judged.sample is None else judgements or (None,))
+            for judgement in (judgements or (None,) if has_gaps else judgements)
         ]
 
 

@@ -54,6 +54,31 @@ def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[Captio
     )
 
 
+def values_of(
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord], *, max_unscored: float
+) -> dict[str, float]:
+    """Each of a benchmark's metrics over captions, as :func:`score_of`, of which nothing is said.
+
+    Args:
+        benchmark: Which one.
+        records: Those of the captions, none of them a sample's.
+        max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
+    """
+    n_questions, n_unscored = _counts(records)
+    if not n_questions or Share(n_unscored, n_questions).exceeds(max_unscored):
+        return dict.fromkeys(benchmark.metrics, nan)
+    return {
+        name: nan
+        if metric.unavailable(records) is not None
+        else _mean([metric.score(videos, records) for videos in by_run(name, records)])
+        for name, metric in benchmark.metrics.items()
+    }
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return nan if any(map(isnan, scores)) else fmean(scores)
+
+
 def by_run(metric: str, records: Sequence[CaptionRecord]) -> list[list[Sequence[object]]]:
     """What a metric reads, shape (n_runs, n_captions, n_values)."""
     captions = [record.values[metric] for record in records]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, reduce
 from itertools import chain
 from operator import add
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from loguru import logger
 
@@ -26,22 +26,13 @@ from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, record_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
-from lmms_eval_captions.lmms_eval_tasks.signature import (
-    JUDGE_FP,
-)
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import fields_of
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
-
-_OF_OTHERS: Final = (
-    "stored replies were used that are not known to be of this endpoint (of another one, or stored "
-    "by a version that did not write down of which), so that the signature has no judge-fp; "
-    "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
-)
-"""Said of a judge that was verified, where not all verdicts are known to be its own."""
 
 
 def submit(
@@ -181,18 +172,12 @@ def _ask_anchors(
 
 
 def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str, str]:
-    """The field of the signature of a judge that was verified; a run of another one says so.
-
-    It is empty where a verdict may be another judge's, so that the task's signature has none.
-    """
+    """The signature's field of a judge that was verified; of another one the run's end says so."""
     if judged.config is None or not judged.chains:
         return {}
-    standing = JUDGE_RUN.verified.standing(benchmark, judged.config, JUDGE_RUN.settings())
-    fingerprint, warning = standing.fingerprint, standing.warning
-    if fingerprint and any(judgement.usage.is_of_others for judgement in judged.judgements):
-        fingerprint, warning = "", _OF_OTHERS
+    fields, warning = fields_of(benchmark, judged, JUDGE_RUN.settings(), JUDGE_RUN.verified)
     if warning:
         if THIS_RUN.is_new(warning):
             logger.warning("{}: {}", benchmark.name, warning)
         THIS_RUN.warn(warning)
-    return {JUDGE_FP: fingerprint} if standing.fingerprint else {}
+    return fields

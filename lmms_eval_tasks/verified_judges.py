@@ -24,6 +24,8 @@ from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judged import Judged
+from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP
 
 FOLDER: Final = "judge_verify"
 """Below the cache folder."""
@@ -34,6 +36,12 @@ VerifyState = Literal["passed", "failed", "undecided"]
 _DAY_S: Final = 86_400.0
 _SKEW_DAYS: Final = 0.05
 """By how much the clocks of machines that share a cache folder may differ: some 70 minutes."""
+_OF_OTHERS: Final = (
+    "stored replies were used that are not known to be of this endpoint (of another one, or stored "
+    "by a version that did not write down of which), so that the signature has no judge-fp; "
+    "LMMS_CAPTIONS_STORE_BY=endpoint asks anew"
+)
+"""Said of a judge that was verified, where not all verdicts are known to be its own."""
 FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{8})?")
 """Of one, or of none."""
 
@@ -204,6 +212,25 @@ class VerifiedJudges:
         if found is None:
             return JudgeStanding()
         return standing_of(found, config.model, now_s=time.time())
+
+
+def fields_of(
+    benchmark: Benchmark[Any, Any],
+    judged: Judged[Any],
+    settings: JudgeSettings,
+    known: VerifiedJudges,
+) -> tuple[dict[str, str], str]:
+    """The field of a caption's signature of a judge that was verified, and a warning or none.
+
+    The field is empty where a verdict may be another judge's, so that a task's signature has none.
+    """
+    if judged.config is None or not judged.chains:
+        return {}, ""
+    standing = known.standing(benchmark, judged.config, settings)
+    fingerprint, warning = standing.fingerprint, standing.warning
+    if fingerprint and any(judgement.usage.is_of_others for judgement in judged.judgements):
+        fingerprint, warning = "", _OF_OTHERS
+    return ({JUDGE_FP: fingerprint} if standing.fingerprint else {}), warning
 
 
 def holding_for(

@@ -1,0 +1,77 @@
+"""A scorer's settings: the environment's, with what is said by keyword in their place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
+from lmms_eval_captions.judges.variables import variables_of
+
+
+class ScorerSettings(TypedDict, total=False):
+    """Keywords of a scorer: each replaces the variable of the same setting; see docs/settings.md.
+
+    ``None`` is as if the variable were not set.
+    """
+
+    judge: str | None
+    judge_url: str | None
+    alias: str | None
+    api: Literal["openai", "anthropic"]
+    openai_key: str | None
+    anthropic_key: str | None
+    openai_base_url: str | None
+    openai_api_url: str | None
+    anthropic_base_url: str | None
+    concurrency: int
+    runs: int | None
+    temperature: float | None
+    timeout_s: float | None
+    vcapsbench_asks: int | None
+    frames: int | None
+    prompt_order: Literal["paper", "constant-first"]
+    store_by: Literal["model", "endpoint"]
+    ask_again: bool
+    max_unscored: float
+    mode: Literal["now", "batch"]
+    max_cost_usd: float | None
+    prices: str | Path | None
+    cache: str | Path
+    prompts: str | Path | None
+
+
+def read_keywords(
+    keywords: Mapping[str, object], environ: Mapping[str, str] | None = None
+) -> JudgeSettings:
+    """The settings of a scorer, validated as those of a run are.
+
+    Args:
+        keywords: See :class:`ScorerSettings`.
+        environ: Variables, by default the process's own.
+
+    Raises:
+        SettingsError: If a keyword is not known, a value cannot be used, or a sample is to be
+            judged: a scorer asks everything.
+    """
+    variables = variables_of(JudgeSettings)
+    unknown = sorted(set(keywords) - set(ScorerSettings.__annotations__))
+    if unknown:
+        known = ", ".join(ScorerSettings.__annotations__)
+        raise SettingsError(f"expected settings among {known}, got {', '.join(unknown)}")
+    env = dict(os.environ if environ is None else environ)
+    for name, value in keywords.items():
+        variable = variables[name].name
+        env.pop(variable, None)
+        if value is not None:
+            env[variable] = str(int(value)) if isinstance(value, bool) else str(value)
+    settings = read_judge_settings(env)
+    if settings.precision is not None:
+        raise SettingsError(
+            "LMMS_CAPTIONS_PRECISION: expected no sample of the questions, as each caption is to "
+            f"have its score, got {settings.precision:g}; unset it"
+        )
+    return settings

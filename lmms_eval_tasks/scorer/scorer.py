@@ -1,0 +1,351 @@
+"""Scores captions as the tasks do: the same prompts, readers, stored replies and arithmetic."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
+from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
+from lmms_eval_captions.lmms_eval_tasks.judged import (
+    Judged,
+    caption_digest,
+    require_judge,
+    waiting,
+    without_judge,
+)
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score, record_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scorer.answers_in_time import OVER, AnswersInTime
+from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
+from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges, fields_of
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
+
+_AHEAD: Final = 16
+"""Questions that are handed in and not answered, as a multiple of the requests in flight."""
+_LEAST_AHEAD: Final = 512
+NO_CAPTION_GIVEN: Final = "none was given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionScore:
+    """One caption with its scores."""
+
+    clip_id: str
+    scores: Mapping[str, float]
+    """Metric to the caption's own score in the metric's unit, as in lmms-eval's samples; ``nan``
+    where it has none."""
+    n_questions: int
+    """Questions times judge runs."""
+    n_unscored: int
+    """Those without a verdict."""
+    reasons: Mapping[str, int]
+    """Why questions are unscored, to the number of them."""
+    judgements: Sequence[Judgement]
+    """Each question's in each judge run, run by run, with verdict and reply."""
+    record: CaptionRecord
+    """What the tasks keep of a caption."""
+
+
+class Scorer:
+    """Scores captions by one protocol. Close it, or use it as a context manager; any thread.
+
+    >>> with Scorer("vdc", judge="lexical") as scorer:  # doctest: +SKIP
+    ...     scores = scorer.score(["A dog runs."], [[{"question": "Who runs?", "answer": "A dog"}]])
+    ...     scores[0].scores["vdc_acc"]
+    100.0
+
+    Args:
+        protocol: ``vdc``, ``vidcapbench``, ``vcapsbench``, ``capquiz``, ``gveval_ref_free``,
+            ``gveval_ref_only``, ``gveval_combined``, ``vllm_judge``; or a task of lmms-eval's,
+            such as ``vdc_camera``, for captions of the benchmark's own videos.
+        settings: In the place of the environment's.
+
+    Raises:
+        SettingsError: If a setting cannot be used, or the judge not be asked.
+    """
+
+    def __init__(self, protocol: str, **settings: Unpack[ScorerSettings]) -> None:
+        self.protocol = protocol_of(protocol)
+        self.settings = read_keywords(settings)
+        self.benchmark = self.protocol.benchmark
+        self.config = self.benchmark.judge_config(self.settings)
+        require_judge(self.config, self.settings)
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._is_closed = False
+        self._verified = VerifiedJudges()
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Scorer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the scores of each caption."""
+        return tuple(self.benchmark.metrics)
+
+    @property
+    def headline(self) -> str:
+        """The metric that stands for the others."""
+        return self.benchmark.headline
+
+    def score(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None = None,
+        frames: Sequence[Frames | None] | None = None,
+        *,
+        references: Sequence[Sequence[str]] | None = None,
+        clip_ids: Sequence[str] | None = None,
+    ) -> list[CaptionScore]:
+        """The scores of captions, in their order.
+
+        Args:
+            captions: Shape (n_captions,), unchanged; one without a word counts as in the tasks,
+                ``None`` is one that is not there: it is unscored.
+            questions: Of each caption, as the benchmark's official files have them; without, those
+                of the benchmark about ``clip_ids``.
+            frames: Of each caption: the file of a video, or frames in order of time.
+            references: Reference captions of each.
+            clip_ids: Names of the clips, by default their positions.
+
+        Raises:
+            ValueError: If these are not of one length.
+            DataError: If a clip's questions are not of the official form, or what the protocol
+                needs is not there; the text names the clip. Nothing is asked then.
+        """
+        return list(self.stream(self._clips(captions, questions, frames, references, clip_ids)))
+
+    async def ascore(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None = None,
+        frames: Sequence[Frames | None] | None = None,
+        *,
+        references: Sequence[Sequence[str]] | None = None,
+        clip_ids: Sequence[str] | None = None,
+    ) -> list[CaptionScore]:
+        """As :meth:`score`, for event loops, which it leaves free."""
+        return await asyncio.to_thread(
+            self.score,
+            captions,
+            questions,
+            frames,
+            references=references,
+            clip_ids=clip_ids,
+        )
+
+    def stream(self, clips: Iterable[tuple[Clip, str | None]]) -> Iterator[CaptionScore]:
+        """Scores of any number of captions, in their order, few of which are in memory at once.
+
+        Args:
+            clips: Each clip with its caption; asked for as the judge gets on.
+
+        Raises:
+            DataError: As :meth:`score`, when the clip's turn comes.
+        """
+        pending: deque[tuple[int, Callable[[], CaptionScore]]] = deque()
+        n_ahead, most = 0, max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency)
+        for clip, caption in clips:
+            doc = self.document(clip)
+            n_questions = max(1, len(self.benchmark.questions(doc)) * self.config.runs)
+            pending.append((n_questions, self.submit(doc, caption)))
+            n_ahead += n_questions
+            while n_ahead > most:
+                n_done, wait = pending.popleft()
+                yield wait()
+                n_ahead -= n_done
+        for _, wait in pending:
+            yield wait()
+
+    def document(self, clip: Clip) -> Doc:
+        """A clip as a document of the benchmark.
+
+        Raises:
+            DataError: If it cannot be one; the text names the clip.
+        """
+        is_own = clip.questions or clip.references or clip.frames is not None
+        official = None if is_own else self._official.get(clip.clip_id)
+        if official is not None:
+            return official
+        try:
+            return self.protocol.document_of(clip)
+        except DataError as error:
+            raise DataError(f"clip {clip.clip_id!r}: {error}") from error
+
+    def submit(
+        self, doc: Doc, caption: str | None, *, until_s: float | None = None
+    ) -> Callable[[], CaptionScore]:
+        """Hand a caption in; never waits.
+
+        Args:
+            doc: The clip, see :meth:`document`.
+            caption: Candidate caption, ``None`` where there is none.
+            until_s: When, by :func:`time.monotonic`, what is answered counts and the rest is
+                unscored; by default all is waited for.
+
+        Returns:
+            A function that waits for the scores.
+        """
+        text = NoCaption(NO_CAPTION_GIVEN) if caption is None else caption
+        questions = self.benchmark.questions(doc)
+        wait = self._judged(text, questions, until_s)
+
+        def scored() -> CaptionScore:
+            judged = wait()
+            verified, warning = fields_of(self.benchmark, judged, self.settings, self._verified)
+            self._tell(warning)
+            record = record_of(
+                self.benchmark, self.protocol.task, doc, text, questions, judged, verified=verified
+            )
+            return CaptionScore(
+                clip_id=record.video_id,
+                scores={
+                    name: caption_score(metric, record, record.values[name])
+                    for name, metric in self.benchmark.metrics.items()
+                },
+                n_questions=record.n_questions,
+                n_unscored=record.n_unscored,
+                reasons=record.reasons,
+                judgements=judged.judgements,
+                record=record,
+            )
+
+        return scored
+
+    def totals(self, scores: Iterable[CaptionScore]) -> dict[str, float]:
+        """Each metric over captions, as the task's: ``nan`` where too much is unscored."""
+        records = [score.record for score in scores]
+        return values_of(self.benchmark, records, max_unscored=self.settings.max_unscored)
+
+    def signature(self, scores: Iterable[CaptionScore]) -> str:
+        """What the scores were computed with, as the tasks print it."""
+        return signature_of([score.record for score in scores])
+
+    @property
+    def usage(self) -> Totals:
+        """What was asked of the judge so far, and where replies came from."""
+        with self._lock:
+            return Totals() if self._engine is None else self._engine.totals()
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars of the limit of cost that are billed, or may be; 0 where there is no limit."""
+        with self._lock:
+            return 0.0 if self._engine is None else self._engine.spent_usd
+
+    def close(self) -> None:
+        """Stop: nothing more is sent, and everything answered is on disk."""
+        with self._lock:
+            engine, self._engine, self._is_closed = self._engine, None, True
+        if engine is not None:
+            engine.close()
+
+    def _clips(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None,
+        frames: Sequence[Frames | None] | None,
+        references: Sequence[Sequence[str]] | None,
+        clip_ids: Sequence[str] | None,
+    ) -> list[tuple[Clip, str | None]]:
+        n = len(captions)
+        names = [str(index) for index in range(n)] if clip_ids is None else clip_ids
+        columns: dict[str, Sequence[Any]] = {
+            "questions": [()] * n if questions is None else questions,
+            "frames": [None] * n if frames is None else frames,
+            "references": [()] * n if references is None else references,
+            "clip_ids": names,
+        }
+        for name, column in columns.items():
+            if len(column) != n:
+                raise ValueError(f"{name}: expected {n}, one for each caption, got {len(column)}")
+        clips = [
+            Clip(
+                clip_id=str(clip_id),
+                questions=asked,
+                frames=seen,
+                references=[told] if isinstance(told, str) else told,
+                cache=self.settings.cache,
+            )
+            for asked, seen, told, clip_id in zip(*columns.values(), strict=True)
+        ]
+        for clip in clips:  # before anything is asked
+            self.document(clip)
+        return list(zip(clips, captions, strict=True))
+
+    def _judged(
+        self, caption: str, questions: Sequence[Any], until_s: float | None
+    ) -> Callable[[], Judged[Any]]:
+        unasked: Judged[Any] | None = without_judge(
+            caption, self.config, lambda config: self.benchmark.silences(questions, config)
+        )
+        if unasked is not None:
+            return lambda: unasked
+        chains = self.benchmark.chains(questions, caption, self.config)
+        answers = None if until_s is None else AnswersInTime(chains)
+        future: Future[list[Sequence[Any]]] = self._open().submit(
+            chains if answers is None else answers.chains, about=caption_digest(caption)
+        )
+
+        def result() -> Judged[Any]:
+            left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+            try:
+                return Judged(future.result(left_s), self.config, None)
+            except FutureTimeoutError:
+                late = () if answers is None else answers.end()
+                return Judged(late, self.config, None, late=OVER)
+
+        return waiting(result, self.config, self.settings, is_settled=future.done)
+
+    def _open(self) -> Engine:
+        """The engine, made at the first caption that is asked about."""
+        with self._lock:
+            if self._is_closed:
+                raise JudgeStoppedError("this scorer is closed; make another one")
+            if self._engine is None:
+                self._engine = Engine(engine_config(self.settings))
+            return self._engine
+
+    @cached_property
+    def _official(self) -> Mapping[str, Doc]:
+        """Documents of the task's own videos."""
+        return documents_of(self.protocol, data_settings())
+
+    def _tell(self, warning: str) -> None:
+        if warning and warning not in self._told:
+            self._told.add(warning)
+            logger.warning("{}: {}", self.protocol.name, warning)
