@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
@@ -266,6 +267,16 @@ class Scorer:
         """US dollars of the limit of cost that are billed, or may be; 0 where there is no limit."""
         with self._lock:
             return 0.0 if self._engine is None else self._engine.spent_usd
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the judge is asked nothing more, ``None`` where it is."""
+        with self._lock:
+            engine = self._engine
+        if engine is None:
+            return None
+        reasons = (engine.stopped(self.config.model, shown) for shown in SHOWN)
+        return engine.defect or next(filter(None, reasons), None)
 
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""

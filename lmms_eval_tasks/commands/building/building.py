@@ -12,7 +12,7 @@ from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, Setti
 from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.lmms_eval_tasks.commands.building.alone import alone_in
+from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
 from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import read_answers
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Crew, Engines, Rehearsal
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import letters_of
@@ -99,7 +99,10 @@ def build(kind: Kind, options: Options, settings: JudgeSettings, crew: Crew | No
     )
     try:
         # What SIGTERM ends writes down what it was billed for, too.
-        with alone_in(options.folder / FOLDER), finishing(work.crew.close):
+        with (
+            alone_in(options.folder / FOLDER, of=options.folder, doing="builds"),
+            finishing(work.crew.close),
+        ):
             done = run_stages(kind.stages(options), work, options.stage)
             rows = kept(work.rows[done[-1].stage.name])
             is_part = bool(options.stage or options.until)

@@ -1,4 +1,4 @@
-"""One build in a folder at a time."""
+"""One process at work in a folder at a time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ _FILE: Final = ".lock"
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from building in a folder, whose files would be of both builds.
+def alone_in(folder: Path, *, of: Path, doing: str) -> Iterator[None]:
+    """Keep other processes from working in a folder, whose files would be of both.
 
     The lock is the operating system's: it ends with the process, however that ends.
 
     Args:
-        folder: That of the stages' files; it is made.
+        folder: That of the lock; it is made.
+        of: The folder that the user named.
+        doing: What is done there, such as ``builds``.
 
     Raises:
-        SettingsError: If another process builds there.
+        SettingsError: If another process works there.
         DataError: If the folder cannot be written.
     """
     from filelock import FileLock, Timeout
@@ -33,8 +35,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise SettingsError(
-            f"-o: another process builds in {str(folder.parent)!r}; wait for its end, or build "
-            "into another folder"
+            f"-o: another process {doing} in {str(of)!r}; wait for its end, or name another folder"
         ) from error
     except OSError as error:
         raise DataError(

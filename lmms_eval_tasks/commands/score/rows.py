@@ -1,0 +1,92 @@
+"""From the rows of a table to clips, and what is wrong with those that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with its clip, or why it has none."""
+
+    clip_id: str | None
+    caption: str | None
+    clip: Clip | None
+    problem: str | None = None
+
+
+def rows_of(table: pa.Table, spec: ScoreSpec) -> Iterator[Row]:
+    """The rows of a table, in its order.
+
+    Args:
+        table: Has the columns that the spec needs.
+        spec: What is scored.
+    """
+    names = {name: spec.name_of(name) for name in ("clip_id", "caption", *spec.protocol.needs)}
+    for row in table.select(list(names.values())).to_pylist():
+        values = {name: row[column] for name, column in names.items()}
+        clip_id, caption = values["clip_id"], values["caption"]
+        try:
+            clip = _clip(values, spec)
+        except DataError as error:
+            yield Row(None if clip_id is None else str(clip_id), caption, None, str(error))
+        else:
+            yield Row(clip.clip_id, caption, clip)
+
+
+def _clip(values: Mapping[str, Any], spec: ScoreSpec) -> Clip:
+    clip_id, caption, video = values["clip_id"], values["caption"], values.get("video")
+    if clip_id is None:
+        raise DataError("the row has no clip_id")
+    if caption is not None and not isinstance(caption, str):
+        raise DataError(f"caption: expected text, got {shown(caption)}")
+    if video is not None and not isinstance(video, str):
+        raise DataError(f"video: expected the name of a file, got {shown(video)}")
+    cache = spec.settings.get("cache")
+    return Clip(
+        clip_id=str(clip_id),
+        questions=_questions(values.get("questions")),
+        references=_references(values.get("reference")),
+        frames=video if video is None else (spec.videos or Path()) / video,
+        cache=None if cache is None else Path(cache),
+    )
+
+
+def _questions(value: object) -> Sequence[object]:
+    """A list, or the text of one in JSON."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise DataError(f"questions: expected a list, or one in JSON: {error}") from error
+    if not isinstance(value, list):
+        raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
+    return [_question(each) for each in value]
+
+
+def _question(value: object) -> object:
+    """Tables give every question all fields: those without a value are not there."""
+    if isinstance(value, dict):
+        return {name: field for name, field in value.items() if field is not None}
+    return value
+
+
+def _references(value: object) -> Sequence[str]:
+    texts = [value] if isinstance(value, str) else ([] if value is None else value)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise DataError(f"reference: expected text, or a list of texts, got {shown(value)}")
+    return texts

@@ -1,0 +1,110 @@
+"""The scores of all shards as arrays, and the names of their clips, read file by file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import reading
+from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import HALVES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class Scores:
+    """What a summary is made of, in the order of the files and of their rows."""
+
+    headline: NDArray[np.float64]
+    """Shape (n_clips,): each clip's score, ``nan`` where it has none."""
+    halves: NDArray[np.float64]
+    """Shape (n_clips, 2): by every other question, or judge run."""
+    sums: list[list[float]]
+    """Of the clips' ``parts``."""
+    n_questions: int = 0
+    n_unscored: int = 0
+    n_empty: int = 0
+    n_unasked: int = 0
+    """Rows that could not be asked about."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why questions are unscored, or rows not asked about, to the number of rows."""
+    judged_by: Counter[str] = field(default_factory=Counter)
+    """Signature without counts, to the number of clips."""
+
+
+def read_scores(files: Sequence[Path], headline: str) -> Scores:
+    """The scores of all files.
+
+    Args:
+        files: Files of scores.
+        headline: The metric.
+
+    Raises:
+        DataError: If one cannot be read.
+    """
+    columns: list[NDArray[np.float64]] = []
+    halves: list[NDArray[np.float64]] = []
+    sums: list[NDArray[np.float64]] = []
+    shape: list[int] = []
+    scores = Scores(np.empty(0), np.empty((0, 2)), [])
+    for table in tables_of(files, None):
+        columns.append(_numbers(table, headline))
+        halves.append(np.stack([_numbers(table, name) for name in HALVES], axis=1))
+        scores.n_questions += _sum(table, "n_questions")
+        scores.n_unscored += _sum(table, "n_unscored")
+        scores.n_empty += _sum(table, "is_empty")
+        scores.n_unasked += table.column("n_questions").null_count
+        for name, counts in (("why_unscored", scores.reasons), ("judged_by", scores.judged_by)):
+            for each in table.column(name).drop_null().value_counts().to_pylist():
+                counts[each["values"]] += each["counts"]
+        shape, numbers = _parts(table, shape)
+        sums.extend(numbers)
+    if columns:
+        scores.headline, scores.halves = np.concatenate(columns), np.concatenate(halves)
+    totals = [fsum(column) for column in zip(*sums, strict=True)]
+    ends = np.cumsum(shape).tolist()
+    scores.sums = [totals[end - n : end] for n, end in zip(shape, ends, strict=True)]
+    return scores
+
+
+def tables_of(files: Sequence[Path], columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    """The rows of files of scores, a row group at a time.
+
+    Raises:
+        DataError: If one cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    for path in files:
+        with reading(path), pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns=columns)
+
+
+def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
+    column: Any = table.column(name)
+    return np.asarray(column.cast("float64").fill_null(float("nan")), dtype=np.float64)
+
+
+def _sum(table: pa.Table, name: str) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(table.column(name)).as_py() or 0)
+
+
+def _parts(table: pa.Table, shape: list[int]) -> tuple[list[int], list[NDArray[np.float64]]]:
+    """Lengths of a row's parts, and their sum over the rows that have any."""
+    rows = table.column("parts").drop_null().combine_chunks()
+    if not len(rows):
+        return shape, []
+    shape = [len(part) for part in rows[0].as_py()]
+    numbers = np.asarray(rows.flatten().flatten(), dtype=np.float64).reshape(len(rows), sum(shape))
+    return shape, [np.array([fsum(column) for column in numbers.T])]

@@ -1,0 +1,87 @@
+"""What is scored and how, as every engine is told it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol
+from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings, read_keywords
+from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
+
+COLUMNS: Final = ("clip_id", "caption", "questions", "reference", "video")
+"""What is read, by our names."""
+_ALWAYS: Final = ("clip_id", "caption")
+_SECRETS: Final = ("openai_key", "anthropic_key")
+"""Read from the environment wherever scores are made, and handed to nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSpec:
+    """A way of scoring the rows of tables. Can be pickled; holds no key."""
+
+    protocol_name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the scorer, by keyword, without keys."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Our name of a column to that in the tables, where it differs."""
+    videos: Path | None = None
+    """Folder that the names of videos are below, by default where the command was called."""
+
+    @classmethod
+    def of_settings(cls, protocol: str, settings: JudgeSettings, **more: Any) -> ScoreSpec:  # noqa: ANN401 - its other fields
+        """The spec of a run with these settings."""
+        known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
+        keywords = {name: getattr(settings, name) for name in sorted(known - set(_SECRETS))}
+        return cls(protocol_name=protocol, settings=keywords, **more)
+
+    @cached_property
+    def protocol(self) -> ClipProtocol:
+        """The protocol.
+
+        Raises:
+            SettingsError: If there is none of this name.
+        """
+        return protocol_of(self.protocol_name)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that tables must have, as they are called there."""
+        needed = [*_ALWAYS, *(name for name in COLUMNS if name in self.protocol.needs)]
+        return [self.name_of(name) for name in needed]
+
+    def name_of(self, column: str) -> str:
+        """A column's name in the tables."""
+        return self.names.get(column, column)
+
+    @property
+    def digest(self) -> str:
+        """What tells scores of this kind from others, 16 letters."""
+        benchmark = self.protocol.benchmark
+        config = benchmark.judge_config(read_keywords(self.settings))
+        prompts = config.prompts.extras(self.protocol.task.judge_prompts)
+        moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
+        extras = {**config.extras, **prompts}
+        text = json.dumps([self.protocol_name, moving, extras, dict(self.names)])
+        return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
+
+    def divided(self, n_scorers: int) -> ScoreSpec:
+        """The spec of each of several scorers, whose limits together are those of this one.
+
+        Args:
+            n_scorers: How many work at once, >= 1.
+        """
+        settings = dict(self.settings)
+        for name in ("max_cost_usd", "rate"):
+            if settings.get(name) is not None:
+                settings[name] /= n_scorers
+        if "concurrency" in settings:
+            settings["concurrency"] = math.ceil(settings["concurrency"] / n_scorers)
+        return replace(self, settings=settings)
