@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_MODEL_ERROR: Final = 0.02
-"""What the stated share may be off by with endlessly many clips, by simulation."""
+_MODEL_ERRORS: Final = ((0.8, 0.02), (0.5, 0.07), (0.0, 0.25))
+"""From which share that is kept on to what the stated one may be off by with endlessly many clips,
+by simulation."""
 _NORMAL: Final = 1.96
 _N_TRUE: Final = 400
 """True scores that are told apart."""
@@ -75,9 +76,9 @@ def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepErr
 
     Returns:
         The expected share with its interval: where the reliability may lie, what chance does to
-        these clips, and 2 percentage points for what the model leaves out. ``nan`` where no clip is
-        kept, all scores are the same, or the reliability is ``nan``; 0 where all are kept. Clips
-        with the same true score count as wrong where one is kept for another: then it is too high.
+        these clips, and :func:`model_error`. ``nan`` where no clip is kept, all scores are the
+        same, or the reliability is ``nan``; 0 where all are kept. Clips with the same true score
+        count as wrong where one is kept for another: then it is too high.
 
     Raises:
         ValueError: If a score is not in [0, 1], or ``keep`` is no such share.
@@ -85,12 +86,14 @@ def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepErr
     Source:
         Our own. The prior is a beta distribution by moments (Skellam, 1948; of test scores Keats
         and Lord, 1962), reweighted by a few steps of the EM algorithm (Laird, Nonparametric maximum
-        likelihood estimation of a mixing distribution, 1978), stopped early. In simulations of
-        ``benchmarks/keep_error.py``, where the truth is known, it is within 2 points from ``keep``
-        0.8 on nearly everywhere, where a bivariate normal distribution is off by 4; with ``keep``
-        0.5 up to 6 where few questions meet two groups of clips far apart, or a rating of few steps
-        hardly moves from run to run. Where each question asks for another aspect it is too high by
-        up to 6, as the reliability is too low.
+        likelihood estimation of a mixing distribution, 1978), stopped early. In
+        simulations of ``benchmarks/keep_error.py``, where the truth is known, it is within 2
+        percentage points with ``keep`` from 0.8 on, where a bivariate normal distribution is off by
+        up to 4; with 0.5 in five of six cases, else by up to 7: few questions meet two groups of
+        clips far apart, or a rating of few steps hardly moves from run to run. With less it may be
+        far too low, the more so the nearer the best ratings are to the end of their scale. Where
+        each of a clip's questions asks for another aspect it is too high by up to a fourth, as the
+        reliability is too low.
 
     Ten clips of each number right of 5 questions; the halves say that half the spread is noise:
 
@@ -117,8 +120,24 @@ def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepErr
     elif n_kept and known.std() > _SAME and not isnan(reliability.value):
         observed = _observed(known, n_kept)
         share = _wrong_share(observed, reliability.value)
-        low, high = _ends(observed, share, reliability, n_kept)
+        ends = _ends(observed, share, reliability)
+        low, high = _widened(ends, share, n_kept=n_kept, off=model_error(keep))
     return KeepError(share=share, low=low, high=high, n_kept=n_kept, n_clips=n_clips)
+
+
+def model_error(keep: float) -> float:
+    """What a stated share may be off by with endlessly many clips, because no model is true.
+
+    Args:
+        keep: Share of the clips that is kept, in (0, 1].
+
+    Returns:
+        A difference of shares in (0, 1), from the simulations of ``benchmarks/keep_error.py``.
+
+    >>> model_error(0.8), model_error(0.5)
+    (0.02, 0.07)
+    """
+    return next(error for least, error in _MODEL_ERRORS if keep >= least)
 
 
 class _Observed(NamedTuple):
@@ -187,16 +206,21 @@ def _true_given_observed(observed: _Observed, reliability: float) -> Floats:
     return chances
 
 
-def _ends(
-    observed: _Observed, share: float, reliability: Interval, n_kept: int
-) -> tuple[float, float]:
-    """Where the share may lie in these clips."""
+def _ends(observed: _Observed, share: float, reliability: Interval) -> tuple[float, float]:
+    """The shares at the ends of the reliability's interval, with ``share`` between them."""
     known = [
         reliability.value if end is None else end for end in (reliability.high, reliability.low)
     ]
-    least, most = (_wrong_share(observed, each) for each in known)
+    low, high = (_wrong_share(observed, each) for each in known)
+    return min(low, share), max(high, share)
+
+
+def _widened(
+    ends: tuple[float, float], share: float, *, n_kept: int, off: float
+) -> tuple[float, float]:
+    """The same for these very clips, and with what the model leaves out."""
     # As if the kept clips were drawn one by one, but never below half a clip.
     chance = _NORMAL * sqrt(max(share * (1 - share), 1 / (4 * n_kept)) / n_kept)
-    low = share - hypot(max(0.0, share - least), chance, _MODEL_ERROR)
-    high = share + hypot(max(0.0, most - share), chance, _MODEL_ERROR)
+    low = share - hypot(share - ends[0], chance, off)
+    high = share + hypot(ends[1] - share, chance, off)
     return max(0.0, low), min(1.0, high)
