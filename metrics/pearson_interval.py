@@ -13,7 +13,7 @@ from lmms_eval_captions.metrics.ratings import Floats, sums_of_clusters
 
 
 def pearson_interval(
-    first: Sequence[float], second: Sequence[float], videos: NDArray[np.intp]
+    first: Sequence[float] | Floats, second: Sequence[float] | Floats, videos: NDArray[np.intp]
 ) -> Interval:
     """Pearson's correlation of two raters' numbers, clustered by video.
 
