@@ -19,6 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.cli import add_label, add
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.cli import add_meta_eval
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
 from lmms_eval_captions.lmms_eval_tasks.commands.report.cli import add_report
+from lmms_eval_captions.lmms_eval_tasks.commands.score.cli import add_score
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.cli import add_t2v_verify
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add_estimate(commands)
     add_agree(commands)
     add_judge(commands)
+    add_score(commands)
     add_stability(commands)
     add_label(commands)
     add_labels(commands)

@@ -29,6 +29,8 @@ class Scores:
     """Shape (n_clips, 2): by every other question, or judge run."""
     sums: list[list[float]]
     """Of the clips' ``parts``."""
+    first_share: float = 0.5
+    """Share of a clip's questions, or judge runs, that is in its first half, mean over clips."""
     n_questions: int = 0
     n_unscored: int = 0
     n_empty: int = 0
@@ -40,12 +42,46 @@ class Scores:
     """Signature without counts, to the number of clips."""
 
 
-def read_scores(files: Sequence[Path], headline: str) -> Scores:
+class ClipIds(Sequence[str]):
+    """Names of all clips, in the order of :class:`Scores`.
+
+    Args:
+        files: Files of scores.
+
+    Raises:
+        DataError: If one cannot be read.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        import pyarrow as pa
+
+        tables = [table.column("clip_id") for table in tables_of(files, ["clip_id"])]
+        chunks = [chunk for column in tables for chunk in column.chunks]
+        self.names = pa.chunked_array(chunks, pa.string()).combine_chunks()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as a sequence's
+        return str(self.names[int(place)].as_py())
+
+    @property
+    def n_repeated(self) -> int:
+        """Rows whose name is that of a row before."""
+        import pyarrow.compute as pc
+
+        n_named = len(self.names) - self.names.null_count
+        n_different = pc.count_distinct(self.names, mode="only_valid").as_py()
+        return int(n_named - n_different)
+
+
+def read_scores(files: Sequence[Path], headline: str, n_metrics: int) -> Scores:
     """The scores of all files.
 
     Args:
         files: Files of scores.
         headline: The metric.
+        n_metrics: Metrics that have parts.
 
     Raises:
         DataError: If one cannot be read.
@@ -53,6 +89,7 @@ def read_scores(files: Sequence[Path], headline: str) -> Scores:
     columns: list[NDArray[np.float64]] = []
     halves: list[NDArray[np.float64]] = []
     sums: list[NDArray[np.float64]] = []
+    counts_of_clips: list[NDArray[np.float64]] = []
     shape: list[int] = []
     scores = Scores(np.empty(0), np.empty((0, 2)), [])
     for table in tables_of(files, None):
@@ -67,8 +104,11 @@ def read_scores(files: Sequence[Path], headline: str) -> Scores:
                 counts[each["values"]] += each["counts"]
         shape, numbers = _parts(table, shape)
         sums.extend(numbers)
+        counts_of_clips.append(_numbers(table, "n_questions"))
     if columns:
         scores.headline, scores.halves = np.concatenate(columns), np.concatenate(halves)
+        n_runs = max(1, len(shape) // max(1, n_metrics))
+        scores.first_share = _first_share(np.concatenate(counts_of_clips), n_runs)
     totals = [fsum(column) for column in zip(*sums, strict=True)]
     ends = np.cumsum(shape).tolist()
     scores.sums = [totals[end - n : end] for n, end in zip(shape, ends, strict=True)]
@@ -87,6 +127,18 @@ def tables_of(files: Sequence[Path], columns: Sequence[str] | None) -> Iterator[
         with reading(path), pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, columns=columns)
+
+
+def _first_share(n_questions: NDArray[np.float64], n_runs: int) -> float:
+    """Share of the first half, mean over clips.
+
+    Args:
+        n_questions: Of each clip, times judge runs; ``nan`` where it was not asked about.
+        n_runs: Judge runs.
+    """
+    n = n_questions[n_questions > 0] / n_runs
+    n = np.where(n > 1, n, n_runs)
+    return float(np.mean(np.ceil(n / 2) / n)) if len(n) else 0.5
 
 
 def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:

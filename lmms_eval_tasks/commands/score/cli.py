@@ -1,0 +1,105 @@
+"""The subcommand ``score`` of ``lmms-eval-captions``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_COLUMNS = ("clip_id", "caption", "questions", "reference", "video")
+
+
+def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``score`` to the parser of ``lmms-eval-captions``."""
+    command = commands.add_parser(
+        "score",
+        help="score captions of any number of clips in Parquet files, and choose which to keep",
+        description="Scores the captions of Parquet files with the judge of the environment, as "
+        "the tasks do: a file of scores for each file, written whole or not at all. Started again, "
+        "it goes on where it stopped; replies are kept, nothing is asked twice. Exit code: 0; 1 "
+        "where a file could not be scored or too much is unscored; 2 for a usage error.",
+    )
+    command.add_argument(
+        "--in", dest="inputs", action="append", required=True, metavar="FILES",
+        help="a Parquet file, a folder of them or a pattern in quotes; may be given several times",
+    )  # fmt: skip
+    command.add_argument(
+        "--out", type=Path, required=True, metavar="DIR",
+        help="folder of the scores, lists and summary",
+    )  # fmt: skip
+    command.add_argument(
+        "--protocol", required=True, metavar="NAME",
+        help="vdc, vidcapbench, vcapsbench, capquiz (questions of your own), gveval_ref_free, "
+        "vllm_judge (the video), gveval_ref_only (a reference caption), gveval_combined (both)",
+    )  # fmt: skip
+    command.add_argument(
+        "--column", action="append", default=[], type=_renamed, metavar="OURS=YOURS",
+        help=f"what a column is called in the files, of {', '.join(_COLUMNS)}",
+    )  # fmt: skip
+    command.add_argument(
+        "--videos", type=Path, metavar="DIR", help="folder that the names of videos are below"
+    )
+    command.add_argument(
+        "--keep", type=_share, metavar="SHARE",
+        help="write the best clips, such as 0.8 of them, with how many of these would not be among "
+        "the best by their true scores",
+    )  # fmt: skip
+    command.add_argument(
+        "--worst", type=_share, default=0.05, metavar="SHARE",
+        help="share of the clips in the list of the worst (0.05)",
+    )  # fmt: skip
+    command.add_argument(
+        "--engine", choices=("local", "ray"), default="local",
+        help="ray: on the machines of a Ray cluster (pip install 'lmms-eval-captions[ray]')",
+    )  # fmt: skip
+    command.add_argument(
+        "--address", metavar="ADDRESS",
+        help="of a Ray cluster, or auto; without, Ray is started on this machine",
+    )  # fmt: skip
+    command.add_argument(
+        "--actors", type=positive, metavar="N", help="scorers on Ray (one for each machine)"
+    )
+    command.set_defaults(run=_score)
+
+
+def _score(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.lmms_eval_tasks.commands.score.score import Options, score
+
+    return score(
+        Options(
+            inputs=arguments.inputs,
+            folder=arguments.out.expanduser(),
+            protocol=arguments.protocol,
+            names=dict(arguments.column),
+            videos=arguments.videos,
+            worst=arguments.worst,
+            keep=arguments.keep,
+            engine=arguments.engine,
+            address=arguments.address,
+            n_actors=arguments.actors,
+        )
+    )
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    ours, equals, yours = text.partition("=")
+    if ours not in _COLUMNS or not equals or not yours:
+        raise argparse.ArgumentTypeError(
+            f"expected one of {', '.join(_COLUMNS)}, =, and the column's name, got {text!r}"
+        )
+    return ours, yours
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share above 0, at most 1, got {text!r}")
+    return value

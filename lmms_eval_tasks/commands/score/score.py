@@ -1,0 +1,139 @@
+"""From input shards to scores, lists of clips and a summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
+from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
+    Failure,
+    Shard,
+    find_shards,
+    is_done,
+    open_shard,
+    score_files,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
+from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import summarise, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EngineName = Literal["local", "ray"]
+SUMMARY_FILE: Final = "summary.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command was called with."""
+
+    inputs: Sequence[str]
+    folder: Path
+    protocol: str
+    names: Mapping[str, str]
+    videos: Path | None
+    worst: float
+    keep: float | None
+    engine: EngineName
+    address: str | None
+    n_actors: int | None
+
+
+def score(options: Options) -> int:
+    """Score what is not scored yet, and sum all of it up.
+
+    Returns:
+        Exit status: 0, or 1 where a shard failed or too much is unscored.
+
+    Raises:
+        CaptionsError: If nothing can be scored, or the judge is asked nothing more.
+    """
+    settings = read_judge_settings()
+    spec = ScoreSpec.of_settings(
+        options.protocol, settings, names=options.names, videos=options.videos
+    )
+    with alone_in(options.folder, of=options.folder, doing="scores"):
+        paths = list(dict.fromkeys(path for each in options.inputs for path in find_shards(each)))
+        shards, failures = _opened(paths, score_files(paths, options.folder), spec)
+        open_ones = [shard for shard in shards if not is_done(shard)]
+        _say(_plan(shards, open_ones, failures))
+        for failure in failures:
+            _say(failure.why)
+        if open_ones:
+            failures += _scored(open_ones, spec, options)
+        failed = {failure.path for failure in failures}
+        files = [shard.scores for shard in shards if shard.path not in failed]
+        if not files:
+            raise DataError(
+                f"no shard of {len(paths)} could be scored; the first: {failures[0].why}"
+            )
+        summary = summarise(
+            files,
+            spec,
+            options.folder,
+            worst=options.worst,
+            keep=options.keep,
+            max_unscored=settings.max_unscored,
+        )
+        document = {
+            **summary.as_json(),
+            "failed": [{"file": str(each.path), "why": each.why} for each in failures],
+        }
+        _write(options.folder / SUMMARY_FILE, document)
+    sys.stdout.write("\n".join(words_of(summary)) + "\n")
+    for failure in failures:
+        sys.stdout.write(f"not scored: {failure.why}\n")
+    sys.stdout.write(f"scores of each clip: {options.folder / 'scores'}\n")
+    is_short = summary.totals[summary.headline] is None
+    return 1 if failures or is_short else 0
+
+
+def _opened(
+    paths: Sequence[Path], files: Mapping[Path, Path], spec: ScoreSpec
+) -> tuple[list[Shard], list[Failure]]:
+    shards: list[Shard] = []
+    failures: list[Failure] = []
+    for path in paths:
+        try:
+            shards.append(open_shard(path, files[path], spec))
+        except DataError as error:
+            failures.append(Failure(path, str(error)))
+    return shards, failures
+
+
+def _scored(shards: Sequence[Shard], spec: ScoreSpec, options: Options) -> list[Failure]:
+    """Score shards by the engine that was chosen; those that failed."""
+    from lmms_eval_captions.lmms_eval_tasks.commands.score.local_engine import score_here
+
+    def on_done(shard: Shard) -> None:
+        _say(f"{shard.path}: {shard.n_rows:,} rows scored")
+
+    return score_here(shards, spec, on_done)
+
+
+def _plan(shards: Sequence[Shard], todo: Sequence[Shard], failures: Sequence[Failure]) -> str:
+    n_rows, n_todo = (sum(shard.n_rows for shard in each) for each in (shards, todo))
+    words = f"{n_rows:,} rows in {len(shards):,} files"
+    if len(todo) < len(shards):
+        words += f", {n_todo:,} of them in {len(todo):,} files to score, the others are scored"
+    return words + (f"; {len(failures):,} files cannot be scored" if failures else "")
+
+
+def _write(path: Path, document: Mapping[str, object]) -> None:
+    try:
+        write_atomically(path, json.dumps(document, indent=1).encode("utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error}; make room, and run again") from error
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
