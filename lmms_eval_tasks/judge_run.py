@@ -161,7 +161,7 @@ class JudgeRun:
                     else "nowhere (an offline smoke test)",
                     "in batches"
                     if settings.mode == "batch"
-                    else f"at most {settings.concurrency} in flight",
+                    else f"at most {settings.concurrency} in flight{_rate_words(settings)}",
                     f", {sample_words(settings)}" if settings.precision is not None else "",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
@@ -195,6 +195,8 @@ class JudgeRun:
                         alias=endpoint.alias,
                         sampling=explicit_sampling(endpoint.urls, endpoint.api),
                         role="cheap_judge",
+                        # The limit is the judge's; what another endpoint takes, it says itself.
+                        max_rate=None,
                     )
                 )
                 atexit.register(self.close)
@@ -235,6 +237,13 @@ class JudgeRun:
                     self._ended = closed.totals().after(self._ended)
 
 
+def _rate_words(settings: JudgeSettings) -> str:
+    """How fast requests may go out, where the user has said so."""
+    if settings.rate is None:
+        return ""
+    return f", at most {settings.rate:g} request{'s' if settings.rate != 1 else ''} a second"
+
+
 def _limit_words(settings: JudgeSettings) -> str:
     """What judging may cost, by prices of which day."""
     if settings.max_cost_usd is None:
@@ -244,18 +253,19 @@ def _limit_words(settings: JudgeSettings) -> str:
 
 
 def _engine_config(settings: JudgeSettings) -> EngineConfig:
-    limit_usd = settings.max_cost_usd
+    limit_usd, rate = settings.max_cost_usd, settings.rate
     config = EngineConfig(
         urls=settings.endpoint.urls,
         store=settings.cache / "replies",
         api=settings.api,
         api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
+        # Processes do not see what the others send, nor spend.
+        max_rate=None if rate is None else rate / settings.world_size,
         store_by=settings.store_by,
         ask_again=settings.ask_again,
         progress=settings.rank == 0,
         mode=settings.mode,
-        # Processes cannot see what the others spend.
         max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
         prices=settings.prices,
         alias=settings.alias,
