@@ -18,6 +18,7 @@ from judge_server import headers_of
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.quotas import retry_after_s
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
+from lmms_eval_captions.judges.endpoint.rate_cap import RateCap
 
 Headers = Literal["none", "openai", "anthropic", "seconds"]
 """Whose headers an endpoint sends; ``seconds`` are those of the IETF's draft."""
@@ -151,6 +152,8 @@ class Asker:
     sizes: Callable[[random.Random], float] = lambda _: 1.0
     """Draws the tokens of a request."""
     backoff_s: float = 0.5
+    max_rate: float | None = None
+    """Requests a second that the user allows at most."""
     limits: AddressLimits = field(init=False)
     pacing: Pacing = field(init=False)
     n_in_flight: int = 0
@@ -162,7 +165,7 @@ class Asker:
 
     def __post_init__(self) -> None:
         self.limits = AddressLimits(self.patience_s)
-        self.pacing = Pacing([self.limits])
+        self.pacing = Pacing([self.limits], RateCap(self.max_rate))
 
 
 class Simulation:

@@ -102,6 +102,12 @@ class JudgeSettings(_CommonSettings):
     """Key for Anthropic's."""
     concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
     """Most requests in flight, all replicas together, per process."""
+    rate: float | None = optional(
+        "LMMS_CAPTIONS_JUDGE_RATE",
+        number("requests a second above 0, such as 100 or 0.5", lambda value: 0 < value < inf),
+    )
+    """Most requests a second that a run sends the judge, all processes together; without, no limit
+    of ours."""
     runs: int | None = optional("LMMS_CAPTIONS_JUDGE_RUNS", whole_number(least=1))
     """Independent judge runs, seeds 0..n-1; without, the benchmark's own."""
     temperature: float | None = optional(
@@ -160,6 +166,11 @@ class JudgeSettings(_CommonSettings):
             raise SettingsError(
                 f"LMMS_CAPTIONS_JUDGE_MODE: expected now with LMMS_CAPTIONS_JUDGE_API={self.api}, "
                 f"as batches are asked through OpenAI's Batch API alone, got {self.mode!r}"
+            )
+        if self.mode == "batch" and self.rate is not None:
+            raise SettingsError(
+                "LMMS_CAPTIONS_JUDGE_RATE: expected none with LMMS_CAPTIONS_JUDGE_MODE=batch, as "
+                f"the provider works on a batch as fast as it likes, got {self.rate:g}"
             )
         if self.cheap_judge is not None and self.precision is None:
             raise SettingsError(

@@ -15,6 +15,13 @@ from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 
+def rate_words(settings: JudgeSettings) -> str:
+    """How fast requests may go out, where the user has said so."""
+    if settings.rate is None:
+        return ""
+    return f", at most {settings.rate:g} request{'s' if settings.rate != 1 else ''} a second"
+
+
 def limit_words(settings: JudgeSettings) -> str:
     """What judging may cost, by prices of which day."""
     if settings.max_cost_usd is None:
@@ -25,18 +32,19 @@ def limit_words(settings: JudgeSettings) -> str:
 
 def engine_config(settings: JudgeSettings) -> EngineConfig:
     """How an engine is made that asks the judge of these settings."""
-    limit_usd = settings.max_cost_usd
+    limit_usd, rate = settings.max_cost_usd, settings.rate
     config = EngineConfig(
         urls=settings.endpoint.urls,
         store=settings.cache / "replies",
         api=settings.api,
         api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
+        # Processes do not see what the others send, nor spend.
+        max_rate=None if rate is None else rate / settings.world_size,
         store_by=settings.store_by,
         ask_again=settings.ask_again,
         progress=settings.rank == 0,
         mode=settings.mode,
-        # Processes cannot see what the others spend.
         max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
         prices=settings.prices,
         alias=settings.alias,

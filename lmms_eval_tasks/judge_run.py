@@ -38,7 +38,7 @@ from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConf
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
-from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config, limit_words
+from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config, limit_words, rate_words
 from lmms_eval_captions.lmms_eval_tasks.judged import (
     Judged,
     caption_digest,
@@ -131,7 +131,7 @@ class JudgeRun:
                     else "nowhere (an offline smoke test)",
                     "in batches"
                     if settings.mode == "batch"
-                    else f"at most {settings.concurrency} in flight",
+                    else f"at most {settings.concurrency} in flight{rate_words(settings)}",
                     f", {sample_words(settings)}" if settings.precision is not None else "",
                     settings.max_unscored,
                     ", unreadable replies asked anew" if settings.ask_again else "",
@@ -165,6 +165,8 @@ class JudgeRun:
                         alias=endpoint.alias,
                         sampling=explicit_sampling(endpoint.urls, endpoint.api),
                         role="cheap_judge",
+                        # The limit is the judge's; what another endpoint takes, it says itself.
+                        max_rate=None,
                     )
                 )
                 atexit.register(self.close)

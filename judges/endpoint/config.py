@@ -26,6 +26,8 @@ class EngineConfig:
     """Whose API the endpoint speaks."""
     concurrency: int = 64
     """Most requests in flight, >= 1."""
+    max_rate: float | None = None
+    """Most requests a second, all addresses together, > 0, or ``None``."""
     n_rereads: int = 3
     """Fresh samples asked for after an unreadable reply."""
     store_by: StoreBy = "model"

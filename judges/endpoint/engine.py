@@ -36,6 +36,7 @@ from lmms_eval_captions.judges.endpoint.progress.bar import Bar
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
+from lmms_eval_captions.judges.endpoint.rate_cap import RateCap
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Client
@@ -76,7 +77,8 @@ class Engine:
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
         limits = [AddressLimits(config.patience_s) for _ in config.urls]
-        load, pacing = Load(config.concurrency, start=start), Pacing(limits)
+        load = Load(config.concurrency, start=start)
+        pacing = Pacing(limits, RateCap(config.max_rate))
         self._head_start = HeadStart(config.concurrency, is_possible=config.mode == "now")
         self._told: str = self._head_start.state
         replicas = Replicas(list(map(endpoint_name, config.urls)))

@@ -25,6 +25,9 @@ What a provider's headers say of its limits comes first (:mod:`.address_limits`)
 and refusals because of it are not counted here, so that no trial is held for them. Where headers
 say that plenty is left, a refusal is noise, or of a limit that they do not tell of: it is tried out
 which.
+
+What a user allows at most (:mod:`.rate_cap`) is asked before all this. What it holds back says
+nothing of the endpoint: to everything here it is as if there were less to send.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from math import inf, sqrt
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
+from lmms_eval_captions.judges.endpoint.rate_cap import RateCap
 from lmms_eval_captions.judges.endpoint.slow_pace import LEAST_RATE, SlowPace
 
 _ASK_AGAIN_S: Final = 1.0
@@ -93,10 +97,14 @@ class Pacing:
 
     Args:
         addresses: What each of the endpoint's addresses says of its limits.
+        cap: The user's own limit, by default none.
     """
 
-    def __init__(self, addresses: Sequence[AddressLimits] = ()) -> None:
+    def __init__(self, addresses: Sequence[AddressLimits] = (), cap: RateCap | None = None) -> None:
         self._addresses = addresses
+        self._cap = cap or RateCap()
+        self._capped_s = 0.0
+        """How long this held the next request back when :meth:`take` last asked, in seconds."""
         self._told_rate = inf
         """Requests a second that these leave, all together, >= 0."""
         self._told_tokens = 1.0
@@ -158,7 +166,8 @@ class Pacing:
 
     def take(self, now_s: float) -> bool:
         """Whether one more request may go out now; counts it if so."""
-        if not self._is_told_free(now_s):
+        self._capped_s = self._cap.wait_s(now_s)
+        if self._capped_s > 0.0 or not self._is_told_free(now_s):
             return False
         if self.rate < inf:
             self._refill(now_s)
@@ -168,11 +177,27 @@ class Pacing:
             self._tokens -= 1.0
             self._n_free += 1
         self._told_tokens -= 1.0
+        self._cap.count(now_s)
         self._count(now_s)
         return True
 
+    def send_again(self, now_s: float) -> float:
+        """Count a request that is sent once more at once, in another form.
+
+        Args:
+            now_s: Now.
+
+        Returns:
+            Seconds until it may go out, >= 0, by the user's own limit alone.
+        """
+        wait_s = self._cap.wait_s(now_s)
+        self._cap.count(now_s)
+        return wait_s
+
     def wait_s(self) -> float:
         """Seconds until :meth:`take` is worth asking again, > 0."""
+        if self._capped_s > 0.0:
+            return max(0.001, self._capped_s)
         wait_s = (1.0 - self._tokens) / self.rate
         if self._told_rate < inf:
             # What is told changes with every answer: it is asked for again soon.

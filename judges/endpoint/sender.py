@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN, Shown, cannot_see, shown_in
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -209,7 +210,7 @@ class Sender:
 
     async def _complete(self, request: Request, attempt: int, given_s: float) -> Reply:
         """One completion of the model that was asked for."""
-        once = partial(self._send_once, attempt, given_s)
+        once = partial(self._send_once, attempt, given_s, count())
         fitting = partial(self._smaller.send, attempt=attempt, send=once)
         explicitly = partial(self._sampling.send, send=fitting)
         reply = await self._refused.send(request, attempt, send=explicitly)
@@ -231,10 +232,21 @@ class Sender:
             self.stop(model, error)
             raise
 
-    async def _send_once(self, attempt: int, given_s: float, request: Request) -> Reply:
-        """One completion; where its model cannot see what it is shown, that is the error's word."""
+    async def _send_once(
+        self, attempt: int, given_s: float, before: Iterator[int], request: Request
+    ) -> Reply:
+        """One completion; where its model cannot see what it is shown, that is the error's word.
+
+        Args:
+            attempt: As :meth:`send`.
+            given_s: Seconds until it must be complete.
+            before: Gives how often the request was sent since it has its slot.
+            request: What is asked.
+        """
         if self._client is None:
             self._client = self._open_client()
+        if next(before) and (wait_s := self._pacing.send_again(time.monotonic())):
+            await asyncio.sleep(wait_s)
         try:
             return await self._client.complete(request, attempt, timeout_s=given_s)
         except JudgeError as error:

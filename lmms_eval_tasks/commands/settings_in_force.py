@@ -21,6 +21,7 @@ _MODELS: Final = {"LMMS_CAPTIONS_CHEAP_JUDGE"}
 _OWN: Final = "the benchmark's own"
 _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
     "LMMS_CAPTIONS_JUDGE": lambda: _OWN,
+    "LMMS_CAPTIONS_JUDGE_RATE": lambda: "no limit",
     "LMMS_CAPTIONS_JUDGE_RUNS": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_TEMPERATURE": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_TIMEOUT": lambda: _OWN,

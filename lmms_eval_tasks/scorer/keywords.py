@@ -39,6 +39,7 @@ class ScorerSettings(TypedDict, total=False):
     max_unscored: float
     mode: Literal["now", "batch"]
     max_cost_usd: float | None
+    rate: float | None
     prices: str | Path | None
     cache: str | Path
     prompts: str | Path | None

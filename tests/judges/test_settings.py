@@ -44,6 +44,21 @@ def test_whose_replies_serve_is_the_models_if_not_set(value: str, by: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("value", "rate"), [("", None), ("100", 100.0), ("0.5", 0.5), ("2e3", 2e3)]
+)
+def test_a_rate_is_a_number_of_requests_a_second(value: str, rate: float | None) -> None:
+    """Less than one, too; without, there is no limit."""
+    assert read_judge_settings({"LMMS_CAPTIONS_JUDGE_RATE": value}).rate == rate
+
+
+def test_batches_have_no_rate() -> None:
+    """The provider works on them as it likes: both together are refused in words."""
+    environ = {"LMMS_CAPTIONS_JUDGE_MODE": "batch", "LMMS_CAPTIONS_JUDGE_RATE": "100"}
+    with pytest.raises(SettingsError, match=r"RATE: expected none .* got 100$"):
+        read_judge_settings(environ)
+
+
+@pytest.mark.parametrize(
     ("environment", "urls"),
     [
         pytest.param(
@@ -74,6 +89,11 @@ def test_urls_come_from_the_first_variable_that_is_set(
     [
         ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "0"),
         ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "many"),
+        ("LMMS_CAPTIONS_JUDGE_RATE", "0"),
+        ("LMMS_CAPTIONS_JUDGE_RATE", "-1"),
+        ("LMMS_CAPTIONS_JUDGE_RATE", "inf"),
+        ("LMMS_CAPTIONS_JUDGE_RATE", "nan"),
+        ("LMMS_CAPTIONS_JUDGE_RATE", "100/s"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "-1"),
         ("LMMS_CAPTIONS_JUDGE_RUNS", "1.5"),
         ("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "-0.1"),
@@ -336,6 +356,7 @@ def test_batches_are_at_one_openai_endpoint() -> None:
         ("LMMS_CAPTIONS_JUGDE", "LMMS_CAPTIONS_JUDGE"),
         ("LMMS_CAPTIONS_JUDGE_URLS", "LMMS_CAPTIONS_JUDGE_URL"),
         ("LMMS_CAPTIONS_CONCURRENCY", "LMMS_CAPTIONS_JUDGE_CONCURRENCY"),
+        ("LMMS_CAPTIONS_JUDGE_RATES", "LMMS_CAPTIONS_JUDGE_RATE"),
         ("LMMS_CAPTIONS_MAXCOST", "LMMS_CAPTIONS_MAX_COST"),
         ("LMMS_CAPTIONS_PROMPT", "LMMS_CAPTIONS_PROMPTS"),
         ("LMMS_CAPTIONS_CAHCE", "LMMS_CAPTIONS_CACHE"),

@@ -145,6 +145,7 @@ class Engines:
                     api=endpoint.api,
                     api_key=endpoint.api_key,
                     concurrency=settings.concurrency,
+                    max_rate=settings.rate if endpoint == settings.endpoint else None,
                     store_by=settings.store_by,
                     ask_again=settings.ask_again,
                     max_cost_usd=self._max_cost_usd,

@@ -23,10 +23,17 @@ class Duration:
     """Calls in flight, >= 1."""
     reply_s: float
     """Mean seconds of a reply."""
+    rate: float | None = None
+    """Most calls a second, or ``None``."""
 
     @classmethod
     def of_tasks(
-        cls, tasks: Sequence[TaskEstimate], *, concurrency: int, reply_s: float | None
+        cls,
+        tasks: Sequence[TaskEstimate],
+        *,
+        concurrency: int,
+        reply_s: float | None,
+        rate: float | None = None,
     ) -> Duration:
         """The duration of tasks that are judged in one run.
 
@@ -34,17 +41,19 @@ class Duration:
             tasks: What they take.
             concurrency: Most calls in flight, >= 1.
             reply_s: Seconds of a reply, ``None`` where its output tokens are to tell.
+            rate: Most calls a second, ``None`` for any number.
         """
         n_calls = sum(task.n_calls for task in tasks)
         n_tokens = sum(task.output_tokens for task in tasks)
         if reply_s is None:
             reply_s = FIRST_TOKEN_S + OUTPUT_TOKEN_S * n_tokens / max(1, n_calls)
-        return cls(n_calls, concurrency, reply_s)
+        return cls(n_calls, concurrency, reply_s, rate)
 
     @property
     def seconds(self) -> float:
-        """Of all calls, as many at once as may be."""
-        return -(-self.n_calls // self.concurrency) * self.reply_s
+        """Of all calls, as many at once, and a second, as may be."""
+        at_once_s = -(-self.n_calls // self.concurrency) * self.reply_s
+        return at_once_s if self.rate is None else max(at_once_s, self.n_calls / self.rate)
 
 
 def in_words(seconds: float) -> str:

@@ -144,8 +144,14 @@ def _time(estimate: Estimate) -> Iterator[str]:
         yield "Time: that of the provider's batches, which promise a reply within 24 hours."
         return
     duration = Duration.of_tasks(
-        estimate.tasks, concurrency=settings.concurrency, reply_s=estimate.reply_s
+        estimate.tasks,
+        concurrency=settings.concurrency,
+        reply_s=estimate.reply_s,
+        rate=settings.rate,
     )
+    rate_words = ""
+    if settings.rate is not None:
+        rate_words = f", at most {settings.rate:g} a second (LMMS_CAPTIONS_JUDGE_RATE)"
     rule = (
         f"{FIRST_TOKEN_S:g} s and {OUTPUT_TOKEN_S:g} s per output token; --seconds-per-reply gives "
         "what you measured"
@@ -154,8 +160,9 @@ def _time(estimate: Estimate) -> Iterator[str]:
     )
     yield (
         f"Time: about {in_words(duration.seconds)}, for {n_calls:,} calls, {settings.concurrency} "
-        f"at once (LMMS_CAPTIONS_JUDGE_CONCURRENCY), if a reply takes {duration.reply_s:.3g} s: an "
-        f"assumption ({rule}). Replies in the store take no time; rate limits may take more."
+        f"at once (LMMS_CAPTIONS_JUDGE_CONCURRENCY){rate_words}, if a reply takes "
+        f"{duration.reply_s:.3g} s: an assumption ({rule}). Replies in the store take no time; "
+        "rate limits may take more."
     )
 
 

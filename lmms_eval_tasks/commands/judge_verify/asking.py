@@ -81,6 +81,7 @@ def engine_of(settings: JudgeSettings, *, max_cost_usd: float | None) -> Engine:
             api=settings.api,
             api_key=settings.endpoint.api_key,
             concurrency=settings.concurrency,
+            max_rate=settings.rate,
             store_by="endpoint",
             max_cost_usd=max_cost_usd,
             prices=settings.prices,

@@ -464,6 +464,7 @@ def test_every_setting_in_force_is_shown() -> None:
         "LMMS_CAPTIONS_MAX_COST = $20 (environment)",
         "LMMS_CAPTIONS_CHEAP_JUDGE = small@http://httpd:1/v1;http://b:2/v1#MY_KEY (environment)",
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY = 64 (default)",
+        "LMMS_CAPTIONS_JUDGE_RATE = no limit (default)",
         "LMMS_CAPTIONS_JUDGE_TIMEOUT = the benchmark's own (default)",
         f"LMMS_CAPTIONS_PRICES = the packaged ones, of {load_prices().as_of} (default)",
     ):

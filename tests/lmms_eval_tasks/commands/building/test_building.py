@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
@@ -21,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.building import (
     categories_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_arguments, options_of
+from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Engines
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.capquiz import CAPQUIZ
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.screen import screen
@@ -63,6 +65,17 @@ def test_official_data_is_not_written_over_whatever_the_folders_above_are_called
     with pytest.raises(SettingsError, match="which no build made"):
         build(CAPQUIZ, options, _settings(tmp_path), ScriptedCrew(_nobody))
     assert official.read_text() == "official"
+
+
+def test_models_at_the_judges_address_keep_to_its_rate(tmp_path: Path) -> None:
+    """Those at another one have no such limit."""
+    settings = replace(_settings(tmp_path), rate=7.5)
+    here = Model("writer", settings.endpoint)
+    elsewhere = Model("viewer", replace(settings.endpoint, urls=("http://127.0.0.1:1/v1",)))
+    engines = Engines(settings, None)
+    rates = [engines._engine(each).config.max_rate for each in (here, elsewhere)]
+    engines.close()
+    assert rates == [7.5, None]
 
 
 def test_a_limit_of_cost_needs_the_price_of_every_model_before_one_is_asked(

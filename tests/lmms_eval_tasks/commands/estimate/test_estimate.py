@@ -413,6 +413,12 @@ def test_the_time_is_that_of_the_calls_at_once(
     assert f"Time: about {hours:.1f} hours, for {n_calls} calls, 2 at once" in text
     assert "if a reply takes 64 s: an assumption (--seconds-per-reply)" in text
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_CAPTIONS_JUDGE_RATE", "0.01")
+        assert main(command) == 0
+    text = capsys.readouterr().out
+    assert f"Time: about {n_calls / 0.01 / 3600:.1f} hours, for {n_calls} calls, 64 at" in text
+    assert "at most 0.01 a second (LMMS_CAPTIONS_JUDGE_RATE), if a reply takes 64 s" in text
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
         assert main(command) == 0
     assert "within 24 hours" in capsys.readouterr().out

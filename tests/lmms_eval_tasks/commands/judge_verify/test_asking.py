@@ -50,6 +50,13 @@ def server(serve: ServerFactory, bench: pytest.MonkeyPatch) -> JudgeServer:
     return started
 
 
+def test_verification_keeps_to_the_rate_of_a_run(bench: pytest.MonkeyPatch) -> None:
+    """It asks the same judge."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_RATE", "7.5")
+    with engine_of(read_judge_settings(), max_cost_usd=None) as engine:
+        assert engine.config.max_rate == 7.5
+
+
 @EACH
 def test_every_step_is_heard_and_asked_at_temperature_0_with_the_nonce(
     benchmark: str, server: JudgeServer
