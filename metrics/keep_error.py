@@ -86,14 +86,13 @@ def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepErr
     Source:
         Our own. The prior is a beta distribution by moments (Skellam, 1948; of test scores Keats
         and Lord, 1962), reweighted by a few steps of the EM algorithm (Laird, Nonparametric maximum
-        likelihood estimation of a mixing distribution, 1978), stopped early. In
-        simulations of ``benchmarks/keep_error.py``, where the truth is known, it is within 2
-        percentage points with ``keep`` from 0.8 on, where a bivariate normal distribution is off by
-        up to 4; with 0.5 in five of six cases, else by up to 7: few questions meet two groups of
-        clips far apart, or a rating of few steps hardly moves from run to run. With less it may be
-        far too low, the more so the nearer the best ratings are to the end of their scale. Where
-        each of a clip's questions asks for another aspect it is too high by up to a fourth, as the
-        reliability is too low.
+        likelihood estimation of a mixing distribution, 1978). In the simulations of
+        ``benchmarks/keep_error.py``, where the truth is known, it is within 2 percentage points
+        with ``keep`` from 0.8 on, where a bivariate normal distribution is off by up to 4; with 0.5
+        in five of six cases, else within 7: few questions meet two groups of clips far apart, or a
+        rating of few steps hardly moves from run to run. With less than 0.5 it may be far too low
+        for ratings near the end of their scale. Where each of a clip's questions asks for another
+        aspect it is too high by up to a fourth of itself, as the reliability is too low.
 
     Ten clips of each number right of 5 questions; the halves say that half the spread is noise:
 

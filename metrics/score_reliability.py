@@ -50,7 +50,7 @@ def score_reliability(first: Floats, second: Floats, *, first_share: float = 0.5
         results in the correlation of mental abilities (1910), British Journal of Psychology 3: 2 r
         / (1 + r) with halves of one size. Of other sizes: Horst, Estimating total test reliability
         from parts of unequal length, Educational and Psychological Measurement 11 (1951). The ends
-        are those of :func:`pearson_interval`, stepped up: from 30 clips on they cover 91 to 97 %
+        are those of :func:`pearson_interval`, stepped up: from 30 clips on they cover 91 to 98 %
         (``benchmarks/keep_error.py``) where Fisher's own cover 87 to 95 %, as scores of few
         questions are far from normal.
 
