@@ -162,7 +162,7 @@ class Judging:
             if self.setting.name == "again":
                 self._fill_with_unreadable(store)
             bench = judging.JudgeRun()
-            with mock.patch.object(judging, "_engine_config", return_value=self._config(store)):
+            with mock.patch.object(judging, "engine_config", return_value=self._config(store)):
                 meanwhile()
                 futures = [
                     bench.engine().submit(chains, about=b"caption %d" % number)

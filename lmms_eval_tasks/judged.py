@@ -30,7 +30,7 @@ J = TypeVar("J", bound=Judgement)
 NOTHING_TO_JUDGE = "the caption is empty"
 NO_CAPTION = "no caption: "
 """How the reason starts where a caption is not there."""
-_ELSEWHERE: Final = (
+ELSEWHERE: Final = (
     "the caption was handed in by the process that this one was forked from, and is judged there"
 )
 
@@ -112,7 +112,7 @@ def waiting(
     def wait() -> Judged[J]:
         if os.getpid() != pid and not is_settled():
             # No thread of this process will ever settle it.
-            return Judged((), config, _ELSEWHERE)
+            return Judged((), config, ELSEWHERE)
         try:
             return result()
         except (CaptionsError, CancelledError) as error:

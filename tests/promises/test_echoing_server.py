@@ -19,13 +19,13 @@ from echo_server import ANSWERS, CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, 
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.redaction import redactor
+from lmms_eval_captions.lmms_eval_tasks import judge_engine
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
-from lmms_eval_captions.model_wrappers.chat_api.connection import engine_config
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from runs import environment, run_lmms_eval
 
@@ -87,9 +87,9 @@ def _texts(cases: list[Case]) -> list[Texts]:
 
 
 def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: Any) -> None:
-    make = judging._engine_config
+    make = judge_engine.engine_config
     bench.setattr(
-        judging, "_engine_config", lambda settings: replace(make(settings), **WAITS | changes)
+        judging, "engine_config", lambda settings: replace(make(settings), **WAITS | changes)
     )
     bench.setattr(vidcapbench_benchmark, "tokenizer", lambda: (len, None))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", url)
@@ -185,7 +185,7 @@ def test_an_echoed_key_is_in_no_caption(
 ) -> None:
     """``caption_openai`` asks through the same client, with a key of its own."""
     clip = next((sample_root(tmp_path / "sample") / "msvd_eval").rglob("*.mp4"))
-    make = engine_config
+    make = judge_engine.engine_config
     bench.setattr(
         caption_openai,
         "engine_config",

@@ -33,6 +33,7 @@ from conftest import ServerFactory
 from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
+from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
@@ -515,8 +516,8 @@ def _set(benchmark: Benchmark, bench: pytest.MonkeyPatch) -> None:
 
 
 def _change_engine(bench: pytest.MonkeyPatch, **changes: Any) -> None:
-    make = judging._engine_config
-    bench.setattr(judging, "_engine_config", lambda settings: replace(make(settings), **changes))
+    make = engine_config
+    bench.setattr(judging, "engine_config", lambda settings: replace(make(settings), **changes))
 
 
 def _judge(benchmark: Benchmark) -> Items:
