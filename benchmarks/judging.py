@@ -82,7 +82,7 @@ def main() -> None:
         "|---|---|---|---|---|---|---|",
         flush=True,
     )
-    with _server(arguments.port, arguments.latency), tempfile.TemporaryDirectory() as folder:
+    with serving(arguments.port, arguments.latency), tempfile.TemporaryDirectory() as folder:
         url = f"http://127.0.0.1:{arguments.port}/v1"
         for name, way in _ways(arguments, captions, url, Path(folder)):
             print(_in_a_process(name, way).text(ideal), flush=True)
@@ -235,7 +235,7 @@ def _in_a_process(name: str, way: Callable[[], int]) -> Row:
     return Row(name, **measured)
 
 
-class _server:  # noqa: N801 - used as a statement
+class serving:  # noqa: N801 - used as a statement
     """``judge_server.py`` in a process of its own for as long as the block runs."""
 
     def __init__(self, port: int, latency_s: float) -> None:
