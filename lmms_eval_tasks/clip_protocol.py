@@ -26,8 +26,8 @@ class Clip:
     """A clip of the user's, with what its caption is scored by."""
 
     clip_id: str
-    questions: Sequence[object] = ()
-    """As the benchmark's official files have them."""
+    questions: Sequence[object] | None = None
+    """As the benchmark's official files have them; ``None`` for those in these files."""
     references: Sequence[str] = ()
     """Reference captions."""
     frames: Frames | None = None
@@ -69,7 +69,7 @@ _WORDS: Final[Mapping[Need, str]] = {
 
 def _has(clip: Clip, need: Need) -> bool:
     if need == "questions":
-        return len(clip.questions) > 0
+        return bool(clip.questions)
     if need == "reference":
         return any(reference.strip() for reference in clip.references)
     return clip.frames is not None

@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 
 
 def _document(clip: Clip) -> Doc:
-    questions = read_questions([_with_category(value) for value in clip.questions])
+    questions = read_questions([_with_category(value) for value in clip.questions or ()])
     return {"video": clip.clip_id, "domain": "own", "questions": questions}
 
 

@@ -198,7 +198,7 @@ class Scorer:
         Raises:
             DataError: If it cannot be one; the text names the clip.
         """
-        is_own = clip.questions or clip.references or clip.frames is not None
+        is_own = clip.questions is not None or clip.references or clip.frames is not None
         official = None if is_own else self._official.get(clip.clip_id)
         if official is not None:
             return official
@@ -296,7 +296,7 @@ class Scorer:
         n = len(captions)
         names = [str(index) for index in range(n)] if clip_ids is None else clip_ids
         columns: dict[str, Sequence[Any]] = {
-            "questions": [()] * n if questions is None else questions,
+            "questions": [None] * n if questions is None else questions,
             "frames": [None] * n if frames is None else frames,
             "references": [()] * n if references is None else references,
             "clip_ids": names,

@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import category_name, pa
 
 
 def _document(clip: Clip) -> Doc:
-    questions = [_question(value, number) for number, value in enumerate(clip.questions, 1)]
+    questions = [_question(value, number) for number, value in enumerate(clip.questions or (), 1)]
     return {
         "video_id": clip.clip_id,
         "questions": questions,

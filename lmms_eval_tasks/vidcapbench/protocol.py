@@ -11,7 +11,7 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_pairs
 
 
 def _document(clip: Clip) -> Doc:
-    questions = read_pairs(list(clip.questions), where="questions")
+    questions = read_pairs(list(clip.questions or ()), where="questions")
     return {"video_id": clip.clip_id, "video_dir": clip.clip_id, "questions": questions}
 
 

@@ -57,7 +57,7 @@ def _clip(values: Mapping[str, Any], spec: ScoreSpec) -> Clip:
     cache = spec.settings.get("cache")
     return Clip(
         clip_id=str(clip_id),
-        questions=_questions(values.get("questions")),
+        questions=_questions(values["questions"]) if "questions" in values else None,
         references=_references(values.get("reference")),
         frames=video if video is None else (spec.videos or Path()) / video,
         cache=None if cache is None else Path(cache),

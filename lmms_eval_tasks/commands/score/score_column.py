@@ -138,6 +138,7 @@ def _first_share(n_questions: NDArray[np.float64], n_runs: int) -> float:
     """
     n = n_questions[n_questions > 0] / n_runs
     n = np.where(n > 1, n, n_runs)
+    n = n[n > 1]  # the others have one half
     return float(np.mean(np.ceil(n / 2) / n)) if len(n) else 0.5
 
 

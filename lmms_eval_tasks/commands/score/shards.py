@@ -140,7 +140,7 @@ def origin_of(scores: Path) -> dict[str, Any] | None:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(scores).metadata or {}
+        metadata = pq.read_metadata(scores).metadata or {}
         found = json.loads(metadata[_KEY])
     except (OSError, pa.ArrowException, LookupError, ValueError):
         return None
