@@ -34,6 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.judged import (
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score, record_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scorer.answers_in_time import OVER, AnswersInTime
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import caption_of, listed
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
@@ -293,13 +294,13 @@ class Scorer:
         references: Sequence[Sequence[str]] | None,
         clip_ids: Sequence[str] | None,
     ) -> list[tuple[Clip, str | None]]:
-        n = len(captions)
-        names = [str(index) for index in range(n)] if clip_ids is None else clip_ids
-        columns: dict[str, Sequence[Any]] = {
-            "questions": [None] * n if questions is None else questions,
-            "frames": [None] * n if frames is None else frames,
-            "references": [()] * n if references is None else references,
-            "clip_ids": names,
+        texts = listed(captions)
+        n = len(texts)
+        columns = {
+            "questions": [None] * n if questions is None else listed(questions),
+            "frames": [None] * n if frames is None else list(frames),
+            "references": [()] * n if references is None else listed(references),
+            "clip_ids": list(range(n)) if clip_ids is None else listed(clip_ids),
         }
         for name, column in columns.items():
             if len(column) != n:
@@ -309,14 +310,14 @@ class Scorer:
                 clip_id=str(clip_id),
                 questions=asked,
                 frames=seen,
-                references=[told] if isinstance(told, str) else told,
+                references=[told] if isinstance(told, str) else told or (),
                 cache=self.settings.cache,
             )
             for asked, seen, told, clip_id in zip(*columns.values(), strict=True)
         ]
         for clip in clips:  # before anything is asked
             self.document(clip)
-        return list(zip(clips, captions, strict=True))
+        return list(zip(clips, map(caption_of, texts), strict=True))
 
     def _judged(
         self, caption: str, questions: Sequence[Any], until_s: float | None

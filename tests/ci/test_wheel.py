@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 PACKAGE = "lmms_eval_captions"
+OF_ROOT = ("__init__.py", "py.typed")
+"""What is installed of the root itself."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in FOLDERS:
         left_out = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, source / folder, ignore=left_out)
-    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py", *OF_ROOT):
         shutil.copy(ROOT / name, source)
     build = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
     done = subprocess.run(
@@ -35,13 +37,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_file_is_in_the_wheel(wheel: Path) -> None:
-    """Whatever stands in the four folders is installed: modules, prompts, templates, stubs."""
+    """Whatever stands in the four folders is installed, and nothing that stands beside them."""
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.is_file()]
     assert packed == {
         f"{PACKAGE}/{file.relative_to(ROOT).as_posix()}"
-        for file in files
+        for file in [*files, *(ROOT / name for name in OF_ROOT)]
         if "__pycache__" not in file.parts
     }
 
@@ -53,7 +55,10 @@ def test_an_installed_wheel_has_its_types(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     user = tmp_path / "user.py"
-    user.write_text(f"from {PACKAGE}.judges.protocols import fields\nfields.nothing\n")
+    user.write_text(
+        f"from {PACKAGE} import Scorer\nfrom {PACKAGE}.judges.protocols import fields\n"
+        "fields.nothing\nScorer.nothing\n"
+    )
     python = tmp_path / "venv" / "bin" / "python"
     line = (sys.executable, "-m", "mypy", "--python-executable", python, user)
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)

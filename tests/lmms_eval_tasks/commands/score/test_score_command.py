@@ -164,7 +164,7 @@ def test_a_full_disk_leaves_no_half_file(
     put(tmp_path, "a")
     put(tmp_path, "b")
     write = getattr(pq.ParquetWriter, step)
-    failed = []
+    failed: list[object] = []
 
     def full(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "a.parquet" in str(self.where) and not failed:
