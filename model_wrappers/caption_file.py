@@ -10,6 +10,7 @@ from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
+from lmms_eval_captions.model_wrappers.caption_files.ranks import absent_ranks
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
@@ -78,7 +79,8 @@ class CaptionFile(CaptionModel):
                 f"caption_file: missing={missing!r} is not one of {', '.join(MISSING)}"
             )
         self._missing = str(missing)
-        self._captions_of = open_captions(str(path), None if column is None else str(column))
+        self._path = str(path)
+        self._captions_of = open_captions(self._path, None if column is None else str(column))
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
         """One caption per request, in the order of the requests, unchanged, or a ``NoCaption``.
@@ -126,7 +128,7 @@ class CaptionFile(CaptionModel):
         text = (
             f"caption_file: {len(missing)} of {n_wanted} captions are missing, for "
             f"{listed(videos)}. {table.path} has captions "
-            f"of {len(table)} videos: {listed(table.videos, 3)}"
+            f"of {len(table)} videos: {listed(table.videos, 3)}{absent_ranks(self._path)}"
         )
         if self._missing == "error":
             raise CaptionError(
