@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer
+from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.captioner_names import CAPTIONERS, captioner_class
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from zoo import ARCHITECTURES
@@ -23,7 +24,8 @@ pytestmark = [pytest.mark.keeps_captions, pytest.mark.filterwarnings("ignore:.*"
 
 PROMPT = "Describe the camera, then the background."
 MINE = """
-from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer
+from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 
@@ -63,17 +65,6 @@ def _no_judge(bench: pytest.MonkeyPatch) -> None:
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "no address")
 
 
-@pytest.fixture
-def never(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No model may write a caption."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a caption was written that is kept")
-
-    for captioner in (CaptionBaseline, CaptionHf):
-        monkeypatch.setattr(captioner, "caption", refuse)
-
-
 def _in_a_run(name: str, arguments: str, clips: list[Path]) -> list[str]:
     """Captions of a run, as its tasks are handed them."""
     model = captioner_class(name).create_from_arg_string(arguments, {"batch_size": 1})
@@ -104,14 +95,17 @@ def test_what_was_captioned_is_taken_again(
     """What another captioner, a run's or this one's, has kept needs no model; a rest is written."""
     in_run = _in_a_run(name, arguments[name], clips[:2])
     written: list[Path] = []
-    captioner_itself = {"caption_baseline": CaptionBaseline, "caption_hf": CaptionHf}[name]
-    caption = captioner_itself.caption
+    captioners: dict[str, type[Captioner]] = {
+        "caption_baseline": CaptionBaseline,
+        "caption_hf": CaptionHf,
+    }
+    caption = captioners[name].caption
 
-    def counted(self: Captioner, batch: object) -> object:
-        written.extend(job.path for job in batch.jobs)  # type: ignore[attr-defined] # a Batch
-        return caption(self, batch)  # type: ignore[arg-type] # a Batch
+    def counted(self: Captioner, batch: Batch) -> Sequence[Answer]:
+        written.extend(job.path for job in batch.jobs)
+        return caption(self, batch)
 
-    monkeypatch.setattr(captioner_itself, "caption", counted)
+    monkeypatch.setattr(captioners[name], "caption", counted)
     by_name = dict(part.split("=", 1) for part in arguments[name].split(","))
     with ClipCaptioner(name, by_name, prompt=PROMPT, generation=GREEDY) as captioner:
         first = captioner.captions(clips)
