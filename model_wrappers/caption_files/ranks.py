@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import starmap
 from typing import Final
 
 from lmms_eval_captions.judges.errors import CaptionError
@@ -23,7 +24,7 @@ def rank_file(rank: int, world_size: int) -> str:
 
 
 def absent_ranks(text: str) -> str:
-    """What to say of processes whose file is not among the others, nothing where all are there.
+    """Which processes have no file among the others, in words; nothing where all are there.
 
     A process that was given no caption has no file, so that this explains captions that are
     missing, and is no error by itself.
@@ -39,7 +40,7 @@ def absent_ranks(text: str) -> str:
     for name in names:
         if parts := _RANK_FILE.fullmatch(name):
             there[int(parts[2])].add(int(parts[1]))
-    return "".join(_absent(n_ranks, ranks) for n_ranks, ranks in sorted(there.items()))
+    return "; ".join(filter(None, starmap(_absent, sorted(there.items()))))
 
 
 def _absent(n_ranks: int, there: set[int]) -> str:
@@ -47,8 +48,4 @@ def _absent(n_ranks: int, there: set[int]) -> str:
     if not absent:
         return ""
     named = ", ".join(absent[:_SHOWN]) + (" and more" if len(absent) > _SHOWN else "")
-    return (
-        f". Of {n_ranks} processes that captioned, {len(absent)} have no file there (rank "
-        f"{named}): if they were on another node, join its folder, path=A+B, or copy its files; "
-        "if they wrote none, start the captioner again"
-    )
+    return f"of {n_ranks} processes that captioned, {len(absent)} have no file there: rank {named}"

@@ -16,7 +16,7 @@ _BLOCKS = re.findall(r"^```bash\n(.+?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
 _FAKES = {
     "scontrol": 'echo node-a; echo node-b; test "$*" = "show hostnames node-[a-b]"',
     # One task per node, which is what the script's head asks for.
-    "srun": 'for SLURM_NODEID in 0 1; do export SLURM_NODEID; "$@"; done',
+    "srun": 'shift; for SLURM_NODEID in 0 1; do export SLURM_NODEID; "$@"; done',
     "torchrun": 'printf "%s\\t" "$@"; echo',
 }
 
