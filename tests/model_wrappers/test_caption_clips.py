@@ -9,7 +9,8 @@ import pytest
 
 from caption_requests import GREEDY, caption_all
 from hostile_clips import write_clip
-from lmms_eval_captions.judges.errors import SettingsError
+from judge_server import Behaviour, JudgeServer
+from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
@@ -154,6 +155,41 @@ def test_a_class_of_the_user_s_own(clips: list[Path], tmp_path: Path) -> None:
         assert captioner.captions(clips[:2]) == ["b clip0 Why?", "b clip1 Why?"]
     with ClipCaptioner("caption_custom", f"class={name}", prompt="Why?") as captioner:
         assert captioner.captions(clips[:1]) == ["a clip0 Why?"]
+
+
+def test_an_endpoint_is_asked_once_for_each_clip(
+    clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``caption_openai`` answers several calls; what it was paid for is not asked again."""
+    with JudgeServer(Behaviour(), reply=lambda prompt: f"Of: {prompt}") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        with ClipCaptioner(
+            "caption_openai", "model=m,max_num_frames=2", prompt="Why?"
+        ) as captioner:
+            assert captioner.captions(clips[:2]) == ["Of: Why?"] * 2
+            assert captioner.captions(clips[1:]) == ["Of: Why?"] * 3
+        n_asked = server.counts.n_requests
+        with ClipCaptioner("caption_openai", arguments, prompt="Why?") as again:
+            assert again.captions(clips) == ["Of: Why?"] * 4
+        assert server.counts.n_requests == n_asked == 4
+
+
+def test_captions_that_are_written_already(clips: list[Path], tmp_path: Path) -> None:
+    """``caption_file`` finds them by the clip's name, and says which are missing."""
+    path = tmp_path / "captions.jsonl"
+    path.write_text('{"video_id": "clip1", "caption": "A ball. "}\n')
+    with ClipCaptioner("caption_file", f"path={path},missing=skip", prompt="Why?") as captioner:
+        none, found = captioner.captions(clips[:2])
+        assert isinstance(none, NoCaption)
+        assert found == "A ball."
+    with (
+        ClipCaptioner("caption_file", f"path={path}", prompt="Why?") as captioner,
+        pytest.raises(
+            CaptionError, match=r"1 of 2 captions are missing, for '.*clip0\.mp4 \(clips"
+        ),
+    ):
+        captioner.captions(clips[:2])
 
 
 @pytest.mark.parametrize(
