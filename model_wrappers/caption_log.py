@@ -120,7 +120,8 @@ class CaptionLog:
         if path == self._announced:
             return
         self._announced = path
-        if self._run.is_shared and self._run.local_rank:
+        run = self._run
+        if run.is_shared and (run.rank if run.local_rank is None else run.local_rank):
             return  # the first process of each node says it for all there
         logger.info(
             "captions are saved to {} before they are judged; judge them again, without the "

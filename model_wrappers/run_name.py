@@ -27,8 +27,8 @@ class RunName:
     world_size: int = 1
     is_shared: bool = True
     """Whether all processes of the run have this name."""
-    local_rank: int = 0
-    """Which of its node's processes this one is."""
+    local_rank: int | None = None
+    """Which of its node's processes this one is, ``None`` where there is one node."""
     has_nodes: bool = False
     """Whether the run has processes on other nodes, too."""
 

@@ -164,13 +164,12 @@ def test_an_endpoint_is_asked_once_for_each_clip(
     with JudgeServer(Behaviour(), reply=lambda prompt: f"Of: {prompt}") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-        with ClipCaptioner(
-            "caption_openai", "model=m,max_num_frames=2", prompt="Why?"
-        ) as captioner:
+        given = "model=m,max_num_frames=2"
+        with ClipCaptioner("caption_openai", given, prompt="Why?") as captioner:
             assert captioner.captions(clips[:2]) == ["Of: Why?"] * 2
             assert captioner.captions(clips[1:]) == ["Of: Why?"] * 3
         n_asked = server.counts.n_requests
-        with ClipCaptioner("caption_openai", arguments, prompt="Why?") as again:
+        with ClipCaptioner("caption_openai", given, prompt="Why?") as again:
             assert again.captions(clips) == ["Of: Why?"] * 4
         assert server.counts.n_requests == n_asked == 4
 
