@@ -18,6 +18,7 @@ from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks import adaptations
 from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
+from lmms_eval_captions.model_wrappers.captioner_names import CAPTIONERS, CUSTOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +48,8 @@ def manifests() -> list[ModelManifest]:
     _when_imported("lmms_eval.evaluator_utils", _adapt_scores)
     _when_imported("lmms_eval.baselines", _adapt_baselines)
     custom = ModelManifest(
-        model_id="caption_custom",
-        simple_class_path=f"{_WRAPPERS}.caption_custom.CaptionCustom",
+        model_id=CUSTOM,
+        simple_class_path=f"{_WRAPPERS}.{CUSTOM}.CaptionCustom",
     )
     return [
         custom,
@@ -58,14 +59,7 @@ def manifests() -> list[ModelManifest]:
                 simple_class_path=f"{_WRAPPERS}.{name}.{class_name}",
                 chat_class_path=f"{_WRAPPERS}.{name}.{class_name}Chat",
             )
-            for name, class_name in (
-                ("caption_file", "CaptionFile"),
-                ("caption_baseline", "CaptionBaseline"),
-                ("caption_hf", "CaptionHf"),
-                ("caption_openai", "CaptionOpenai"),
-                ("caption_vllm", "CaptionVllm"),
-                ("caption_auroracap", "CaptionAuroraCap"),
-            )
+            for name, class_name in CAPTIONERS.items()
         ),
     ]
 

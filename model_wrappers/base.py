@@ -85,8 +85,26 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         Raises:
             SettingsError: If an argument has no name, or cannot be used.
         """
+        return cls.create_from_arguments(parse_model_args(arg_string), additional_config)
+
+    @classmethod
+    def create_from_arguments(
+        cls,
+        arguments: Mapping[str, object],
+        additional_config: Mapping[str, object] | None = None,
+    ) -> CaptionModel:
+        """A captioner of ``--model_args`` that are read already.
+
+        Args:
+            arguments: By name.
+            additional_config: Arguments that lmms-eval has options of its own for; ``None`` is
+                none.
+
+        Raises:
+            SettingsError: If one cannot be used.
+        """
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        return cls(**{**parse_model_args(arg_string), **given})
+        return cls(**{**arguments, **given})
 
     def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
         """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.baseline.reading import Observations
     from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
 
 
 class CaptionBaseline(Captioner):
@@ -52,6 +53,10 @@ class CaptionBaseline(Captioner):
         self.n_frames = n_frames
         self.sampling = Uniform(n_frames)
         self._seen: dict[Path, Observations] = {}
+
+    def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002 (of the base's)
+        """Forget the clips of an earlier call: other ones may lie there now."""
+        self._seen.clear()
 
     def prepare(
         self,

@@ -37,17 +37,26 @@ class CaptionCustom(CaptionModel):
     def create_from_arg_string(
         cls, arg_string: str, additional_config: Mapping[str, object] | None = None
     ) -> Captioner:
-        """The user's captioner; how lmms-eval makes a model.
+        """The user's captioner; how lmms-eval makes a model."""
+        return cls.create_from_arguments(parse_model_args(arg_string), additional_config)
+
+    @classmethod
+    def create_from_arguments(
+        cls,
+        arguments: Mapping[str, object],
+        additional_config: Mapping[str, object] | None = None,
+    ) -> Captioner:
+        """The user's captioner.
 
         Raises:
             SettingsError: If no class is named, there is no ``Captioner`` of that name, or it does
                 not take the arguments.
         """
-        arguments = parse_model_args(arg_string)
-        captioner = load_class(arguments.pop("class", None))
+        captioner = load_class(arguments.get("class"))
+        typed = {k: v for k, v in arguments.items() if k != "class"}
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        _require_arguments(captioner, arguments, {**arguments, **given})
-        return captioner(**{**arguments, **given})
+        _require_arguments(captioner, typed, {**typed, **given})
+        return captioner(**{**typed, **given})  # type: ignore[arg-type] # checked by each class
 
     def generate_until(self, requests: Sequence[Instance]) -> NoReturn:
         """Never called: lmms-eval is handed the user's captioner."""

@@ -10,6 +10,7 @@ from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
+from lmms_eval_captions.model_wrappers.caption_files.ranks import absent_ranks
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
@@ -31,6 +32,10 @@ _LEFT = {
     "skip": "Their questions are left unscored (missing=skip)",
     "drop": "They are left out of their tasks (missing=drop)",
 }
+_JOIN = (
+    "If the processes were on other nodes, join these nodes' folders by a plus sign, or copy their "
+    "files; if they wrote none, start the captioner again"
+)
 
 
 class CaptionFile(CaptionModel):
@@ -78,7 +83,8 @@ class CaptionFile(CaptionModel):
                 f"caption_file: missing={missing!r} is not one of {', '.join(MISSING)}"
             )
         self._missing = str(missing)
-        self._captions_of = open_captions(str(path), None if column is None else str(column))
+        self._path = str(path)
+        self._captions_of = open_captions(self._path, None if column is None else str(column))
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
         """One caption per request, in the order of the requests, unchanged, or a ``NoCaption``.
@@ -123,14 +129,16 @@ class CaptionFile(CaptionModel):
     def _report(self, missing: Sequence[CaptionRequest], n_wanted: int) -> None:
         table = self._captions_of(missing[0].task)
         videos = (f"{self._videos(request)[0]} ({request.task})" for request in missing)
+        absent = absent_ranks(self._path)
+        whose, add = (f" ({absent})", _JOIN) if absent else ("", "Add them")
         text = (
-            f"caption_file: {len(missing)} of {n_wanted} captions are missing, for "
+            f"caption_file: {len(missing)} of {n_wanted} captions are missing{whose}, for "
             f"{listed(videos)}. {table.path} has captions "
             f"of {len(table)} videos: {listed(table.videos, 3)}"
         )
         if self._missing == "error":
             raise CaptionError(
-                f"{text}. Add them, or leave their questions unscored with missing=skip, or score "
+                f"{text}. {add}, or leave their questions unscored with missing=skip, or score "
                 "the others alone with missing=drop"
             )
         logger.warning(f"{text}. {_LEFT[self._missing]}")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
+from lmms_eval_captions.model_wrappers.caption_files.ranks import rank_file
 from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.run_name import RunName, run_name
@@ -100,7 +101,7 @@ class CaptionLog:
     def _file(self, place: Path) -> Path:
         if self._run.world_size == 1:
             return place.with_name(f"{place.name}.jsonl")
-        return place / f"rank-{self._run.rank}.jsonl"
+        return place / rank_file(self._run.rank, self._run.world_size)
 
     def _append(self, path: Path, line: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,18 +120,30 @@ class CaptionLog:
         if path == self._announced:
             return
         self._announced = path
-        if self._run.is_shared and self._run.rank:
-            return  # the first process says it for all
+        run = self._run
+        if run.is_shared and (run.rank if run.local_rank is None else run.local_rank):
+            return  # the first process of each node says it for all there
         logger.info(
             "captions are saved to {} before they are judged; judge them again, without the "
             "model, with --model caption_file --model_args path={}{}",
             path,
             path,
-            ""
-            if self._run.is_shared
-            else f" (those of rank {self._run.rank} of {self._run.world_size}: join the paths that "
-            "the processes name by a plus sign)",
+            self._whose(),
         )
+
+    def _whose(self) -> str:
+        """What is said of whose captions are there, where they may not be all of the run's."""
+        if not self._run.is_shared:
+            return (
+                f" (those of rank {self._run.rank} of {self._run.world_size}: join the paths that "
+                "the processes name by a plus sign)"
+            )
+        if self._run.has_nodes:
+            return (
+                " (where the nodes do not share that folder, those of this node's processes: join "
+                "the nodes' folders by a plus sign)"
+            )
+        return ""
 
 
 class RunCaptions:

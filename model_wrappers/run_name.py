@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.store.slug import slug
+
 _KEY: Final = "lmms_eval_captions/run"
 _START_FIELD: Final = 19
 """Place of a process's start, in clock ticks since boot, behind its name in ``/proc/PID/stat``."""
@@ -25,6 +27,10 @@ class RunName:
     world_size: int = 1
     is_shared: bool = True
     """Whether all processes of the run have this name."""
+    local_rank: int | None = None
+    """Which of its node's processes this one is, ``None`` where there is one node."""
+    has_nodes: bool = False
+    """Whether the run has processes on other nodes, too."""
 
 
 def run_name(environ: Mapping[str, str] | None = None, *, number: int = 1) -> RunName:
@@ -41,12 +47,21 @@ def run_name(environ: Mapping[str, str] | None = None, *, number: int = 1) -> Ru
     """
     env = os.environ if environ is None else environ
     rank, world_size = launcher_number(env, "RANK", 0), launcher_number(env, "WORLD_SIZE", 1)
-    own = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    # Containers that were started together have few process numbers, and the same ones.
+    host = slug(socket.gethostname()) or "host"
+    own = f"{time.strftime('%Y%m%d-%H%M%S')}-{host}-{os.getpid()}"
     behind = f"-{number}" if number > 1 else ""
     if world_size == 1:
         return RunName(f"{own}{behind}")
     name = _agreed(own) or _launch(env, world_size)
-    return RunName(f"{name or own}{behind}", rank, world_size, is_shared=name is not None)
+    return RunName(
+        f"{name or own}{behind}",
+        rank,
+        world_size,
+        is_shared=name is not None,
+        local_rank=launcher_number(env, "LOCAL_RANK", rank),
+        has_nodes=launcher_number(env, "LOCAL_WORLD_SIZE", world_size) != world_size,
+    )
 
 
 def launcher_number(env: Mapping[str, str], name: str, default: int) -> int:

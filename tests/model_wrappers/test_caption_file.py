@@ -76,6 +76,24 @@ def test_missing_captions_stop_the_run_before_any_is_returned(tmp_path: Path) ->
     assert "missing=skip" in str(caught.value)
 
 
+def test_a_process_whose_file_is_not_there_is_named(tmp_path: Path) -> None:
+    """Captions are missing beside files of a run's processes: it is said whose are not there."""
+    for node, ranks in (("a", (0, 1)), ("b", (2, 3))):
+        folder = tmp_path / node / "a-run"
+        folder.mkdir(parents=True)
+        for rank in ranks:
+            write(folder / f"rank-{rank}-of-4.jsonl", {"abcd"[rank]: "A ball."})
+    wanted = [request(doc_id) for doc_id in range(3)]
+    with pytest.raises(CaptionError, match=r"1 of 3 captions are missing.*'c \(vdc") as caught:
+        model(tmp_path / "a" / "a-run").generate_until(wanted)
+    assert "(of 4 processes that captioned, 2 have no file there: rank 2, 3)" in str(caught.value)
+    joined = tmp_path / "+".join(("a/a-run", str(tmp_path / "b" / "a-run")))
+    assert model(joined).generate_until(wanted) == ["A ball."] * 3
+    (tmp_path / "b" / "a-run" / "rank-2-of-4.jsonl").unlink()
+    with pytest.raises(CaptionError, match=r"1 have no file there: rank 2\), for 'c \(vdc"):
+        model(joined).generate_until(wanted)
+
+
 def test_missing_captions_can_be_left_out(tmp_path: Path) -> None:
     """``missing=skip`` gives no caption, with the reason, and one warning."""
     heard: list[str] = []

@@ -81,3 +81,21 @@ def test_processes_that_cannot_agree_say_so() -> None:
     run = run_name({"RANK": "3", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"})
     assert (run.rank, run.is_shared) == (3, False)
     assert run.name.endswith(f"-{os.getpid()}")
+
+
+def test_a_process_knows_its_place_on_its_node() -> None:
+    """Who is the first one of a node, and whether there are others, is the launcher's word."""
+    first = run_name({"RANK": "8", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "LOCAL_RANK": "0"})
+    assert (first.rank, first.local_rank, first.has_nodes) == (8, 0, True)
+    alone = run_name({"RANK": "3", "WORLD_SIZE": "8"})
+    assert (alone.rank, alone.local_rank, alone.has_nodes) == (3, 3, False)
+
+
+def test_the_name_says_on_which_machine_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers with the same process numbers, started in one second, do not share a file."""
+    names = []
+    for host in ("node-1", "node/2"):
+        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
+        names.append(run_name({}).name)
+    assert "-node-1-" in names[0]
+    assert "/" not in names[1]

@@ -1,0 +1,172 @@
+"""Captioning as a function of clips, without a run of lmms-eval around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from lmms_eval_captions.judges.errors import NoVideosError, SettingsError
+from lmms_eval_captions.model_wrappers.captioner_names import CUSTOM, captioner_class
+from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import parse_model_args
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from lmms_eval.api.instance import Instance
+
+    from lmms_eval_captions.model_wrappers.base import CaptionModel
+
+GREEDY: Final[Mapping[str, object]] = MappingProxyType(
+    {"max_new_tokens": 1024, "temperature": 0, "do_sample": False}
+)
+"""How VDC's tasks have captions generated."""
+_TASK: Final = "clips"
+"""Name of the task that the requests are of; no task of a run goes by it."""
+_SPLIT: Final = "test"
+_REASONING: Final = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+"""What lmms-eval takes out of every answer by default (``--reasoning_tags``)."""
+
+
+class ClipCaptioner:
+    """A captioner that is handed clips, and asked as lmms-eval asks it for our tasks' captions.
+
+    Its greedy captions are those that lmms-eval's run hands to the judge for the same prompt and
+    settings, however the clips are divided into calls. Captions are kept as in such a run: those
+    of earlier runs and calls are taken, and later ones find them. Captions that are drawn at
+    random are kept under their place in a call, and differ from those of a run. No setting of the
+    judge is read. One process calls it from one thread.
+
+    Args:
+        name: ``caption_hf`` or another of our captioners, or a ``Captioner`` of the user's own as
+            ``package.module:Class`` or ``file.py:Class``.
+        arguments: As ``--model_args`` has them, as one text or by name; ``batch_size`` and
+            ``device`` may be among them.
+        prompt: What the captioner is asked about each clip.
+        generation: Generation settings, as a task's YAML has them under ``generation_kwargs``.
+
+    Raises:
+        SettingsError: If there is no such captioner, or its arguments, the prompt or the
+            generation settings cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str | Mapping[str, str] = "",
+        *,
+        prompt: str,
+        generation: Mapping[str, object] = GREEDY,
+    ) -> None:
+        if not prompt.strip():
+            raise SettingsError(
+                f"{name}: expected a prompt that asks for a caption, got {prompt!r}"
+            )
+        Generation.read(generation)  # refused before weights are loaded
+        self.prompt = prompt
+        self.generation = dict(generation)
+        self._model: CaptionModel | None = _make(name, arguments)
+
+    def captions(self, clips: Sequence[str | Path]) -> list[str]:
+        """One caption per clip, in their order, or a ``NoCaption`` that says why there is none.
+
+        Args:
+            clips: Paths of video files.
+
+        Raises:
+            CaptionsError: If no caption can be had at all: an endpoint refuses the model, say.
+            ValueError: If the captioner was closed.
+        """
+        model = self._model
+        if model is None:
+            raise ValueError("ClipCaptioner.captions: the captioner was closed")
+        if not clips:
+            return []
+        docs = [{"video": str(clip)} for clip in clips]
+        model.task_dict[_TASK] = {_SPLIT: docs}
+        requests = [self._request(at, is_simple=model.is_simple) for at in range(len(docs))]
+        try:
+            results = model.generate_until(requests)
+        except NoVideosError:  # a run of lmms-eval ends where not one is found
+            return [_why_none(model, at) for at in range(len(docs))]
+        return [_as_handed_on(result) for result in results]
+
+    def close(self) -> None:
+        """Give back the model's memory, and end decoders and engine; once is enough."""
+        model, self._model = self._model, None
+        if model is not None:
+            model.clean()
+
+    def __enter__(self) -> ClipCaptioner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _request(self, doc_id: int, *, is_simple: bool) -> Instance:
+        """A request for one caption, as lmms-eval makes them of our tasks' hooks."""
+        from lmms_eval.api.instance import Instance
+
+        settings = dict(self.generation)
+        middle = (settings, _visual) if is_simple else (self._messages, settings)
+        return Instance(
+            request_type="generate_until",
+            arguments=(self.prompt, *middle, doc_id, _TASK, _SPLIT),
+            idx=0,
+            metadata={"task": _TASK, "doc_id": doc_id, "repeats": 1},
+        )
+
+    def _messages(self, doc: Mapping[str, str]) -> list[dict[str, object]]:
+        content = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": self.prompt}]
+        return [{"role": "user", "content": content}]
+
+
+def _visual(doc: Mapping[str, str]) -> list[str]:
+    return [doc["video"]]
+
+
+def _make(name: str, arguments: str | Mapping[str, str]) -> CaptionModel:
+    given = _parsed(arguments)
+    if ":" in name:
+        if "class" in given:
+            raise SettingsError(f"{name}: expected no argument class=, the name is that of a class")
+        name, given = CUSTOM, {"class": name, **given}
+    return captioner_class(name).create_from_arguments(given)
+
+
+def _parsed(arguments: str | Mapping[str, str]) -> dict[str, object]:
+    """Arguments with the values that lmms-eval makes of texts."""
+    if isinstance(arguments, str):
+        return parse_model_args(arguments)
+    from lmms_eval.utils import handle_arg_string
+
+    return {
+        name: handle_arg_string(value) if isinstance(value, str) else value
+        for name, value in arguments.items()
+    }
+
+
+def _why_none(model: CaptionModel, position: int) -> NoCaption:
+    from lmms_eval_captions.model_wrappers.captioner import Captioner
+
+    if not isinstance(model, Captioner):
+        return NoCaption("the clip was not found")
+    return model.outcome.no_caption(position)
+
+
+def _as_handed_on(result: object) -> str:
+    """What lmms-eval makes of an answer before it hands it to a task."""
+    from lmms_eval.api.instance import unwrap_generation_output
+    from lmms_eval.api.reasoning import strip_reasoning_tags
+
+    text, _ = unwrap_generation_output(result)
+    stripped: str = strip_reasoning_tags(text, _REASONING)
+    return stripped
