@@ -1,0 +1,1 @@
+"""The subcommand ``score``: scores of captions that stand in Parquet files."""
