@@ -17,6 +17,14 @@ import pyarrow.parquet as pq
 from lmms_eval_captions.judges.errors import CaptionsError
 
 _ROWS_AT_ONCE: Final = 1024
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("shard", pa.int64()),
+        pa.field("start", pa.int64()),
+        pa.field("rows", pa.large_binary()),
+        pa.field("error", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,17 @@ def chunks_of(
     if start != shard.n_rows:
         reason = f"expected {shard.n_rows} rows, got {start}: the file was changed meanwhile"
         yield Chunk(shard=shard_index, start=start, rows=b"", error=reason)
+
+
+def chunks_in(table: pa.Table) -> list[Chunk]:
+    """The chunks that stand in a table of Ray's."""
+    rows: list[Chunk] = table.to_pylist()
+    return rows
+
+
+def table_of(chunk: Chunk) -> pa.Table:
+    """A chunk as a table of one row."""
+    return pa.Table.from_pylist([dict(chunk)], schema=_SCHEMA)
 
 
 class RowCounts:

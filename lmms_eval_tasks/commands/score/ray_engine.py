@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,16 +12,16 @@ import pyarrow as pa
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_chunks import (
-    Chunk,
     RowCounts,
     Shard,
+    chunks_in,
     unpacked,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_cluster import cluster, n_nodes
+from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_ledger import Ledger
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_stages import (
     CaptionActor,
     Captioner,
-    Ledger,
     Reader,
     Scorer,
     ScorerActor,
@@ -28,7 +29,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_stages import (
 )
 
 if TYPE_CHECKING:
-    from ray.actor import ActorHandle
     from ray.data import Dataset
 
 _CHUNKS_AT_ONCE: Final = 32
@@ -111,7 +111,7 @@ def score_with_ray(
     with cluster(address), _streaming():
         import ray
 
-        ledger = _ledger()
+        ledger = Ledger()
         n = n_actors or n_nodes()
         part = spec.divided(n)
         pipeline = _read(shards, columns, _chunk_rows(part.concurrency))
@@ -121,29 +121,17 @@ def score_with_ray(
         try:
             unreadable = _drain(pipeline, list(shards), sink)
         except ray.exceptions.RayError:
-            stopped = ray.get(ledger.error.remote())
+            stopped = ledger.error()
             if stopped is None:
                 raise
             raise stopped from None
-        return RayRun(unreadable=unreadable, spent_usd=ray.get(ledger.spent_usd.remote()))
+        return RayRun(unreadable=unreadable, spent_usd=ledger.spent_usd())
 
 
 def _chunk_rows(concurrency: int) -> int:
     # Enough chunks are under way that slow ones leave no request unsent.
     n_rows = -(-concurrency * _ROWS_PER_REQUEST // _CHUNKS_AT_ONCE)
     return min(max(n_rows, 1), _MAX_CHUNK_ROWS)
-
-
-def _ledger() -> ActorHandle[Ledger]:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    # On the node of this process, without which there is no run either.
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    handle: ActorHandle[Ledger] = (
-        ray.remote(Ledger).options(num_cpus=0, scheduling_strategy=here).remote()
-    )
-    return handle
 
 
 def _read(shards: Sequence[Shard], columns: Sequence[str] | None, n_rows: int) -> Dataset:
@@ -157,9 +145,7 @@ def _read(shards: Sequence[Shard], columns: Sequence[str] | None, n_rows: int) -
     )
 
 
-def _captioned(
-    pipeline: Dataset, captioning: Captioning, ledger: ActorHandle[Ledger]
-) -> Dataset:
+def _captioned(pipeline: Dataset, captioning: Captioning, ledger: Ledger) -> Dataset:
     from ray.data import ActorPoolStrategy
 
     return pipeline.map_batches(
@@ -183,10 +169,11 @@ def _scored(
     n: int,
     make_scorer: Callable[[Any], Scorer],
     part: Spec,
-    ledger: ActorHandle[Ledger],
+    ledger: Ledger,
 ) -> Dataset:
     from ray.data import ActorPoolStrategy
 
+    # Ray Data starts actors again and repeats what they had, as often as it takes.
     return pipeline.map_batches(
         ScorerActor,
         fn_constructor_args=(make_scorer, part, ledger),
@@ -199,8 +186,6 @@ def _scored(
         batch_size=None,
         batch_format="pyarrow",
         num_cpus=_CPUS_OF_ACTOR,
-        max_restarts=-1,
-        max_task_retries=-1,
     )
 
 
@@ -208,8 +193,7 @@ def _drain(pipeline: Dataset, shards: list[Shard], sink: Sink) -> dict[str, str]
     unreadable: dict[str, str] = {}
     counts = RowCounts(shards)
     for batch in pipeline.iter_batches(batch_size=None, batch_format="pyarrow"):
-        for row in batch.to_pylist():
-            chunk = Chunk(**row)
+        for chunk in chunks_in(batch):
             path = shards[chunk["shard"]].path
             if chunk["error"]:
                 unreadable[path] = chunk["error"]
@@ -231,7 +215,10 @@ def _streaming() -> Iterator[None]:
     """Rows in order, each chunk handed on as it is there."""
     import ray.data
 
-    context = ray.data.DataContext.get_current()
+    with warnings.catch_warnings():
+        # Ray warns of its own defaults where it makes them.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context = ray.data.DataContext.get_current()
     before = (context.execution_options.preserve_order, context.target_max_block_size)
     bars = context.enable_progress_bars
     context.execution_options.preserve_order = True
