@@ -85,12 +85,12 @@ def one_ray() -> Iterator[None]:
     # Otherwise it makes a token in the home folder.
     patch.setenv("RAY_AUTH_MODE", "disabled")
     with cluster(None):
-        import ray
+        from ray import cloudpickle
 
-        # Workers do not import the tests.
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        # Workers do not import the tests. Ray leaves both functions untyped.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
         yield
-        ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     patch.undo()
 
 
