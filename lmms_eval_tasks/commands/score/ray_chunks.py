@@ -7,7 +7,7 @@ ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from lmms_eval_captions.judges.errors import CaptionsError
 
 _ROWS_AT_ONCE: Final = 1024
+_PACKAGE: Final = "chunks"
 _SCHEMA: Final = pa.schema(
     [
         pa.field("shard", pa.int64()),
@@ -66,7 +67,7 @@ def unpacked(rows: bytes) -> pa.Table:
 
 def chunks_of(
     shard_index: int, shard: Shard, columns: list[str] | None, n_rows: int
-) -> Iterator[Chunk]:
+) -> Iterator[tuple[Chunk, int]]:
     """The rows of a shard in order, then an error where it could not be read to its end.
 
     Args:
@@ -76,8 +77,8 @@ def chunks_of(
         n_rows: Rows of a chunk, at most.
 
     Yields:
-        Chunks in order. A file that is gone, broken or has other rows than before is an error in
-        the last one, so that the other shards go on.
+        Chunks in order, each with its number of rows. A file that is gone, broken or has other
+        rows than before is an error in the last one, so that the other shards go on.
     """
     start = 0
     try:
@@ -86,26 +87,55 @@ def chunks_of(
                 table = pa.Table.from_batches([batch])
                 for offset in range(0, table.num_rows, n_rows):
                     part = table.slice(offset, n_rows)
-                    yield Chunk(shard=shard_index, start=start, rows=packed(part), error="")
+                    yield (
+                        Chunk(shard=shard_index, start=start, rows=packed(part), error=""),
+                        part.num_rows,
+                    )
                     start += part.num_rows
     except (OSError, pa.ArrowException) as error:
         reason = f"{error}" or type(error).__name__
-        yield Chunk(shard=shard_index, start=start, rows=b"", error=reason)
+        yield Chunk(shard=shard_index, start=start, rows=b"", error=reason), 0
         return
     if start != shard.n_rows:
         reason = f"expected {shard.n_rows} rows, got {start}: the file was changed meanwhile"
-        yield Chunk(shard=shard_index, start=start, rows=b"", error=reason)
+        yield Chunk(shard=shard_index, start=start, rows=b"", error=reason), 0
+
+
+def package(chunks: Sequence[Chunk]) -> pa.Table:
+    """Chunks as one row of Ray's, which Ray does not take apart."""
+    table = pa.Table.from_pylist([dict(chunk) for chunk in chunks], schema=_SCHEMA)
+    return pa.table({_PACKAGE: pa.array([packed(table)], pa.large_binary())})
 
 
 def chunks_in(table: pa.Table) -> list[Chunk]:
-    """The chunks that stand in a table of Ray's."""
-    rows: list[Chunk] = table.to_pylist()
-    return rows
+    """The chunks of all packages of a table."""
+    chunks: list[Chunk] = []
+    for value in table[_PACKAGE]:
+        chunks.extend(unpacked(value.as_py()).to_pylist())
+    return chunks
 
 
-def table_of(chunk: Chunk) -> pa.Table:
-    """A chunk as a table of one row."""
-    return pa.Table.from_pylist([dict(chunk)], schema=_SCHEMA)
+def packages_of(
+    shards: Iterable[tuple[int, Shard]], columns: list[str] | None, n_rows: int
+) -> Iterator[pa.Table]:
+    """The rows of several shards, small shards together.
+
+    Args:
+        shards: Each with what to call it.
+        columns: Columns to read, ``None`` for all.
+        n_rows: Rows of a package: fewer in the last one, at most twice as many in others.
+    """
+    waiting: list[Chunk] = []
+    n_waiting = 0
+    for shard_index, shard in shards:
+        for chunk, n_chunk_rows in chunks_of(shard_index, shard, columns, n_rows):
+            waiting.append(chunk)
+            n_waiting += n_chunk_rows
+            if n_waiting >= n_rows:
+                yield package(waiting)
+                waiting, n_waiting = [], 0
+    if waiting:
+        yield package(waiting)
 
 
 class RowCounts:

@@ -31,9 +31,11 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_stages import (
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-_CHUNKS_AT_ONCE: Final = 32
-_ROWS_PER_REQUEST: Final = 6
-_MAX_CHUNK_ROWS: Final = 1024
+# Of as many rows each as there are requests at once: slow rows leave no request unsent.
+_PACKAGES_AT_ONCE: Final = 16
+_MIN_PACKAGE_ROWS: Final = 8
+_MAX_PACKAGE_ROWS: Final = 1024
+_PACKAGES_PER_READER: Final = 8
 _CPUS_OF_READER: Final = 1
 # They wait for the judge: as many as are asked for find room on any node.
 _CPUS_OF_ACTOR: Final = 0.01
@@ -114,7 +116,7 @@ def score_with_ray(
         ledger = Ledger()
         n = n_actors or n_nodes()
         part = spec.divided(n)
-        pipeline = _read(shards, columns, _chunk_rows(part.concurrency))
+        pipeline = _read(shards, columns, _package_rows(part.concurrency))
         if captioning is not None:
             pipeline = _captioned(pipeline, captioning, ledger)
         pipeline = _scored(pipeline, n, make_scorer, part, ledger)
@@ -128,10 +130,8 @@ def score_with_ray(
         return RayRun(unreadable=unreadable, spent_usd=ledger.spent_usd())
 
 
-def _chunk_rows(concurrency: int) -> int:
-    # Enough chunks are under way that slow ones leave no request unsent.
-    n_rows = -(-concurrency * _ROWS_PER_REQUEST // _CHUNKS_AT_ONCE)
-    return min(max(n_rows, 1), _MAX_CHUNK_ROWS)
+def _package_rows(concurrency: int) -> int:
+    return min(max(concurrency, _MIN_PACKAGE_ROWS), _MAX_PACKAGE_ROWS)
 
 
 def _read(shards: Sequence[Shard], columns: Sequence[str] | None, n_rows: int) -> Dataset:
@@ -139,9 +139,11 @@ def _read(shards: Sequence[Shard], columns: Sequence[str] | None, n_rows: int) -
 
     # Ray's own reader ends the pipeline at the first file that is broken.
     reader = Reader(tuple(shards), None if columns is None else list(columns), n_rows)
-    indices = ray.data.range(len(shards), override_num_blocks=min(len(shards), _MAX_READERS))
+    n_packages = sum(shard.n_rows for shard in shards) // n_rows
+    n_readers = min(len(shards), max(n_packages // _PACKAGES_PER_READER, 1), _MAX_READERS)
+    indices = ray.data.range(len(shards), override_num_blocks=n_readers)
     return indices.map_batches(
-        reader.__call__, batch_size=1, batch_format="pyarrow", num_cpus=_CPUS_OF_READER
+        reader.__call__, batch_size=None, batch_format="pyarrow", num_cpus=_CPUS_OF_READER
     )
 
 
@@ -179,8 +181,8 @@ def _scored(
         fn_constructor_args=(make_scorer, part, ledger),
         compute=ActorPoolStrategy(
             size=n,
-            max_tasks_in_flight_per_actor=2 * _CHUNKS_AT_ONCE,
-            max_concurrent_calls_per_actor=_CHUNKS_AT_ONCE,
+            max_tasks_in_flight_per_actor=2 * _PACKAGES_AT_ONCE,
+            max_concurrent_calls_per_actor=_PACKAGES_AT_ONCE,
             enable_true_multi_threading=True,
         ),
         batch_size=None,
@@ -212,7 +214,7 @@ def _drain(pipeline: Dataset, shards: list[Shard], sink: Sink) -> dict[str, str]
 
 @contextmanager
 def _streaming() -> Iterator[None]:
-    """Rows in order, each chunk handed on as it is there."""
+    """Rows in order, each package handed on as it is there."""
     import ray.data
 
     with warnings.catch_warnings():
@@ -222,7 +224,7 @@ def _streaming() -> Iterator[None]:
     before = (context.execution_options.preserve_order, context.target_max_block_size)
     bars = context.enable_progress_bars
     context.execution_options.preserve_order = True
-    # A block per chunk: by default they are held back until there are 128 MiB of them.
+    # A block per package: by default they are held back until there are 128 MiB of them.
     context.target_max_block_size = 1
     context.enable_progress_bars = False
     try:

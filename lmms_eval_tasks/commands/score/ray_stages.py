@@ -13,9 +13,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_chunks import (
     Chunk,
     Shard,
     chunks_in,
-    chunks_of,
+    package,
+    packages_of,
     packed,
-    table_of,
     unpacked,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_ledger import Ledger
@@ -60,7 +60,7 @@ class Captioner(Protocol):
 
 
 class ScorerActor:
-    """A scorer of one node, to which several threads hand chunks.
+    """A scorer of one node, to which several threads hand packages.
 
     Args:
         make_scorer: Makes the scorer.
@@ -83,30 +83,39 @@ class ScorerActor:
             # Raised here, it would be a death of the actor to Ray, whose cause is lost.
             ledger.stop(error)
 
-    def __call__(self, chunks: pa.Table) -> Iterator[pa.Table]:
-        """Score chunks, one by one: other threads score others at the same time."""
-        for chunk in chunks_in(chunks):
-            yield table_of(chunk if chunk["error"] else self._scored(chunk))
+    def __call__(self, packages: pa.Table) -> pa.Table:
+        """Score packages: other threads score others at the same time."""
+        if self._scorer is None:
+            raise CaptionsError("the scorer could not be opened")
+        chunks = chunks_in(packages)
+        try:
+            waits = [self._submitted(self._scorer, chunk) for chunk in chunks]
+            scored = [wait() for wait in waits]
+        except CaptionsError as error:
+            self._ledger.stop(error)
+            raise
+        self._ledger.spend(self._id, self._scorer.spent_usd - self._before_usd)
+        return package(scored)
 
     def __del__(self) -> None:
         """End the scorer where Ray lets go of the actor."""
         if self._scorer is not None:
             self._scorer.close()
 
-    def _scored(self, chunk: Chunk) -> Chunk:
-        if self._scorer is None:
-            raise CaptionsError("the scorer could not be opened")
+    @staticmethod
+    def _submitted(scorer: Scorer, chunk: Chunk) -> Callable[[], Chunk]:
+        if chunk["error"]:
+            return lambda: chunk
         rows = unpacked(chunk["rows"])
-        try:
-            scored = self._scorer.submit(rows)()
-        except CaptionsError as error:
-            self._ledger.stop(error)
-            raise
-        if scored.num_rows != rows.num_rows:
-            raise ValueError(f"expected {rows.num_rows} scored rows, got {scored.num_rows}")
-        spent_usd = self._scorer.spent_usd - self._before_usd
-        self._ledger.spend(self._id, spent_usd)
-        return {**chunk, "rows": packed(scored)}
+        wait = scorer.submit(rows)
+
+        def scored() -> Chunk:
+            table = wait()
+            if table.num_rows != rows.num_rows:
+                raise ValueError(f"expected {rows.num_rows} scored rows, got {table.num_rows}")
+            return {**chunk, "rows": packed(table)}
+
+        return scored
 
 
 class CaptionActor:
@@ -135,18 +144,18 @@ class CaptionActor:
         except CaptionsError as error:
             ledger.stop(error)
 
-    def __call__(self, chunks: pa.Table) -> Iterator[pa.Table]:
-        """Fill the captions of chunks."""
-        for chunk in chunks_in(chunks):
-            if chunk["error"]:
-                yield table_of(chunk)
-                continue
-            try:
-                rows = self._captioned(unpacked(chunk["rows"]))
-            except CaptionsError as error:
-                self._ledger.stop(error)
-                raise
-            yield table_of({**chunk, "rows": packed(rows)})
+    def __call__(self, packages: pa.Table) -> pa.Table:
+        """Fill the captions of packages."""
+        try:
+            return package([self._filled(chunk) for chunk in chunks_in(packages)])
+        except CaptionsError as error:
+            self._ledger.stop(error)
+            raise
+
+    def _filled(self, chunk: Chunk) -> Chunk:
+        if chunk["error"]:
+            return chunk
+        return {**chunk, "rows": packed(self._captioned(unpacked(chunk["rows"])))}
 
     def _captioned(self, rows: pa.Table) -> pa.Table:
         if self._captioner is None:
@@ -176,7 +185,7 @@ class Reader:
     Args:
         shards: All shards.
         columns: Columns to read, ``None`` for all.
-        n_rows: Rows of a chunk, at most.
+        n_rows: Rows of a package.
     """
 
     def __init__(self, shards: Sequence[Shard], columns: list[str] | None, n_rows: int) -> None:
@@ -185,7 +194,6 @@ class Reader:
         self._n_rows = n_rows
 
     def __call__(self, indices: pa.Table) -> Iterator[pa.Table]:
-        """The chunks of some shards, one after the other."""
-        for index in indices["id"].to_pylist():
-            for chunk in chunks_of(index, self._shards[index], self._columns, self._n_rows):
-                yield table_of(chunk)
+        """The rows of some shards in packages."""
+        shards = [(index, self._shards[index]) for index in indices["id"].to_pylist()]
+        yield from packages_of(shards, self._columns, self._n_rows)
