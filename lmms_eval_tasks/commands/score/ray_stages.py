@@ -1,0 +1,199 @@
+"""What runs on the nodes of a Ray cluster: reading shards, captioning clips, scoring captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_chunks import (
+    Chunk,
+    Shard,
+    chunks_in,
+    package,
+    packages_of,
+    packed,
+    unpacked,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_ledger import Ledger
+
+
+class Spec(Protocol):
+    """How captions are scored: a frozen dataclass that can be pickled."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that may be under way at once."""
+
+    @property
+    def spent_usd(self) -> float:
+        """What was spent already, of the limit that the spec has."""
+
+    def divided(self, n: int) -> Spec:
+        """The part of one of ``n`` scorers: of concurrency, rate, limit of cost, and spending."""
+
+
+class Scorer(Protocol):
+    """Scores tables."""
+
+    @property
+    def spent_usd(self) -> float:
+        """What was spent so far, with what its spec began with."""
+
+    def submit(self, table: pa.Table) -> Callable[[], pa.Table]:
+        """Hand rows in; the callable waits for them, scored, in the same order."""
+
+    def close(self) -> None:
+        """End what it has running."""
+
+
+class Captioner(Protocol):
+    """Writes captions."""
+
+    def captions(self, clips: list[str]) -> list[str]:
+        """One caption per clip, in the same order."""
+
+
+class ScorerActor:
+    """A scorer of one node, to which several threads hand packages.
+
+    Args:
+        make_scorer: Makes the scorer.
+        spec: The part of this scorer.
+        ledger: Keeps what was spent.
+    """
+
+    def __init__(self, make_scorer: Callable[[Any], Scorer], spec: Spec, ledger: Ledger) -> None:
+        import ray
+
+        self._ledger = ledger
+        self._scorer: Scorer | None = None
+        # It stays the same where Ray starts the actor again.
+        self._id = str(ray.get_runtime_context().get_actor_id())
+        self._before_usd = spec.spent_usd
+        spent_usd = ledger.spent_by(self._id)
+        try:
+            self._scorer = make_scorer(replace(spec, spent_usd=self._before_usd + spent_usd))
+        except CaptionsError as error:
+            # Raised here, it would be a death of the actor to Ray, whose cause is lost.
+            ledger.stop(error)
+
+    def __call__(self, packages: pa.Table) -> pa.Table:
+        """Score packages: other threads score others at the same time."""
+        if self._scorer is None:
+            raise CaptionsError("the scorer could not be opened")
+        chunks = chunks_in(packages)
+        try:
+            waits = [self._submitted(self._scorer, chunk) for chunk in chunks]
+            scored = [wait() for wait in waits]
+        except CaptionsError as error:
+            self._ledger.stop(error)
+            raise
+        self._ledger.spend(self._id, self._scorer.spent_usd - self._before_usd)
+        return package(scored)
+
+    def __del__(self) -> None:
+        """End the scorer where Ray lets go of the actor."""
+        if self._scorer is not None:
+            self._scorer.close()
+
+    @staticmethod
+    def _submitted(scorer: Scorer, chunk: Chunk) -> Callable[[], Chunk]:
+        if chunk["error"]:
+            return lambda: chunk
+        rows = unpacked(chunk["rows"])
+        wait = scorer.submit(rows)
+
+        def scored() -> Chunk:
+            table = wait()
+            if table.num_rows != rows.num_rows:
+                raise ValueError(f"expected {rows.num_rows} scored rows, got {table.num_rows}")
+            return {**chunk, "rows": packed(table)}
+
+        return scored
+
+
+class CaptionActor:
+    """A captioner that writes the captions which are not there.
+
+    Args:
+        make_captioner: Makes the captioner, with its model.
+        clip_column: Column of the clips.
+        batch_size: Clips that the captioner is handed at once, at most.
+        ledger: Is told why nothing more can be captioned.
+    """
+
+    def __init__(
+        self,
+        make_captioner: Callable[[], Captioner],
+        clip_column: str,
+        batch_size: int,
+        ledger: Ledger,
+    ) -> None:
+        self._clip_column = clip_column
+        self._batch_size = batch_size
+        self._ledger = ledger
+        self._captioner: Captioner | None = None
+        try:
+            self._captioner = make_captioner()
+        except CaptionsError as error:
+            ledger.stop(error)
+
+    def __call__(self, packages: pa.Table) -> pa.Table:
+        """Fill the captions of packages."""
+        try:
+            return package([self._filled(chunk) for chunk in chunks_in(packages)])
+        except CaptionsError as error:
+            self._ledger.stop(error)
+            raise
+
+    def _filled(self, chunk: Chunk) -> Chunk:
+        if chunk["error"]:
+            return chunk
+        return {**chunk, "rows": packed(self._captioned(unpacked(chunk["rows"])))}
+
+    def _captioned(self, rows: pa.Table) -> pa.Table:
+        if self._captioner is None:
+            raise CaptionsError("the captioner could not be opened")
+        there = "caption" in rows.column_names
+        captions: list[str | None] = (
+            rows["caption"].to_pylist() if there else [None] * rows.num_rows
+        )
+        missing = [index for index, caption in enumerate(captions) if caption is None]
+        clips = rows[self._clip_column].to_pylist()
+        for start in range(0, len(missing), self._batch_size):
+            indices = missing[start : start + self._batch_size]
+            written = self._captioner.captions([clips[index] for index in indices])
+            if len(written) != len(indices):
+                raise ValueError(f"expected {len(indices)} captions, got {len(written)}")
+            for index, caption in zip(indices, written, strict=True):
+                captions[index] = caption
+        column = pa.array(captions, pa.string())
+        if there:
+            return rows.set_column(rows.column_names.index("caption"), "caption", column)
+        return rows.append_column("caption", column)
+
+
+class Reader:
+    """Reads shards, on whatever node has time.
+
+    Args:
+        shards: All shards.
+        columns: Columns to read, ``None`` for all.
+        n_rows: Rows of a package.
+    """
+
+    def __init__(self, shards: Sequence[Shard], columns: list[str] | None, n_rows: int) -> None:
+        self._shards = shards
+        self._columns = columns
+        self._n_rows = n_rows
+
+    def __call__(self, indices: pa.Table) -> Iterator[pa.Table]:
+        """The rows of some shards in packages."""
+        shards = [(index, self._shards[index]) for index in indices["id"].to_pylist()]
+        yield from packages_of(shards, self._columns, self._n_rows)
