@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,18 +84,29 @@ class Scorer:
         protocol: ``vdc``, ``vidcapbench``, ``vcapsbench``, ``capquiz``, ``gveval_ref_free``,
             ``gveval_ref_only``, ``gveval_combined``, ``vllm_judge``; or a task of lmms-eval's,
             such as ``vdc_camera``, for captions of the benchmark's own videos.
+        progress: Whether to draw a bar of the questions.
+        spent_usd: US dollars of ``max_cost_usd`` that are spent already.
         settings: In the place of the environment's.
 
     Raises:
         SettingsError: If a setting cannot be used, or the judge not be asked.
     """
 
-    def __init__(self, protocol: str, **settings: Unpack[ScorerSettings]) -> None:
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        progress: bool = False,
+        spent_usd: float = 0.0,
+        **settings: Unpack[ScorerSettings],
+    ) -> None:
         self.protocol = protocol_of(protocol)
         self.settings = read_keywords(settings)
         self.benchmark = self.protocol.benchmark
         self.config = self.benchmark.judge_config(self.settings)
         require_judge(self.config, self.settings)
+        self._progress = progress
+        self._spent_usd = spent_usd
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._is_closed = False
@@ -265,9 +276,9 @@ class Scorer:
 
     @property
     def spent_usd(self) -> float:
-        """US dollars of the limit of cost that are billed, or may be; 0 where there is no limit."""
+        """US dollars of the limit of cost that are billed or may be, with those of before."""
         with self._lock:
-            return 0.0 if self._engine is None else self._engine.spent_usd
+            return self._spent_usd if self._engine is None else self._engine.spent_usd
 
     @property
     def stopped(self) -> str | None:
@@ -349,7 +360,10 @@ class Scorer:
             if self._is_closed:
                 raise JudgeStoppedError("this scorer is closed; make another one")
             if self._engine is None:
-                self._engine = Engine(engine_config(self.settings))
+                config = engine_config(self.settings)
+                self._engine = Engine(
+                    replace(config, progress=self._progress, spent_usd=self._spent_usd)
+                )
             return self._engine
 
     @cached_property

@@ -45,6 +45,17 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--videos", type=Path, metavar="DIR", help="folder that the names of videos are below"
     )
     command.add_argument(
+        "--captioner", metavar="NAME",
+        help="writes the captions that are not there, of the clips of the column video: caption_hf, "
+        "caption_openai or another of ours, or a class of yours as package.module:Class",
+    )  # fmt: skip
+    command.add_argument(
+        "--captioner-args", default="", metavar="ARGS", help="as --model_args of lmms-eval"
+    )
+    command.add_argument(
+        "--prompt", metavar="TEXT", help="what the captioner is asked (the protocol's own prompt)"
+    )
+    command.add_argument(
         "--keep", type=_share, metavar="SHARE",
         help="write the best clips, such as 0.8 of them, with how many of these would not be among "
         "the best by their true scores",
@@ -64,6 +75,12 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--actors", type=positive, metavar="N", help="scorers on Ray (one for each machine)"
     )
+    command.add_argument(
+        "--caption-actors", type=positive, default=1, metavar="N", help="captioners on Ray (1)"
+    )
+    command.add_argument(
+        "--gpus", type=float, default=0.0, metavar="N", help="GPUs of each captioner on Ray (0)"
+    )
     command.set_defaults(run=_score)
 
 
@@ -77,11 +94,16 @@ def _score(arguments: argparse.Namespace) -> int:
             protocol=arguments.protocol,
             names=dict(arguments.column),
             videos=arguments.videos,
+            captioner=arguments.captioner,
+            captioner_arguments=arguments.captioner_args,
+            prompt=arguments.prompt,
             worst=arguments.worst,
             keep=arguments.keep,
             engine=arguments.engine,
             address=arguments.address,
             n_actors=arguments.actors,
+            n_caption_actors=arguments.caption_actors,
+            n_gpus=arguments.gpus,
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     read_shard,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import TableScorer
+from lmms_eval_captions.lmms_eval_tasks.commands.score.writing_captions import TableCaptioner
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,18 +57,29 @@ def score_here(
         JudgeStoppedError: If the judge is asked nothing more; files that are whole stay.
         SettingsError: If it cannot be asked.
     """
-    with TableScorer(spec) as scorer:
-        return _Scoring(scorer, on_done).score(shards)
+    with ExitStack() as stack:
+        captioner = (
+            None
+            if spec.captioning is None
+            else stack.enter_context(TableCaptioner(spec, spec.captioning))
+        )
+        scorer = stack.enter_context(TableScorer(spec, progress=True))
+        return _Scoring(scorer, captioner, on_done).score(shards)
 
 
 class _Scoring:
-    def __init__(self, scorer: TableScorer, on_done: Callable[[Shard], None]) -> None:
+    def __init__(
+        self,
+        scorer: TableScorer,
+        captioner: TableCaptioner | None,
+        on_done: Callable[[Shard], None],
+    ) -> None:
         self._scorer = scorer
+        self._captioner = captioner
         self._on_done = on_done
         self._pending: deque[tuple[_Open, Callable[[], pa.Table]]] = deque()
         self._failures: list[Failure] = []
-        concurrency = scorer.scorer.settings.concurrency
-        self._most_tables = 1 + max(1, _AHEAD * concurrency // TABLE_ROWS)
+        self._most_tables = 1 + max(1, _AHEAD * scorer.spec.concurrency // TABLE_ROWS)
 
     def score(self, shards: Sequence[Shard]) -> list[Failure]:
         opened: list[_Open] = []
@@ -94,7 +107,8 @@ class _Scoring:
 
     def _tables(self, work: _Open) -> Iterator[pa.Table]:
         try:
-            yield from read_shard(work.file.shard, self._scorer.spec, n_rows=TABLE_ROWS)
+            tables = read_shard(work.file.shard, self._scorer.spec, n_rows=TABLE_ROWS)
+            yield from tables if self._captioner is None else map(self._captioner.fill, tables)
         except DataError as error:
             self._fail(work, error)
 

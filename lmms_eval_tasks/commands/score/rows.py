@@ -6,15 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, shown
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
+
+
+NO_CAPTION: Final = "why there is no caption"
+"""Column of those that were to be written and are not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +40,13 @@ def rows_of(table: pa.Table, spec: ScoreSpec) -> Iterator[Row]:
         spec: What is scored.
     """
     names = {name: spec.name_of(name) for name in ("clip_id", "caption", *spec.protocol.needs)}
-    for row in table.select(list(names.values())).to_pylist():
+    has_reasons = NO_CAPTION in table.column_names
+    read = [*names.values(), *([NO_CAPTION] if has_reasons else [])]
+    for row in table.select(read).to_pylist():
         values = {name: row[column] for name, column in names.items()}
         clip_id, caption = values["clip_id"], values["caption"]
+        if has_reasons and row[NO_CAPTION] is not None:
+            caption = values["caption"] = NoCaption(row[NO_CAPTION])
         try:
             clip = _clip(values, spec)
         except DataError as error:
@@ -59,7 +68,7 @@ def _clip(values: Mapping[str, Any], spec: ScoreSpec) -> Clip:
         clip_id=str(clip_id),
         questions=_questions(values["questions"]) if "questions" in values else None,
         references=_references(values.get("reference")),
-        frames=video if video is None else (spec.videos or Path()) / video,
+        frames=None if video is None else spec.video_path(video),
         cache=None if cache is None else Path(cache),
     )
 

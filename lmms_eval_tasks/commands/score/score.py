@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.settings import read_judge_settings
+from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
 from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     Failure,
@@ -21,8 +22,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     open_shard,
     score_files,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
+from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import Captioning, ScoreSpec
 from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import summarise, words_of
+from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,11 +42,16 @@ class Options:
     protocol: str
     names: Mapping[str, str]
     videos: Path | None
+    captioner: str | None
+    captioner_arguments: str
+    prompt: str | None
     worst: float
     keep: float | None
     engine: EngineName
     address: str | None
     n_actors: int | None
+    n_caption_actors: int
+    n_gpus: float
 
 
 def score(options: Options) -> int:
@@ -58,7 +65,11 @@ def score(options: Options) -> int:
     """
     settings = read_judge_settings()
     spec = ScoreSpec.of_settings(
-        options.protocol, settings, names=options.names, videos=options.videos
+        options.protocol,
+        settings,
+        names=options.names,
+        videos=options.videos,
+        captioning=_captioning(options, settings),
     )
     with alone_in(options.folder, of=options.folder, doing="scores"):
         paths = list(dict.fromkeys(path for each in options.inputs for path in find_shards(each)))
@@ -94,6 +105,25 @@ def score(options: Options) -> int:
     sys.stdout.write(f"scores of each clip: {options.folder / 'scores'}\n")
     is_short = summary.totals[summary.headline] is None
     return 1 if failures or is_short else 0
+
+
+def _captioning(options: Options, settings: JudgeSettings) -> Captioning | None:
+    """How captions are written that are not there.
+
+    Raises:
+        SettingsError: If there is no captioner for the arguments that are there.
+    """
+    if options.captioner is None:
+        if options.captioner_arguments or options.prompt:
+            raise SettingsError("--captioner: expected a captioner for --captioner-args or --prompt")
+        return None
+    prompt = options.prompt
+    if prompt is None:
+        file, _, key = protocol_of(options.protocol).task.caption_prompt.partition(".")
+        prompt = Prompts(settings.prompts).text(file, key)
+    return Captioning(
+        captioner=options.captioner, arguments=options.captioner_arguments, prompt=prompt
+    )
 
 
 def _opened(

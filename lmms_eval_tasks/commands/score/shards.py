@@ -109,7 +109,10 @@ def read_shard(shard: Shard, spec: ScoreSpec, *, n_rows: int) -> Iterator[pa.Tab
     import pyarrow.parquet as pq
 
     with reading(shard.path), pq.ParquetFile(shard.path) as file:
-        for batch in file.iter_batches(batch_size=n_rows, columns=spec.columns):
+        # Captions that are to be written need not have a column.
+        names = dict.fromkeys([*spec.columns, spec.name_of("caption")])
+        columns = [name for name in names if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=n_rows, columns=columns):
             yield pa.Table.from_batches([batch])
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,18 @@ _SECRETS: Final = ("openai_key", "anthropic_key")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Captioning:
+    """How captions are written that are not there."""
+
+    captioner: str
+    """One of our captioners, or a class of the user's as ``package.module:Class``."""
+    arguments: str = ""
+    """As lmms-eval's ``--model_args``."""
+    prompt: str
+    """What it is asked about each clip."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreSpec:
     """A way of scoring the rows of tables. Can be pickled; holds no key."""
 
@@ -34,6 +46,10 @@ class ScoreSpec:
     """Our name of a column to that in the tables, where it differs."""
     videos: Path | None = None
     """Folder that the names of videos are below, by default where the command was called."""
+    captioning: Captioning | None = None
+    """Who writes the captions that are not there, ``None`` where these are unscored."""
+    spent_usd: float = 0.0
+    """US dollars of the limit of cost that are spent."""
 
     @classmethod
     def of_settings(cls, protocol: str, settings: JudgeSettings, **more: Any) -> ScoreSpec:  # noqa: ANN401 - its other fields
@@ -54,8 +70,19 @@ class ScoreSpec:
     @property
     def columns(self) -> list[str]:
         """The columns that tables must have, as they are called there."""
-        needed = [*_ALWAYS, *(name for name in COLUMNS if name in self.protocol.needs)]
-        return [self.name_of(name) for name in needed]
+        needed = {*_ALWAYS, *self.protocol.needs}
+        if self.captioning is not None:
+            needed = (needed - {"caption"}) | {"video"}
+        return [self.name_of(name) for name in COLUMNS if name in needed]
+
+    def video_path(self, name: str) -> Path:
+        """The file of a video."""
+        return (self.videos or Path()) / name
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that may be in flight."""
+        return int(self.settings["concurrency"])
 
     def name_of(self, column: str) -> str:
         """A column's name in the tables."""
@@ -69,7 +96,8 @@ class ScoreSpec:
         prompts = config.prompts.extras(self.protocol.task.judge_prompts)
         moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
         extras = {**config.extras, **prompts}
-        text = json.dumps([self.protocol_name, moving, extras, dict(self.names)])
+        captioning = None if self.captioning is None else asdict(self.captioning)
+        text = json.dumps([self.protocol_name, moving, extras, dict(self.names), captioning])
         return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
 
     def divided(self, n_scorers: int) -> ScoreSpec:
@@ -82,6 +110,5 @@ class ScoreSpec:
         for name in ("max_cost_usd", "rate"):
             if settings.get(name) is not None:
                 settings[name] /= n_scorers
-        if "concurrency" in settings:
-            settings["concurrency"] = math.ceil(settings["concurrency"] / n_scorers)
-        return replace(self, settings=settings)
+        settings["concurrency"] = math.ceil(self.concurrency / n_scorers)
+        return replace(self, settings=settings, spent_usd=self.spent_usd / n_scorers)

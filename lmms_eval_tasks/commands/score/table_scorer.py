@@ -27,8 +27,8 @@ HALVES: Final = ("first_half", "second_half")
 def schema_of(spec: ScoreSpec) -> pa.Schema:
     """The columns of scored rows.
 
-    ``clip_id``; a score for each metric, null where there is none; ``n_questions`` (times judge
-    runs) and ``n_unscored``; ``why_unscored``, null where all are scored; ``is_empty``; the
+    ``clip_id``; ``caption``, where some are written; a score for each metric, null where there is
+    none; ``n_questions`` (times judge runs) and ``n_unscored``; ``why_unscored``, null where all are scored; ``is_empty``; the
     ``verdicts`` that the headline reads, shape (runs, values); :data:`HALVES`; ``parts``, what the
     clip adds to the ratios of each metric, see :func:`parts_of`, from which scores of any set of
     clips follow; ``judged_by``, the signature without its counts.
@@ -41,6 +41,7 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
     return pa.schema(
         [
             ("clip_id", pa.string()),
+            *([] if spec.captioning is None else [("caption", pa.string())]),
             *((name, pa.float64()) for name in benchmark.metrics),
             ("n_questions", pa.int32()),
             ("n_unscored", pa.int32()),
@@ -57,14 +58,20 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
 class TableScorer:
     """Scores the rows of tables by one spec. Close it, or use it as a context manager.
 
+    Args:
+        spec: What is scored; captions that are not there are written before.
+        progress: Whether to draw a bar of the questions.
+
     Raises:
         SettingsError: If the settings cannot be used.
     """
 
-    def __init__(self, spec: ScoreSpec) -> None:
+    def __init__(self, spec: ScoreSpec, *, progress: bool = False) -> None:
         self.spec = spec
         self.schema = schema_of(spec)
-        self._scorer = Scorer(spec.protocol_name, **spec.settings)
+        self._scorer = Scorer(
+            spec.protocol_name, progress=progress, spent_usd=spec.spent_usd, **spec.settings
+        )
 
     def __enter__(self) -> TableScorer:
         return self
@@ -73,9 +80,9 @@ class TableScorer:
         self.close()
 
     @property
-    def scorer(self) -> Scorer:
-        """What asks the judge."""
-        return self._scorer
+    def spent_usd(self) -> float:
+        """US dollars of the limit of cost that are spent."""
+        return self._scorer.spent_usd
 
     def submit(self, table: pa.Table) -> Callable[[], pa.Table]:
         """Hand the rows of a table in; never waits.
@@ -108,13 +115,19 @@ class TableScorer:
             except DataError as error:
                 problem = str(error)
             else:
-                return lambda: self._scored(wait())
-        return lambda: {"clip_id": row.clip_id, "why_unscored": problem, "is_empty": False}
+                return lambda: self._scored(wait(), row)
+        return lambda: {
+            "clip_id": row.clip_id,
+            "caption": row.caption,
+            "why_unscored": problem,
+            "is_empty": False,
+        }
 
-    def _scored(self, score: CaptionScore) -> dict[str, object]:
+    def _scored(self, score: CaptionScore, row: Row) -> dict[str, object]:
         benchmark, record = self._scorer.benchmark, score.record
         return {
             "clip_id": score.clip_id,
+            "caption": row.caption,
             **{name: _number(value) for name, value in score.scores.items()},
             "n_questions": score.n_questions,
             "n_unscored": score.n_unscored,
