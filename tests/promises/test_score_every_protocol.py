@@ -21,7 +21,7 @@ def judge(serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A judge that answers as its prompts have it, and a cache of its own."""
     server = serve(latency_s=0.0, logprobs="whole")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     return server
 

@@ -46,8 +46,8 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--captioner", metavar="NAME",
-        help="writes the captions that are not there, of the clips of the column video: caption_hf, "
-        "caption_openai or another of ours, or a class of yours as package.module:Class",
+        help="writes captions that are not there, of the column video: caption_hf, caption_openai "
+        "or another of ours, or a class of yours as package.module:Class",
     )  # fmt: skip
     command.add_argument(
         "--captioner-args", default="", metavar="ARGS", help="as --model_args of lmms-eval"

@@ -115,7 +115,7 @@ def _captioning(options: Options, settings: JudgeSettings) -> Captioning | None:
     """
     if options.captioner is None:
         if options.captioner_arguments or options.prompt:
-            raise SettingsError("--captioner: expected a captioner for --captioner-args or --prompt")
+            raise SettingsError("--captioner: expected one for --captioner-args or --prompt")
         return None
     prompt = options.prompt
     if prompt is None:

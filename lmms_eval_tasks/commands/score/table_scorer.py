@@ -12,6 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.rows import Row, rows_of
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +29,11 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
     """The columns of scored rows.
 
     ``clip_id``; ``caption``, where some are written; a score for each metric, null where there is
-    none; ``n_questions`` (times judge runs) and ``n_unscored``; ``why_unscored``, null where all are scored; ``is_empty``; the
-    ``verdicts`` that the headline reads, shape (runs, values); :data:`HALVES`; ``parts``, what the
-    clip adds to the ratios of each metric, see :func:`parts_of`, from which scores of any set of
-    clips follow; ``judged_by``, the signature without its counts.
+    none; ``n_questions`` (times judge runs) and ``n_unscored``; ``why_unscored``, null where all
+    are scored; ``is_empty``; the ``verdicts`` that the headline reads, shape (runs, values);
+    :data:`HALVES`; ``parts``, what the clip adds to the ratios of each metric, see
+    :func:`parts_of`, from which scores of any set of clips follow; ``judged_by``, the signature
+    without its counts.
     """
     import pyarrow as pa
 
@@ -118,7 +120,7 @@ class TableScorer:
                 return lambda: self._scored(wait(), row)
         return lambda: {
             "clip_id": row.clip_id,
-            "caption": row.caption,
+            "caption": _text(row.caption),
             "why_unscored": problem,
             "is_empty": False,
         }
@@ -127,7 +129,7 @@ class TableScorer:
         benchmark, record = self._scorer.benchmark, score.record
         return {
             "clip_id": score.clip_id,
-            "caption": row.caption,
+            "caption": _text(row.caption),
             **{name: _number(value) for name, value in score.scores.items()},
             "n_questions": score.n_questions,
             "n_unscored": score.n_unscored,
@@ -210,6 +212,11 @@ def _judged_by(record: CaptionRecord) -> str:
         **record.extras,
     }
     return str(Signature(record.task, fields))
+
+
+def _text(caption: str | None) -> str | None:
+    """Null for a caption that is not there."""
+    return None if isinstance(caption, NoCaption) else caption
 
 
 def _number(value: float) -> float | None:

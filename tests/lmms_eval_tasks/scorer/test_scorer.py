@@ -116,7 +116,7 @@ def test_frames_at_hand_are_shown(protocol: str, serve: ServerFactory) -> None:
     frames = [np.full((20, 30, 3), shade, dtype=np.uint8) for shade in (0, 100, 200)]
     pictures = [Image.fromarray(frame) for frame in frames]
     told = [["A dog."]] if protocol == "gveval_combined" else None
-    with Scorer(protocol, judge="judge", judge_url=f"{server.url}/v1") as scorer:
+    with Scorer(protocol, judge="judge", judge_url=server.url) as scorer:
         first = scorer.score(["A dog."], frames=[frames], references=told)
         n_calls = server.counts.n_requests
         assert numbers(scorer.score(["A dog."], frames=[pictures], references=told)) == numbers(
@@ -138,7 +138,7 @@ def test_any_number_of_captions_goes_through_in_order(serve: ServerFactory) -> N
             questions = ["action*Is there a dog?*yes"]
             yield Clip(clip_id=str(number), questions=questions), f"A dog, {number} times."
 
-    url = f"{server.url}/v1"
+    url = server.url
     with Scorer("vcapsbench", judge="j", judge_url=url, concurrency=8, vcapsbench_asks=1) as scorer:
         stream = scorer.stream(clips())
         first = next(stream)
@@ -153,7 +153,7 @@ def test_what_is_wrong_is_said_before_anything_is_asked(serve: ServerFactory) ->
     """A question that is none, or a column of another length."""
     server = serve(latency_s=0.0)
     good = [{"question": "Is there a dog?", "answer": "yes"}]
-    with Scorer("vcapsbench", judge="j", judge_url=f"{server.url}/v1") as scorer:
+    with Scorer("vcapsbench", judge="j", judge_url=server.url) as scorer:
         with pytest.raises(DataError, match=r"clip 'b': questions, question 1: expected"):
             scorer.score(["A dog.", "A cat."], [good, [{"question": "?"}]], clip_ids=["a", "b"])
         with pytest.raises(ValueError, match=r"questions: expected 2, one for each caption, got 1"):

@@ -23,9 +23,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score import local_engine, shar
 @pytest.fixture
 def judge(serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JudgeServer:
     """A judge that answers as its prompts have it, and a cache of its own."""
-    server = serve(latency_s=0.0)
+    server = serve(latency_s=0.0, logprobs="whole")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     return server
 
@@ -58,7 +58,7 @@ def test_a_caption_too_long_for_the_judge_is_one_unscored_row(
     server = serve(latency_s=0.0)
     monkeypatch.setattr(server, "_refusal", lambda body: "too long" if len(body) > 50_000 else None)
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     rows = rows_of("capquiz", 3, tmp_path)
     rows[1]["caption"] = "A dog runs. " * 84_000
@@ -191,7 +191,7 @@ def test_a_judge_that_is_not_asked_any_more_ends_the_command(
     """A wrong key: no file of rows without scores is written, and the server's words are said."""
     server = serve(latency_s=0.0, key="right")
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
     put(tmp_path, "a")
@@ -314,3 +314,51 @@ def test_large_files_are_written_in_several_groups(
     assert file.read().column("clip_id").to_pylist() == [f"clip {n}" for n in range(40)]
     assert pa.types.is_float64(file.schema_arrow.field("capf1").type)
     assert judge.counts.n_requests == 120
+
+
+def test_captions_that_are_not_there_are_written(
+    judge: JudgeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the rows' videos; those that are there stay, and of a broken clip there is none."""
+    rows = rows_of("gveval_ref_free", 4, tmp_path / "videos")
+    for row in rows[1:]:
+        row["caption"] = None
+    rows[3]["video"] = "broken.mp4"
+    (tmp_path / "videos/broken.mp4").write_text("no video")
+    write_rows(tmp_path / "in/a.parquet", rows)
+    captioner = ["--captioner", "caption_baseline", "--videos", str(tmp_path / "videos")]
+    assert run_score(tmp_path, *captioner, protocol="gveval_ref_free") == 1
+    found = read_rows(tmp_path / "out/scores/a.parquet")
+    assert found[0]["caption"] == rows[0]["caption"]
+    assert all(len(row["caption"]) > 20 for row in found[1:3])
+    assert [row["n_unscored"] for row in found] == [0, 0, 0, 1]
+    assert found[3]["caption"] is None
+    assert found[3]["why_unscored"].startswith("no caption: ")
+    n_calls = judge.counts.n_requests
+    assert n_calls == 3
+    assert "1 rows: no caption: " in capsys.readouterr().out
+
+
+def test_a_file_may_have_no_captions_at_all(judge: JudgeServer, tmp_path: Path) -> None:
+    """Then the captioner writes all of them, and a rerun writes none."""
+    rows = rows_of("vllm_judge", 3, tmp_path / "videos")
+    for row in rows:
+        del row["caption"]
+    write_rows(tmp_path / "in/a.parquet", rows)
+    captioner = ["--captioner", "caption_baseline", "--videos", str(tmp_path / "videos")]
+    for _ in range(2):
+        assert run_score(tmp_path, *captioner, protocol="vllm_judge") == 0
+    assert all(row["caption"] for row in read_rows(tmp_path / "out/scores/a.parquet"))
+    assert judge.counts.n_requests == 3
+
+
+def test_an_unknown_captioner_is_told(
+    judge: JudgeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With those that there are, before anything is asked."""
+    write_rows(tmp_path / "in/a.parquet", rows_of("vllm_judge", 3, tmp_path / "videos"))
+    assert run_score(tmp_path, "--captioner", "caption_hff", protocol="vllm_judge") == 2
+    assert "caption_hf" in capsys.readouterr().err
+    assert run_score(tmp_path, "--prompt", "Describe it.", protocol="vllm_judge") == 2
+    assert "--captioner: expected one" in capsys.readouterr().err
+    assert not judge.counts.n_requests
