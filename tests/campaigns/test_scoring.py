@@ -13,7 +13,7 @@ def test_no_row_is_lost_or_doubled_by_kills(serve: ServerFactory, tmp_path: Path
     server = serve(latency_s=0.02)
     paths = scoring.write_shards(tmp_path / "in", n_rows=1_500, n_shards=3)
     run = scoring.score_all(
-        tmp_path / "in", tmp_path, server.url.removesuffix("/v1"), concurrency=16, kill_every_s=6.0
+        tmp_path / "in", tmp_path, server.url.removesuffix("/v1"), concurrency=16, kill_every_s=2.0
     )
     assert not run.problems, (tmp_path / "log").read_text()[-2_000:]
     assert run.n_kills >= 1
