@@ -263,3 +263,8 @@ def test_ray_keeps_its_settings(tmp_path: Path) -> None:
     before = (context.target_max_block_size, context.execution_options.preserve_order)
     score(shards(tmp_path, n_shards=1), Rows(), DummySpec(folder=str(tmp_path)))
     assert (context.target_max_block_size, context.execution_options.preserve_order) == before
+
+
+def test_no_shards_are_no_work() -> None:
+    """A run of which nothing is left ends at once."""
+    assert score([], Rows(), DummySpec()) == RayRun(unreadable={}, spent_usd=0.0)
