@@ -65,7 +65,8 @@ def cluster(address: str | None) -> Iterator[None]:
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(
-                f"--address {address or 'of this machine'}: Ray could not be reached: {error}"
+                f"--address {address or 'of this machine'}: Ray could not be reached: {error}; "
+                "RAY_AUTH_MODE (token or disabled) must be here what it is there"
             ) from error
         try:
             yield
