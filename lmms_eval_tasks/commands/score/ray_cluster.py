@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -19,6 +20,7 @@ _QUIET: Final = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
 _MIN_CPUS: Final = 4
+_CONNECT_TIMEOUT_S: Final = 5.0
 
 
 @contextmanager
@@ -34,6 +36,7 @@ def cluster(address: str | None) -> Iterator[None]:
     Raises:
         SettingsError: If Ray is not installed, or there is no cluster at the address.
     """
+    _check_that_it_listens(address)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
@@ -62,12 +65,26 @@ def cluster(address: str | None) -> Iterator[None]:
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(
-                f"--address {address or 'of this machine'}: Ray could not be reached: {error}"
+                f"--address {address or 'of this machine'}: Ray could not be reached: {error}; "
+                "RAY_AUTH_MODE (token or disabled) must be here what it is there"
             ) from error
         try:
             yield
         finally:
             ray.shutdown()
+
+
+def _check_that_it_listens(address: str | None) -> None:
+    # Ray itself tries for minutes.
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or not port.isdecimal() or "://" in host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise SettingsError(
+            f"--address {address}: expected the head of a Ray cluster, got no answer: {error}"
+        ) from error
 
 
 def n_nodes() -> int:

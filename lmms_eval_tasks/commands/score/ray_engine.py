@@ -35,18 +35,21 @@ if TYPE_CHECKING:
 _PACKAGES_AT_ONCE: Final = 16
 _MIN_PACKAGE_ROWS: Final = 8
 _MAX_PACKAGE_ROWS: Final = 1024
-_PACKAGES_PER_READER: Final = 8
+_PACKAGES_PER_PART: Final = 8
 _CPUS_OF_READER: Final = 1
 # They wait for the judge: as many as are asked for find room on any node.
 _CPUS_OF_ACTOR: Final = 0.01
-_MAX_READERS: Final = 1000
+_MAX_PARTS: Final = 1000
 
 
 class Sink(Protocol):
     """Takes scored rows."""
 
     def __call__(self, path: str, table: pa.Table) -> None:
-        """Take the next rows of a shard, each row once, in order, one shard after the other."""
+        """Take the next rows of a shard, each row once, in order, one shard after the other.
+
+        A shard without rows is never named.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ def score_with_ray(
         CaptionsError: What a scorer raised, or rows that did not come.
         SettingsError: If Ray is not installed, or there is no cluster at the address.
     """
+    if not shards:
+        return RayRun(unreadable={}, spent_usd=0.0)
     with cluster(address), _streaming():
         import ray
 
@@ -137,12 +142,12 @@ def _package_rows(concurrency: int) -> int:
 def _read(shards: Sequence[Shard], columns: Sequence[str] | None, n_rows: int) -> Dataset:
     import ray.data
 
-    # Ray's own reader ends the pipeline at the first file that is broken.
-    reader = Reader(tuple(shards), None if columns is None else list(columns), n_rows)
     n_packages = sum(shard.n_rows for shard in shards) // n_rows
-    n_readers = min(len(shards), max(n_packages // _PACKAGES_PER_READER, 1), _MAX_READERS)
-    indices = ray.data.range(len(shards), override_num_blocks=n_readers)
-    return indices.map_batches(
+    n_parts = min(len(shards), max(n_packages // _PACKAGES_PER_PART, 1), _MAX_PARTS)
+    # Ray's own reader ends the pipeline at the first file that is broken.
+    reader = Reader(shards, n_parts, None if columns is None else list(columns), n_rows)
+    parts = ray.data.range(n_parts, override_num_blocks=n_parts)
+    return parts.map_batches(
         reader.__call__, batch_size=None, batch_format="pyarrow", num_cpus=_CPUS_OF_READER
     )
 

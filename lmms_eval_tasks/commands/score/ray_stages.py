@@ -69,10 +69,10 @@ class ScorerActor:
     """
 
     def __init__(self, make_scorer: Callable[[Any], Scorer], spec: Spec, ledger: Ledger) -> None:
+        self._scorer: Scorer | None = None
         import ray
 
         self._ledger = ledger
-        self._scorer: Scorer | None = None
         # It stays the same where Ray starts the actor again.
         self._id = str(ray.get_runtime_context().get_actor_id())
         self._before_usd = spec.spent_usd
@@ -184,16 +184,22 @@ class Reader:
 
     Args:
         shards: All shards.
+        n_parts: Parts that the shards are read in.
         columns: Columns to read, ``None`` for all.
         n_rows: Rows of a package.
     """
 
-    def __init__(self, shards: Sequence[Shard], columns: list[str] | None, n_rows: int) -> None:
-        self._shards = shards
+    def __init__(
+        self, shards: Sequence[Shard], n_parts: int, columns: list[str] | None, n_rows: int
+    ) -> None:
+        self._shards = list(enumerate(shards))
+        self._n_parts = n_parts
         self._columns = columns
         self._n_rows = n_rows
 
-    def __call__(self, indices: pa.Table) -> Iterator[pa.Table]:
-        """The rows of some shards in packages."""
-        shards = [(index, self._shards[index]) for index in indices["id"].to_pylist()]
-        yield from packages_of(shards, self._columns, self._n_rows)
+    def __call__(self, parts: pa.Table) -> Iterator[pa.Table]:
+        """The rows of some parts in packages."""
+        for part in parts["id"].to_pylist():
+            first = part * len(self._shards) // self._n_parts
+            end = (part + 1) * len(self._shards) // self._n_parts
+            yield from packages_of(self._shards[first:end], self._columns, self._n_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -263,3 +264,17 @@ def test_ray_keeps_its_settings(tmp_path: Path) -> None:
     before = (context.target_max_block_size, context.execution_options.preserve_order)
     score(shards(tmp_path, n_shards=1), Rows(), DummySpec(folder=str(tmp_path)))
     assert (context.target_max_block_size, context.execution_options.preserve_order) == before
+
+
+def test_no_shards_are_no_work() -> None:
+    """A run of which nothing is left ends at once."""
+    assert score([], Rows(), DummySpec()) == RayRun(unreadable={}, spent_usd=0.0)
+
+
+def test_an_address_where_nobody_listens_is_told_at_once() -> None:
+    """A wrong port is not tried for minutes."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SettingsError, match=f"^--address {address}: "):
+            score([Shard("a.parquet", 1)], Rows(), DummySpec(), address=address)
