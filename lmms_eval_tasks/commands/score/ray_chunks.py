@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TypedDict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, DataError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import changed, reading
 
 _ROWS_AT_ONCE: Final = 1024
 _PACKAGE: Final = "chunks"
@@ -73,7 +75,7 @@ def chunks_of(
     Args:
         shard_index: What to call the shard.
         shard: The file.
-        columns: Columns to read, ``None`` for all.
+        columns: Columns to read of those that the shard has, ``None`` for all.
         n_rows: Rows of a chunk, at most.
 
     Yields:
@@ -82,8 +84,10 @@ def chunks_of(
     """
     start = 0
     try:
-        with pq.ParquetFile(shard.path) as file:
-            for batch in file.iter_batches(max(n_rows, _ROWS_AT_ONCE), columns=columns):
+        with reading(Path(shard.path)), pq.ParquetFile(shard.path) as file:
+            there = file.schema_arrow.names
+            read = None if columns is None else [name for name in columns if name in there]
+            for batch in file.iter_batches(max(n_rows, _ROWS_AT_ONCE), columns=read):
                 table = pa.Table.from_batches([batch])
                 for offset in range(0, table.num_rows, n_rows):
                     part = table.slice(offset, n_rows)
@@ -92,12 +96,11 @@ def chunks_of(
                         part.num_rows,
                     )
                     start += part.num_rows
-    except (OSError, pa.ArrowException) as error:
-        reason = f"{error}" or type(error).__name__
-        yield Chunk(shard=shard_index, start=start, rows=b"", error=reason), 0
+    except DataError as error:
+        yield Chunk(shard=shard_index, start=start, rows=b"", error=str(error)), 0
         return
     if start != shard.n_rows:
-        reason = f"expected {shard.n_rows} rows, got {start}: the file was changed meanwhile"
+        reason = changed(Path(shard.path), shard.n_rows, start)
         yield Chunk(shard=shard_index, start=start, rows=b"", error=reason), 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_chunks import (
     RowCounts,
     Shard,
@@ -40,6 +40,8 @@ _CPUS_OF_READER: Final = 1
 # They wait for the judge: as many as are asked for find room on any node.
 _CPUS_OF_ACTOR: Final = 0.01
 _MAX_PARTS: Final = 1000
+_START_S: Final = 600
+"""Seconds that all actors have to start in."""
 
 
 class Sink(Protocol):
@@ -58,14 +60,10 @@ class Captioning:
 
     make_captioner: Callable[[], Captioner]
     """Makes a captioner within its actor: a function that can be pickled."""
-    clip_column: str
-    """Column of the clips."""
     n_actors: int = 1
     """Captioners at work."""
     gpus_per_actor: float = 0.0
     """GPUs of each."""
-    batch_size: int = 8
-    """Clips that a captioner is handed at once, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,10 @@ def score_with_ray(
         pipeline = _scored(pipeline, n, make_scorer, part, ledger)
         try:
             unreadable = _drain(pipeline, list(shards), sink)
-        except ray.exceptions.RayError:
+        except ray.exceptions.RayError as error:
             stopped = ledger.error()
+            if stopped is None and isinstance(error, ray.exceptions.GetTimeoutError):
+                stopped = SettingsError(f"--actors {n}: the cluster has no room for them: {error}")
             if stopped is None:
                 raise
             raise stopped from None
@@ -157,12 +157,7 @@ def _captioned(pipeline: Dataset, captioning: Captioning, ledger: Ledger) -> Dat
 
     return pipeline.map_batches(
         CaptionActor,
-        fn_constructor_args=(
-            captioning.make_captioner,
-            captioning.clip_column,
-            captioning.batch_size,
-            ledger,
-        ),
+        fn_constructor_args=(captioning.make_captioner, ledger),
         compute=ActorPoolStrategy(size=captioning.n_actors),
         batch_size=None,
         batch_format="pyarrow",
@@ -223,17 +218,20 @@ def _streaming() -> Iterator[None]:
     import ray.data
 
     with warnings.catch_warnings():
-        # Ray warns of its own defaults where it makes them.
+        # Ray warns of its own defaults where it makes them, and of few rows for many scorers.
         warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", "The minimum number of concurrent actors", UserWarning)
         context = ray.data.DataContext.get_current()
-    before = (context.execution_options.preserve_order, context.target_max_block_size)
-    bars = context.enable_progress_bars
-    context.execution_options.preserve_order = True
-    # A block per package: by default they are held back until there are 128 MiB of them.
-    context.target_max_block_size = 1
-    context.enable_progress_bars = False
-    try:
-        yield
-    finally:
-        context.execution_options.preserve_order, context.target_max_block_size = before
-        context.enable_progress_bars = bars
+        before = (context.execution_options.preserve_order, context.target_max_block_size)
+        bars, wait_s = context.enable_progress_bars, context.wait_for_min_actors_s
+        context.execution_options.preserve_order = True
+        # The first scorer that is there would be handed all rows, and the limits are divided.
+        context.wait_for_min_actors_s = _START_S
+        # A block per package: by default they are held back until there are 128 MiB of them.
+        context.target_max_block_size = 1
+        context.enable_progress_bars = False
+        try:
+            yield
+        finally:
+            context.execution_options.preserve_order, context.target_max_block_size = before
+            context.enable_progress_bars, context.wait_for_min_actors_s = bars, wait_s

@@ -53,10 +53,10 @@ class Scorer(Protocol):
 
 
 class Captioner(Protocol):
-    """Writes captions."""
+    """Writes the captions that tables lack."""
 
-    def captions(self, clips: list[str]) -> list[str]:
-        """One caption per clip, in the same order."""
+    def fill(self, table: pa.Table) -> pa.Table:
+        """The same rows, with captions."""
 
 
 class ScorerActor:
@@ -123,20 +123,10 @@ class CaptionActor:
 
     Args:
         make_captioner: Makes the captioner, with its model.
-        clip_column: Column of the clips.
-        batch_size: Clips that the captioner is handed at once, at most.
         ledger: Is told why nothing more can be captioned.
     """
 
-    def __init__(
-        self,
-        make_captioner: Callable[[], Captioner],
-        clip_column: str,
-        batch_size: int,
-        ledger: Ledger,
-    ) -> None:
-        self._clip_column = clip_column
-        self._batch_size = batch_size
+    def __init__(self, make_captioner: Callable[[], Captioner], ledger: Ledger) -> None:
         self._ledger = ledger
         self._captioner: Captioner | None = None
         try:
@@ -146,37 +136,19 @@ class CaptionActor:
 
     def __call__(self, packages: pa.Table) -> pa.Table:
         """Fill the captions of packages."""
+        if self._captioner is None:
+            raise CaptionsError("the captioner could not be opened")
         try:
-            return package([self._filled(chunk) for chunk in chunks_in(packages)])
+            return package([self._filled(self._captioner, chunk) for chunk in chunks_in(packages)])
         except CaptionsError as error:
             self._ledger.stop(error)
             raise
 
-    def _filled(self, chunk: Chunk) -> Chunk:
+    @staticmethod
+    def _filled(captioner: Captioner, chunk: Chunk) -> Chunk:
         if chunk["error"]:
             return chunk
-        return {**chunk, "rows": packed(self._captioned(unpacked(chunk["rows"])))}
-
-    def _captioned(self, rows: pa.Table) -> pa.Table:
-        if self._captioner is None:
-            raise CaptionsError("the captioner could not be opened")
-        there = "caption" in rows.column_names
-        captions: list[str | None] = (
-            rows["caption"].to_pylist() if there else [None] * rows.num_rows
-        )
-        missing = [index for index, caption in enumerate(captions) if caption is None]
-        clips = rows[self._clip_column].to_pylist()
-        for start in range(0, len(missing), self._batch_size):
-            indices = missing[start : start + self._batch_size]
-            written = self._captioner.captions([clips[index] for index in indices])
-            if len(written) != len(indices):
-                raise ValueError(f"expected {len(indices)} captions, got {len(written)}")
-            for index, caption in zip(indices, written, strict=True):
-                captions[index] = caption
-        column = pa.array(captions, pa.string())
-        if there:
-            return rows.set_column(rows.column_names.index("caption"), "caption", column)
-        return rows.append_column("caption", column)
+        return {**chunk, "rows": packed(captioner.fill(unpacked(chunk["rows"])))}
 
 
 class Reader:

@@ -141,10 +141,21 @@ def _opened(
 
 def _scored(shards: Sequence[Shard], spec: ScoreSpec, options: Options) -> list[Failure]:
     """Score shards by the engine that was chosen; those that failed."""
-    from lmms_eval_captions.lmms_eval_tasks.commands.score.local_engine import score_here
 
     def on_done(shard: Shard) -> None:
         _say(f"{shard.path}: {shard.n_rows:,} rows scored")
+
+    if options.engine == "ray":
+        from lmms_eval_captions.lmms_eval_tasks.commands.score.on_ray import Cluster, score_on_ray
+
+        where = Cluster(
+            address=options.address,
+            n_actors=options.n_actors,
+            n_caption_actors=options.n_caption_actors,
+            n_gpus=options.n_gpus,
+        )
+        return score_on_ray(shards, spec, on_done, where)
+    from lmms_eval_captions.lmms_eval_tasks.commands.score.local_engine import score_here
 
     return score_here(shards, spec, on_done)
 

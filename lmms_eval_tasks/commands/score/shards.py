@@ -109,9 +109,7 @@ def read_shard(shard: Shard, spec: ScoreSpec, *, n_rows: int) -> Iterator[pa.Tab
     import pyarrow.parquet as pq
 
     with reading(shard.path), pq.ParquetFile(shard.path) as file:
-        # Captions that are to be written need not have a column.
-        names = dict.fromkeys([*spec.columns, spec.name_of("caption")])
-        columns = [name for name in names if name in file.schema_arrow.names]
+        columns = [name for name in spec.read_columns if name in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=n_rows, columns=columns):
             yield pa.Table.from_batches([batch])
 
@@ -130,6 +128,14 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         why = f"cannot be read as Parquet: {error}" if path.exists() else "is not there any more"
         raise DataError(f"{path}: {why}") from error
+
+
+def changed(path: Path, n_rows: int, n_read: int) -> str:
+    """What is said of a shard that has other rows than it had when it was found."""
+    return (
+        f"{path}: expected {n_rows:,} rows, as it had when it was found, got {n_read:,}: it was "
+        "changed while it was read"
+    )
 
 
 def is_done(shard: Shard) -> bool:
@@ -156,7 +162,7 @@ class ScoreFile:
     def __init__(self, shard: Shard, schema: pa.Schema) -> None:
         self.shard = shard
         self.n_rows = 0
-        self._schema = schema
+        self.schema = schema
         self._n_again = 0
         self._rows: list[pa.Table] = []
         self._n_held = 0
@@ -188,10 +194,7 @@ class ScoreFile:
             DataError: If it cannot be written, or there are not as many rows as the shard has.
         """
         if self.n_rows != self.shard.n_rows:
-            raise DataError(
-                f"{self.shard.path}: expected {self.shard.n_rows:,} rows, as it had when it was "
-                f"found, got {self.n_rows:,}: it was changed while it was read"
-            )
+            raise DataError(changed(self.shard.path, self.shard.n_rows, self.n_rows))
         with self._writing():
             self._flush()
             made_of = json.dumps({**self.shard.origin, "n_again": self._n_again})
@@ -215,7 +218,7 @@ class ScoreFile:
 
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._path, self.schema, compression="zstd")
         if self._rows:
             self._writer.write_table(pa.concat_tables(self._rows))
         self._rows, self._n_held = [], 0

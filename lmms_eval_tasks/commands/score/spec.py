@@ -75,6 +75,11 @@ class ScoreSpec:
             needed = (needed - {"caption"}) | {"video"}
         return [self.name_of(name) for name in COLUMNS if name in needed]
 
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns that are read: captions that are to be written may be there, too."""
+        return list(dict.fromkeys([*self.columns, self.name_of("caption")]))
+
     def video_path(self, name: str) -> Path:
         """The file of a video."""
         return (self.videos or Path()) / name

@@ -231,18 +231,24 @@ def test_a_mistake_in_the_scorer_keeps_its_traceback(tmp_path: Path) -> None:
 
 
 def test_captions_that_are_null_are_written_first(tmp_path: Path) -> None:
-    """The captioner sees the clips without a caption alone, in batches, and fills these in."""
+    """Tables go through the captioner before they are scored."""
 
     def make_captioner() -> Any:
         class DummyCaptioner:
-            def captions(self, clips: list[str]) -> list[str]:
-                assert len(clips) <= 4
-                return [f"seen in {clip}" for clip in clips]
+            def fill(self, table: pa.Table) -> pa.Table:
+                captions = [
+                    caption or f"seen in {clip}"
+                    for caption, clip in zip(
+                        table["caption"].to_pylist(), table["path"].to_pylist(), strict=True
+                    )
+                ]
+                at = table.column_names.index("caption")
+                return table.set_column(at, "caption", pa.array(captions))
 
         return DummyCaptioner()
 
     rows = Rows()
-    captioning = Captioning(make_captioner, "path", batch_size=4)
+    captioning = Captioning(make_captioner)
     score(shards(tmp_path), rows, DummySpec(folder=str(tmp_path)), captioning=captioning)
     assert rows.column("caption") == [
         f"caption {row}" if row % 3 else f"seen in {row}.mp4" for row in range(300)
