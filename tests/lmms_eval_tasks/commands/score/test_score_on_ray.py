@@ -209,6 +209,30 @@ def test_a_judge_that_is_not_asked_any_more_ends_the_command(
     assert not list((tmp_path / "out").rglob("*.parquet*"))
 
 
+def test_a_limit_of_cost_is_kept_over_all_scorers(
+    judge: JudgeServer,
+    tmp_path: Path,
+    settings: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Reached, it is said as everywhere; a higher one goes on with what is missing."""
+    settings.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o")
+    settings.setenv("LMMS_CAPTIONS_MAX_COST", "0.05")
+    for name in range(4):
+        rows = rows_of("capquiz", 20, tmp_path)
+        for row in rows:
+            row["caption"] = f"{name} {row['caption']}"
+        write_rows(tmp_path / "in" / f"{name}.parquet", rows)
+    assert run_score(tmp_path, "capquiz", "out", *on_ray(2)) == 2
+    assert "LMMS_CAPTIONS_MAX_COST: $0.02" in capsys.readouterr().err
+    n_calls = judge.counts.n_requests
+    # The server says 152 or 153 tokens in, 1 out.
+    assert 60 <= n_calls <= 0.05 / (150 * 2.5e-6 + 1e-5)
+    settings.setenv("LMMS_CAPTIONS_MAX_COST", "1")
+    assert run_score(tmp_path, "capquiz", "out", *on_ray(2)) == 0
+    assert judge.counts.n_requests == 240
+
+
 def test_captions_are_written_in_actors(judge: JudgeServer, tmp_path: Path) -> None:
     """As the local engine has them written."""
     rows = rows_of("vllm_judge", 5, tmp_path / "videos")
