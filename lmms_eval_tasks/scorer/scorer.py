@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
@@ -267,6 +268,18 @@ class Scorer:
         with self._lock:
             return 0.0 if self._engine is None else self._engine.spent_usd
 
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing more is asked of the judge, ``None`` where it is."""
+        with self._lock:
+            engine = self._engine
+        if engine is None:
+            return None
+        if engine.defect is not None:
+            return f"judging ended after an internal error: {engine.defect}"
+        reasons = (engine.stopped(self.config.model, shown) for shown in SHOWN)
+        return next(filter(None, reasons), None)
+
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""
         with self._lock:
@@ -316,7 +329,7 @@ class Scorer:
         if unasked is not None:
             return lambda: unasked
         chains = self.benchmark.chains(questions, caption, self.config)
-        answers = None if until_s is None else AnswersInTime(chains)
+        answers = None if until_s is None else AnswersInTime(chains, until_s)
         future: Future[list[Sequence[Any]]] = self._open().submit(
             chains if answers is None else answers.chains, about=caption_digest(caption)
         )
@@ -326,7 +339,7 @@ class Scorer:
             try:
                 return Judged(future.result(left_s), self.config, None)
             except FutureTimeoutError:
-                late = () if answers is None else answers.end()
+                late = () if answers is None else answers.so_far()
                 return Judged(late, self.config, None, late=OVER)
 
         return waiting(result, self.config, self.settings, is_settled=future.done)
