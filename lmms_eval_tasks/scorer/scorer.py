@@ -337,10 +337,10 @@ class Scorer:
         def result() -> Judged[Any]:
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
             try:
-                return Judged(future.result(left_s), self.config, None)
+                judged, is_late = future.result(left_s), answers is not None and answers.is_late
             except FutureTimeoutError:
-                late = () if answers is None else answers.so_far()
-                return Judged(late, self.config, None, late=OVER)
+                judged, is_late = [] if answers is None else answers.so_far(), True
+            return Judged(judged, self.config, None, late=OVER if is_late else None)
 
         return waiting(result, self.config, self.settings, is_settled=future.done)
 
