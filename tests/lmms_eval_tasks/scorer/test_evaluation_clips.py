@@ -112,8 +112,8 @@ def test_a_reward_by_a_task_refuses_its_clips(
 ) -> None:
     """Its clips are those of the evaluation set, unless that is left out on purpose."""
     with (
-        open_reward("vidcapbench_ae", server, tmp_path, evaluation="official") as guarded,
-        open_reward("vidcapbench_ae", server, tmp_path) as reward,
+        open_reward("capquiz_detailed", server, tmp_path, evaluation="official") as guarded,
+        open_reward("capquiz_detailed", server, tmp_path) as reward,
     ):
         with pytest.raises(DataError, match="eval_1"):
             guarded([""], ["A dog."], clip_id=["eval_1"])
