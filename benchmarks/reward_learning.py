@@ -83,7 +83,7 @@ def learn(*, seed: int, n_steps: int) -> Learning:
     import torch
     from datasets import Dataset
     from transformers import LlamaConfig, LlamaForCausalLM, set_seed
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # imported when used
 
     set_seed(seed)
     tokenizer = _tokenizer()

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
 from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
 from lmms_eval_captions.lmms_eval_tasks.judged import (
@@ -230,7 +230,7 @@ class Scorer:
             verified, warning = fields_of(self.benchmark, judged, self.settings, self._verified)
             self._tell(warning)
             record = record_of(
-                self.benchmark, self.protocol.task, doc, text, questions, judged, verified=verified
+                self.benchmark, self._task(doc), doc, text, questions, judged, verified=verified
             )
             return CaptionScore(
                 clip_id=record.video_id,
@@ -357,6 +357,17 @@ class Scorer:
     def _official(self) -> Mapping[str, Doc]:
         """Documents of the task's own videos."""
         return documents_of(self.protocol, data_settings())
+
+    def _task(self, doc: Doc) -> Task:
+        """The task whose document it is, where a protocol has a task's name, else the protocol's.
+
+        What only a task's own captions have in their signature, such as their prompt, is not said
+        of others.
+        """
+        task = self.benchmark.tasks.get(self.protocol.name)
+        if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
+            return self.protocol.task
+        return task
 
     def _tell(self, warning: str) -> None:
         if warning and warning not in self._told:
