@@ -45,6 +45,8 @@ class Learning:
 
     rewards: Sequence[float]
     """Mean reward of each step."""
+    missing: float
+    """Mean share of completions without a verdict."""
     seconds: float
 
     @property
@@ -132,7 +134,8 @@ def learn(*, seed: int, n_steps: int) -> Learning:
         trainer.train()
     steps: list[dict[str, Any]] = trainer.state.log_history
     rewards = [float(step["reward"]) for step in steps if "reward" in step]
-    return Learning(rewards, time.perf_counter() - started_s)
+    missing = fmean(float(step["vdc_acc/missing"]) for step in steps if "reward" in step)
+    return Learning(rewards, missing, time.perf_counter() - started_s)
 
 
 def _rows(seed: int) -> list[dict[str, object]]:
