@@ -87,6 +87,8 @@ def rollout_of(row: Row, completion: object, protocol: ClipProtocol, cache: Path
         DataError: If the clip has no name, or its questions are none.
     """
     video = _plain(row.get("video"))
+    if isinstance(video, Mapping):  # as a table holds a file that it has not read
+        video = video.get("path")
     name = fspath(video) if isinstance(video, str | PathLike) else None
     clip_id = _plain(row.get("clip_id"))
     if clip_id is None or clip_id == "":

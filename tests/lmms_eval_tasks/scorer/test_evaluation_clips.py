@@ -48,6 +48,7 @@ def ask(reward: CaptionReward, clip_id: str, **columns: Any) -> list[float | Non
         pytest.param("eval_1", {}, id="id"),
         pytest.param("eval_1.mp4", {}, id="name of the file"),
         pytest.param("train_1", {"video": "/clips/eval_1.webm"}, id="file in another folder"),
+        pytest.param("train_1", {"video": {"path": "eval_1.mp4"}}, id="file of a table"),
         pytest.param(
             "train_1",
             {"questions": [{"question": "Is  there a DOG?", "answer": "Yes"}]},

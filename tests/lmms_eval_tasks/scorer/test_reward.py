@@ -13,6 +13,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conftest import ServerFactory
@@ -137,9 +138,10 @@ def test_tables_of_any_kind_hold_questions(opened: Open, server: JudgeServer) ->
         {name: [question[name] for question in plain] for name in plain[0]},
         [{**question, "options": None} for question in plain],
         tuple(plain),
+        np.array(plain, dtype=object),
     ]
     with opened() as reward:
-        rewards = reward([""] * 4, [CAPTIONS[0]] * 4, clip_id=["a"] * 4, questions=kinds)
+        rewards = reward([""] * 5, [CAPTIONS[0]] * 5, clip_id=["a"] * 5, questions=kinds)
     assert len(set(rewards)) == 1
     assert server.counts.n_requests == len(plain)
 
