@@ -140,7 +140,7 @@ def learn(*, seed: int, n_steps: int) -> Learning:
 
 def _rows(seed: int) -> list[dict[str, object]]:
     """A prompt for each clip, and what is asked about it."""
-    facts = random.Random(seed)  # nosec B311 - a made-up world
+    facts = random.Random(seed)  # nosec B311
     return [
         {
             "prompt": f"{clip} shows",

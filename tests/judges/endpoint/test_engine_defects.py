@@ -25,7 +25,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
+from lmms_eval_captions.lmms_eval_tasks import judged
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
 
 STRESS_S = 2.0
@@ -256,6 +256,6 @@ def test_a_forked_child_is_told_and_ends(serve: ServerFactory, tmp_path: Path) -
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "settled ['judged']", done.stderr
-    assert lines[1] == f"waiting {judging._ELSEWHERE}"
+    assert lines[1] == f"waiting {judged._ELSEWHERE}"
     assert lines[2].startswith("new this process was forked from one that was judging")
     assert lines[3] == "parent 7"
