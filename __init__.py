@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from lmms_eval_captions.lmms_eval_tasks.scorer.reward import CaptionReward
     from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
 
-__all__ = ["CaptionScore", "Scorer"]
+__all__ = ["CaptionReward", "CaptionScore", "Scorer"]
 
 _SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
 _HOMES: Final = {
+    "CaptionReward": f"{_SCORER}.reward",
     "CaptionScore": f"{_SCORER}.scorer",
     "Scorer": f"{_SCORER}.scorer",
 }

@@ -107,6 +107,13 @@ class ParameterRefusedError(JudgeRequestError):
         self.parameter = parameter
 
 
+class TooLateError(JudgeError):
+    """The time that a request was to be sent in is over: it is unscored, and may be asked later."""
+
+    def __init__(self) -> None:
+        super().__init__("the time for it was over")
+
+
 class JudgeStoppedError(JudgeError):
     """Nothing more can be judged in this run (401, 403, 404, endpoint gone, disk full)."""
 

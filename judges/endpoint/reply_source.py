@@ -13,12 +13,12 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.lexical_client import OFFLINE
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Reply, Request, is_too_late
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, TooLateError
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
@@ -81,18 +81,24 @@ class ReplySource:
         if offline is not None:
             return await offline.complete(request, attempt, timeout_s=request.timeout_s), False
         key = request.key(request.body(attempt), self._alias)
-        stored = await self._look_up(request.model, key)
-        if stored is not None:
-            self._meter.count_stored(stored.endpoint)
-            self._slots.let_follow(question_index)
-            return stored, True
-        twin = self._under_way.get(key)
-        if twin is not None and not twin.done():
+        while True:
+            stored = await self._look_up(request.model, key)
+            if stored is not None:
+                self._meter.count_stored(stored.endpoint)
+                self._slots.let_follow(question_index)
+                return stored, True
+            twin = self._under_way.get(key)
+            if twin is None or twin.done():
+                return await self._send_once(question_index, request, attempt, key)
             self._slots.stand_aside(question_index)
-            reply = await asyncio.shield(twin)
-            self._meter.count_shared()
-            return reply, True
-        return await self._send_once(question_index, request, attempt, key)
+            try:
+                reply = await asyncio.shield(twin)
+            except TooLateError:
+                if is_too_late(request):
+                    raise
+            else:
+                self._meter.count_shared()
+                return reply, True
 
     def has(self, request: Request, attempt: int) -> bool:
         """Whether the reply to a fresh sample is in the store."""

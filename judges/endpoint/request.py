@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -46,6 +47,9 @@ class Request:
     about: bytes | None = field(default=None, compare=False)
     """What tells the caption that it is about from others, ``None`` where that does not matter:
     chooses the replica that is asked; in no key, and not on the wire."""
+    until_s: float | None = field(default=None, compare=False)
+    """When, by :func:`time.monotonic`, it is too late to send it, ``None`` where it never is: what
+    is under way then is answered and stored. In no key, and not on the wire."""
     _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Attempt to its body, of the latest attempt alone: encoding takes time."""
 
@@ -121,6 +125,11 @@ class Request:
         if alias is not None:
             digest.update(b"\0" + alias.encode())
         return digest.digest()
+
+
+def is_too_late(request: Request) -> bool:
+    """Whether a request is not to be sent any more."""
+    return request.until_s is not None and time.monotonic() >= request.until_s
 
 
 def encode(payload: Mapping[str, object]) -> bytes:

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.endpoint.patience import Patience
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.refused_parameters import RefusedParameters
-from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request, is_too_late
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.smaller_pictures import SmallerPictures
@@ -28,6 +28,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeStoppedError,
     JudgeUnavailableError,
+    TooLateError,
 )
 
 
@@ -86,14 +87,15 @@ class Sender:
             JudgeStoppedError: If nothing more can be asked of this model, or nothing that shows it
                 what this request does.
             JudgeRequestError: If this request is refused, or given up on.
+            TooLateError: If its time is over before it is answered, or could be sent again.
         """
         shown = shown_in(request.messages)
         failed: FailedAttempts | None = None
         while True:
-            self._check(request.model, shown)
+            self._check(request, shown)
             if not self._slots.take(question_index):
-                await self._slots.wait(question_index)
-                self._check(request.model, shown)
+                await self._slots.wait(question_index, request.until_s)
+                self._check(request, shown)
             flight = self._flight(request, n_timeouts=failed.n_timeouts if failed else 0)
             try:
                 reply = await self._fly(request, attempt, flight)
@@ -153,11 +155,13 @@ class Sender:
         if self._client is not None:
             await self._client.close()
 
-    def _check(self, model: str, shown: Shown) -> None:
-        error = self._stopped.get((model, shown))
+    def _check(self, request: Request, shown: Shown) -> None:
+        error = self._stopped.get((request.model, shown))
         if error is not None:
             kind = type(error)
             raise kind(str(error))
+        if is_too_late(request):
+            raise TooLateError
 
     def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
         """A request that goes out now."""

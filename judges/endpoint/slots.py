@@ -12,6 +12,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains, Work
+from lmms_eval_captions.judges.errors import TooLateError
 
 AnyTask = asyncio.Task[Any]
 
@@ -98,13 +99,28 @@ class Slots:
         self._holders.add(task)
         return True
 
-    async def wait(self, question_index: int) -> None:
-        """Wait for a slot, behind the requests of earlier questions."""
-        task = self._task_of_request(question_index)
-        granted = asyncio.get_running_loop().create_future()
+    async def wait(self, question_index: int, until_s: float | None = None) -> None:
+        """Wait for a slot, behind the requests of earlier questions.
+
+        Args:
+            question_index: Number of the question.
+            until_s: When, by :func:`time.monotonic`, that is in vain, by default never.
+
+        Raises:
+            TooLateError: If it is.
+        """
+        task, loop = self._task_of_request(question_index), asyncio.get_running_loop()
+        granted = loop.create_future()
         heappush(self._queue, (question_index, next(self._order), granted, task))
         self.fill()
-        await granted
+        if until_s is None:
+            await granted
+            return
+        timer = loop.call_later(until_s - time.monotonic(), _be_late, granted)
+        try:
+            await granted
+        finally:
+            timer.cancel()
 
     def release(self) -> None:
         """Give up the slot of this task's request, if it has one.
@@ -240,6 +256,11 @@ class Slots:
             self._timer.cancel()
             self._timer = None
         self.fill()
+
+
+def _be_late(granted: asyncio.Future[None]) -> None:
+    if not granted.done():
+        granted.set_exception(TooLateError())
 
 
 def _this_task() -> AnyTask:

@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.errors import TooLateError
+from lmms_eval_captions.judges.verdict import Judgement
 
-R = TypeVar("R")
+J = TypeVar("J", bound=Judgement)
 T = TypeVar("T")
 
-OVER = "the time for it was over"
+OVER: Final = str(TooLateError())
+"""Why a question is unscored whose time was over."""
 
 
-class AnswersInTime(Generic[R]):
+class AnswersInTime(Generic[J]):
     """Chains whose results can be had before all are there.
 
-    What was sent by then is answered and stored all the same; nothing more is sent.
+    What is on the wire when time is over is answered and stored all the same. Nothing more is sent
+    then: neither what waits for its turn, nor a second step, nor what is to be sent again.
 
     Args:
         chains: As an engine takes them.
+        until_s: When time is over, by :func:`time.monotonic`.
     """
 
-    def __init__(self, chains: Sequence[Chain[Sequence[R]]]) -> None:
-        self._results: list[Sequence[R]] = [()] * len(chains)
-        self._is_over = False
+    def __init__(self, chains: Sequence[Chain[Sequence[J]]], until_s: float) -> None:
+        self._results: list[Sequence[J]] = [()] * len(chains)
+        self._until_s = until_s
         self.chains = [partial(self._run, index, chain) for index, chain in enumerate(chains)]
-        """The same for the engine."""
+        """The same for the engine; a chain that was too late gives nothing."""
+        self.is_late = False
+        """Whether one was."""
 
-    def end(self) -> list[Sequence[R]]:
-        """Each chain's result, empty where it is not there; nothing more is sent."""
-        self._is_over = True
+    def so_far(self) -> list[Sequence[J]]:
+        """Each chain's result, empty where it is not there."""
         return list(self._results)
 
-    async def _run(self, index: int, chain: Chain[Sequence[R]], ask: Ask) -> Sequence[R]:
-        result = await chain(_AskInTime(ask, lambda: self._is_over))
+    async def _run(self, index: int, chain: Chain[Sequence[J]], ask: Ask) -> Sequence[J]:
+        in_time = _AskInTime(ask, self._until_s)
+        result = await chain(in_time)
+        if in_time.is_late and any(judgement.reason is not None for judgement in result):
+            self.is_late = True
+            return ()
         self._results[index] = result
         return result
 
@@ -46,11 +57,16 @@ class AnswersInTime(Generic[R]):
 class _AskInTime:
     """Asks as another does, until time is over."""
 
-    def __init__(self, ask: Ask, is_over: Callable[[], bool]) -> None:
+    def __init__(self, ask: Ask, until_s: float) -> None:
         self._ask = ask
-        self._is_over = is_over
+        self._until_s = until_s
+        self.is_late = False
+        """Whether a request was not sent for want of time."""
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        if self._is_over():
-            raise JudgeStoppedError(OVER)
-        return await self._ask(request, read)
+        if time.monotonic() < self._until_s:
+            asked = await self._ask(replace(request, until_s=self._until_s), read)
+        else:
+            asked = Asked(None, "", OVER, cached=False, usage=NO_USAGE, failure="unavailable")
+        self.is_late = self.is_late or asked.reason == OVER
+        return asked

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
 from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
 from lmms_eval_captions.lmms_eval_tasks.judged import (
@@ -242,7 +242,7 @@ class Scorer:
             verified, warning = fields_of(self.benchmark, judged, self.settings, self._verified)
             self._tell(warning)
             record = record_of(
-                self.benchmark, self.protocol.task, doc, text, questions, judged, verified=verified
+                self.benchmark, self._task(doc), doc, text, questions, judged, verified=verified
             )
             return CaptionScore(
                 clip_id=record.video_id,
@@ -289,6 +289,18 @@ class Scorer:
             return None
         reasons = (engine.stopped(self.config.model, shown) for shown in SHOWN)
         return engine.defect or next(filter(None, reasons), None)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing more is asked of the judge, ``None`` where it is."""
+        with self._lock:
+            engine = self._engine
+        if engine is None:
+            return None
+        if engine.defect is not None:
+            return f"judging ended after an internal error: {engine.defect}"
+        reasons = (engine.stopped(self.config.model, shown) for shown in SHOWN)
+        return next(filter(None, reasons), None)
 
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""
@@ -339,7 +351,7 @@ class Scorer:
         if unasked is not None:
             return lambda: unasked
         chains = self.benchmark.chains(questions, caption, self.config)
-        answers = None if until_s is None else AnswersInTime(chains)
+        answers = None if until_s is None else AnswersInTime(chains, until_s)
         future: Future[list[Sequence[Any]]] = self._open().submit(
             chains if answers is None else answers.chains, about=caption_digest(caption)
         )
@@ -347,10 +359,10 @@ class Scorer:
         def result() -> Judged[Any]:
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
             try:
-                return Judged(future.result(left_s), self.config, None)
+                judged, is_late = future.result(left_s), answers is not None and answers.is_late
             except FutureTimeoutError:
-                late = () if answers is None else answers.end()
-                return Judged(late, self.config, None, late=OVER)
+                judged, is_late = [] if answers is None else answers.so_far(), True
+            return Judged(judged, self.config, None, late=OVER if is_late else None)
 
         return waiting(result, self.config, self.settings, is_settled=future.done)
 
@@ -370,6 +382,17 @@ class Scorer:
     def _official(self) -> Mapping[str, Doc]:
         """Documents of the task's own videos."""
         return documents_of(self.protocol, data_settings())
+
+    def _task(self, doc: Doc) -> Task:
+        """The task whose document it is, where a protocol has a task's name, else the protocol's.
+
+        What only a task's own captions have in their signature, such as their prompt, is not said
+        of others.
+        """
+        task = self.benchmark.tasks.get(self.protocol.name)
+        if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
+            return self.protocol.task
+        return task
 
     def _tell(self, warning: str) -> None:
         if warning and warning not in self._told:

@@ -1,0 +1,336 @@
+"""Rewards of captioners in reinforcement learning: a caption's own score by a benchmark."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
+from lmms_eval_captions.lmms_eval_tasks.scorer.batch_rewards import (
+    BatchRewards,
+    MissingRewards,
+    mean_of_others,
+)
+from lmms_eval_captions.lmms_eval_tasks.scorer.evaluation_clips import (
+    OFFICIAL,
+    Evaluation,
+    evaluation_clips,
+    facts_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.scorer.rollouts import (
+    COLUMNS,
+    Column,
+    Rollout,
+    rollout_of,
+    row_of_verl,
+    rows_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
+
+Missing = Literal["mean"] | None
+"""What a completion has that has no verdict: the mean of others, or nothing."""
+_NO_VALUE: Final = "by its verdicts the metric has no value"
+_N_RECENT: Final = 1024
+"""Rewards that are known of earlier calls."""
+
+
+class CaptionReward:
+    """A reward function for trainers: TRL's signature by calling it, verl's by two methods.
+
+    >>> with CaptionReward("vdc", judge="lexical", evaluation=None) as reward:  # doctest: +SKIP
+    ...     questions = [{"question": "Who runs?", "answer": "A dog"}]
+    ...     reward(["Describe."], ["A dog runs."], clip_id=["a"], questions=[questions])
+    [1.0]
+
+    Any thread; each process has a judge engine of its own, also where it is forked or unpickled. A
+    copy in the same process is the object itself.
+
+    Args:
+        protocol: As a :class:`.Scorer`'s.
+        metric: One of the protocol's, by default its headline. Each fact earns its own part.
+        normalise: Whether the metric's lowest value is mapped to 0 and its highest to 1, a metric
+            of which less is better the other way round; else the value is the metric's own.
+        time_budget_s: Seconds for a whole batch, > 0: what is answered by then counts, what is
+            under way is answered and stored, nothing more is sent. By default all is waited for.
+        missing: Reward of a completion without a verdict: the mean of the batch's other completions
+            of its clip, else of the batch; or ``None``, which TRL leaves out.
+        evaluation: Clips that are refused: tasks and groups of lmms-eval's, or files of clip ids
+            (``.txt``, ``.jsonl``, ``.parquet``). By default those of the protocol's own benchmark,
+            ``None`` for none.
+        columns: What the data set's columns are called that are called otherwise: ``clip_id``,
+            ``questions``, ``references``, ``reference``, ``video``.
+        settings: As a :class:`.Scorer`'s.
+
+    Raises:
+        SettingsError: If a setting cannot be used.
+        DataError: If the evaluation set cannot be read.
+    """
+
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        metric: str | None = None,
+        normalise: bool = True,
+        time_budget_s: float | None = None,
+        missing: Missing = "mean",
+        evaluation: Evaluation = OFFICIAL,
+        columns: Mapping[Column, str] | None = None,
+        **settings: Unpack[ScorerSettings],
+    ) -> None:
+        self._made_by = partial(
+            CaptionReward,
+            protocol,
+            metric=metric,
+            normalise=normalise,
+            time_budget_s=time_budget_s,
+            missing=missing,
+            evaluation=evaluation,
+            columns=columns,
+            **settings,
+        )
+        self._open = partial(Scorer, protocol, **settings)
+        self._lock = threading.Lock()
+        self._pid, self._scorer = os.getpid(), self._open()
+        self.metric = self._scorer.headline if metric is None else metric
+        self.normalise = normalise
+        self.time_budget_s = time_budget_s
+        self.missing = missing
+        self._columns = dict(columns or {})
+        self._check()
+        self.evaluation = evaluation_clips(evaluation, self._scorer.protocol, data_settings())
+        """The clips that are refused."""
+        self.__name__ = self.metric
+        """What trainers log it as."""
+        words = "which count as the mean of others" if missing else "which are left out"
+        self._missing = MissingRewards(self.__name__, words)
+        self._recent: deque[tuple[str, float]] = deque(maxlen=_N_RECENT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[], CaptionReward], tuple[()]]:
+        return self._made_by, ()
+
+    def __deepcopy__(self, _memo: object) -> CaptionReward:
+        return self
+
+    def __copy__(self) -> CaptionReward:
+        return self
+
+    def __call__(
+        self, prompts: Sequence[object], completions: Sequence[object], **columns: object
+    ) -> list[float | None]:
+        """The rewards of completions, in their order, as TRL asks for them.
+
+        Args:
+            prompts: Not looked at.
+            completions: Captions, or conversations whose last message of the assistant's is one.
+            columns: Columns of the data set, shape (n_completions,); what else TRL hands over. Its
+                ``log_metric`` is told the share of completions without a verdict.
+
+        Returns:
+            In [0, 1] unless ``normalise=False``, higher is better; ``None`` where there is no
+            verdict and ``missing`` is ``None``, or none in the whole batch.
+
+        Raises:
+            DataError: If a clip is of the evaluation set, or what is to be asked about it is not
+                of the official form; nothing is asked then.
+            JudgeStoppedError: If nothing can be scored, since the judge cannot be asked.
+        """
+        del prompts
+        batch = self._scored(rows_of(columns, self._columns, len(completions)), completions)
+        log_metric = columns.get("log_metric")
+        if callable(log_metric) and batch.rewards:
+            log_metric(f"{self.__name__}/missing", batch.n_missing / len(batch.rewards))
+        return batch.filled() if self.missing == "mean" else list(batch.rewards)
+
+    @property
+    def asynchronous(self) -> Callable[..., Awaitable[list[float | None]]]:
+        """The same as a coroutine function, which TRL runs beside others of its kind."""
+
+        async def reward(
+            prompts: Sequence[object], completions: Sequence[object], **columns: object
+        ) -> list[float | None]:
+            return await asyncio.to_thread(self, prompts, completions, **columns)
+
+        reward.__name__ = self.__name__
+        return reward
+
+    def compute_scores(
+        self,
+        data_sources: Sequence[object],
+        solution_strs: Sequence[str],
+        ground_truths: Sequence[object],
+        extra_infos: Sequence[object] | None = None,
+        **_: object,
+    ) -> list[float]:
+        """The rewards of a batch, as verl's batch reward manager asks for them.
+
+        Args:
+            data_sources: Not looked at.
+            solution_strs: Captions, shape (n,).
+            ground_truths: Questions, or references, of each clip, as lists or JSON; or mappings
+                with what ``extra_infos`` may have.
+            extra_infos: Mappings with ``clip_id``, and ``questions``, ``references`` or ``video``
+                where these are not the ground truth.
+
+        Raises:
+            SettingsError: If ``missing`` is ``None``: verl takes numbers alone.
+            DataError: As calling it.
+            JudgeStoppedError: If there is not a single verdict.
+        """
+        del data_sources
+        infos = [None] * len(solution_strs) if extra_infos is None else extra_infos
+        rows = [
+            self._renamed(row_of_verl(truth, info, asks=self._asks))
+            for truth, info in zip(ground_truths, infos, strict=True)
+        ]
+        self._require_mean()
+        return list(map(self._number, self._scored(rows, solution_strs).filled()))
+
+    def compute_score(
+        self,
+        data_source: object,
+        solution_str: str,
+        ground_truth: object,
+        extra_info: object = None,
+        **_: object,
+    ) -> float:
+        """The reward of one rollout, as verl's other reward managers ask for it.
+
+        There is no batch: one without a verdict has the mean of the clip's latest rewards, else of
+        all latest ones. Arguments and errors are those of :meth:`compute_scores`.
+        """
+        del data_source
+        self._require_mean()
+        row = self._renamed(row_of_verl(ground_truth, extra_info, asks=self._asks))
+        batch = self._scored([row], [solution_str])
+        (clip_id,), (reward,) = batch.clip_ids, batch.rewards
+        return self._number(
+            mean_of_others(clip_id, list(self._recent)) if reward is None else reward
+        )
+
+    @property
+    def scorer(self) -> Scorer:
+        """What scores the captions of this process."""
+        with self._lock:
+            if self._pid != os.getpid():
+                # The engine's thread stayed with the parent.
+                self._pid, self._scorer = os.getpid(), self._open()
+            return self._scorer
+
+    def close(self) -> None:
+        """Stop: nothing more is sent, and everything answered is on disk."""
+        if self._pid == os.getpid():
+            self._scorer.close()
+
+    @property
+    def _metric(self) -> Metric:
+        return self._scorer.benchmark.metrics[self.metric]
+
+    @property
+    def _asks(self) -> bool:
+        return "questions" in self._scorer.protocol.needs
+
+    def _check(self) -> None:
+        if self.metric not in self._scorer.metrics:
+            raise SettingsError(
+                f"metric: expected one of {', '.join(self._scorer.metrics)}, got {self.metric!r}"
+            )
+        if not self.normalise and not self._metric.higher_is_better:
+            raise SettingsError(
+                f"metric: less of {self.metric} is better, and a reward is maximised: leave "
+                "normalise=True, which turns it round"
+            )
+        if self.missing not in ("mean", None):
+            raise SettingsError(f"missing: expected 'mean' or None, got {self.missing!r}")
+        budget_s = self.time_budget_s
+        if budget_s is not None and not budget_s > 0:
+            raise SettingsError(f"time_budget_s: expected seconds above 0, got {budget_s!r}")
+        unknown = sorted(set(self._columns) - set(COLUMNS))
+        if unknown:
+            raise SettingsError(f"columns: expected names of {', '.join(COLUMNS)}, got {unknown}")
+
+    def _require_mean(self) -> None:
+        if self.missing is None:
+            raise SettingsError("missing: verl takes numbers alone, expected 'mean', got None")
+
+    def _renamed(self, row: dict[str, object]) -> dict[str, object]:
+        return {**row, **{name: row[own] for name, own in self._columns.items() if own in row}}
+
+    def _scored(
+        self, rows: Sequence[dict[str, object]], completions: Sequence[object]
+    ) -> BatchRewards:
+        """The rewards of completions; raises where training would go on with nothing."""
+        until_s = None if self.time_budget_s is None else time.monotonic() + self.time_budget_s
+        scorer = self.scorer
+        stopped = scorer.stopped
+        cache = scorer.settings.cache
+        rollouts = [
+            rollout_of(row, completion, scorer.protocol, cache)
+            for row, completion in zip(rows, completions, strict=True)
+        ]
+        documents = [self._document(scorer, rollout) for rollout in rollouts]
+        waits = [
+            scorer.submit(document, rollout.caption, until_s=until_s)
+            for document, rollout in zip(documents, rollouts, strict=True)
+        ]
+        scores = [wait() for wait in waits]
+        self._require_available(scores)
+        rewards = list(map(self._reward, scores))
+        reasons = Counter[str]()
+        for score, reward in zip(scores, rewards, strict=True):
+            if reward is None:
+                reasons.update(score.reasons or {_NO_VALUE: score.n_questions})
+        batch = BatchRewards([rollout.clip.clip_id for rollout in rollouts], rewards, reasons)
+        self._recent.extend(batch.scored)
+        self._missing.see(batch, before=stopped, now=scorer.stopped)
+        return batch
+
+    def _document(self, scorer: Scorer, rollout: Rollout) -> Mapping[str, Any]:
+        """A rollout's clip as a document, which is none of the evaluation set's."""
+        document = scorer.document(rollout.clip)
+        if len(self.evaluation):
+            names = [rollout.clip.clip_id, *([rollout.video] if rollout.video else [])]
+            self.evaluation.require_other(names, facts_of(scorer.benchmark.questions(document)))
+        return document
+
+    def _require_available(self, scores: Sequence[CaptionScore]) -> None:
+        reason = self._metric.unavailable([score.record for score in scores])
+        if reason is not None:
+            raise SettingsError(f"metric: {self.metric} cannot be computed here: {reason}")
+
+    def _reward(self, score: CaptionScore) -> float | None:
+        value, metric = score.scores[self.metric], self._metric
+        if isnan(value):
+            return None
+        if not self.normalise:
+            return value
+        share = (value - metric.lowest) / metric.span
+        return share if metric.higher_is_better else 1.0 - share
+
+    def _number(self, reward: float | None) -> float:
+        if reward is None:
+            raise JudgeStoppedError(
+                "expected a verdict on at least one completion, to have the others' mean of, got "
+                "none; see the warning before this for why"
+            )
+        return reward

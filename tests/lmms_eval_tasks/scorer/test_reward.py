@@ -1,0 +1,344 @@
+"""Rewards of a batch of rollouts, as TRL and verl ask for them, with a judge server of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import ServerFactory
+from judge_server import JudgeServer, Say
+from lmms_eval_captions import CaptionReward, Scorer
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
+from scorers import open_reward, open_scorer, yes_no
+
+CLIPS = ["a", "a", "b", "b"]
+CAPTIONS = ["A dog runs.", "A dog sits.", "A cat runs.", "A cat sits."]
+QUESTIONS = {name: yes_no(6, about=name) for name in "ab"}
+ASK_ONCE: dict[str, Any] = {"vcapsbench_asks": 1}
+Open = Callable[..., CaptionReward]
+
+
+@pytest.fixture
+def server(serve: ServerFactory) -> JudgeServer:
+    """The judge."""
+    return serve()
+
+
+@pytest.fixture
+def opened(server: JudgeServer, tmp_path: Path) -> Open:
+    """Makes rewards of yes-no questions that ask the server."""
+    return partial(open_reward, "vcapsbench", server, tmp_path, **ASK_ONCE)
+
+
+def columns(clips: Sequence[str] = CLIPS) -> dict[str, object]:
+    """What TRL hands over beside prompts and completions."""
+    return {
+        "clip_id": list(clips),
+        "questions": [QUESTIONS[clip] for clip in clips],
+        "completion_ids": [[1]] * len(clips),
+        "trainer_state": object(),
+    }
+
+
+def rewarded(reward: CaptionReward, captions: Sequence[object] = CAPTIONS) -> list[float | None]:
+    """The rewards of the four captions."""
+    return reward(["Describe."] * len(captions), captions, **columns())
+
+
+def refuse(what: str) -> Callable[[dict[str, Any]], Any]:
+    """A judge whose replies to prompts with these words cannot be read."""
+
+    def script(payload: dict[str, Any]) -> Say | None:
+        return Say("Hm.") if what in json.dumps(payload) else None
+
+    return script
+
+
+def test_a_reward_is_the_share_of_the_metrics_range(
+    opened: Open, server: JudgeServer, tmp_path: Path
+) -> None:
+    """The headline's value in [0, 1]; without normalising, what the scorer says."""
+    with opened() as reward, opened(normalise=False) as plain:
+        shares, values = rewarded(reward), rewarded(plain)
+    with open_scorer("vcapsbench", server, tmp_path, **ASK_ONCE) as scorer:
+        scores = scorer.score(CAPTIONS, [QUESTIONS[c] for c in CLIPS], clip_ids=CLIPS)
+    assert values == [score.scores["ar"] for score in scores]
+    assert shares == [score.scores["ar"] / 100.0 for score in scores]
+    assert len(set(shares)) > 1
+    assert server.counts.n_requests == 24
+
+
+def test_less_is_better_is_turned_round(opened: Open, server: JudgeServer, tmp_path: Path) -> None:
+    """And refused where the value is to stay as it is."""
+    with opened(metric="ir") as reward:
+        shares = rewarded(reward)
+    with open_scorer("vcapsbench", server, tmp_path, **ASK_ONCE) as scorer:
+        scores = scorer.score(CAPTIONS, [QUESTIONS[c] for c in CLIPS], clip_ids=CLIPS)
+    assert shares == [1.0 - score.scores["ir"] / 100.0 for score in scores]
+    with pytest.raises(SettingsError, match="less of ir is better"):
+        opened(metric="ir", normalise=False)
+
+
+def test_a_graded_metric_is_mapped_by_its_span(server: JudgeServer, tmp_path: Path) -> None:
+    """VDC's score of 0 to 5."""
+    with open_reward("vdc", server, tmp_path, metric="vdc_score", normalise=False) as plain:
+        values = rewarded(plain)
+    with open_reward("vdc", server, tmp_path, metric="vdc_score") as reward:
+        assert rewarded(reward) == [value / 5.0 for value in values if value is not None]
+
+
+def test_a_repeated_caption_is_asked_about_once(opened: Open, server: JudgeServer) -> None:
+    """Within a batch, in the next one, and by the next process."""
+    captions = [CAPTIONS[0]] * 2 + [CAPTIONS[2]] * 2
+    with opened() as reward:
+        first = rewarded(reward, captions)
+        assert server.counts.n_requests == 12
+        assert rewarded(reward, captions) == first
+    with opened() as later:
+        assert rewarded(later, captions) == first
+    assert server.counts.n_requests == 12
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pytest.param(lambda text: [{"role": "assistant", "content": text}], id="conversation"),
+        pytest.param(
+            lambda text: [
+                {"role": "assistant", "content": "Let me look."},
+                {"role": "tool", "content": "frames"},
+                {"role": "assistant", "content": [{"type": "text", "text": text}]},
+            ],
+            id="the last message",
+        ),
+    ],
+)
+def test_conversations_are_read(wrap: Callable[[str], object], opened: Open) -> None:
+    """The caption is what the assistant said last."""
+    with opened() as reward:
+        assert rewarded(reward, list(map(wrap, CAPTIONS))) == rewarded(reward)
+
+
+def test_tables_of_any_kind_hold_questions(opened: Open, server: JudgeServer) -> None:
+    """JSON, a record of columns, and fields that a table made up for want of a value."""
+    plain = QUESTIONS["a"]
+    kinds: list[object] = [
+        json.dumps(plain),
+        {name: [question[name] for question in plain] for name in plain[0]},
+        [{**question, "options": None} for question in plain],
+        tuple(plain),
+        np.array(plain, dtype=object),
+    ]
+    with opened() as reward:
+        rewards = reward([""] * 5, [CAPTIONS[0]] * 5, clip_id=["a"] * 5, questions=kinds)
+    assert len(set(rewards)) == 1
+    assert server.counts.n_requests == len(plain)
+
+
+def test_columns_are_found_by_other_names(opened: Open) -> None:
+    """The names are given once, and one that is not there is an error."""
+    names = {"clip_id": "video_id", "questions": "qa"}
+    given = columns()
+    with opened(columns=names) as reward, opened() as usual:
+        rewards = reward(
+            [""] * 4, CAPTIONS, video_id=given["clip_id"], qa=given["questions"], clip_id=[9] * 4
+        )
+        assert rewards == rewarded(usual)
+        with pytest.raises(ValueError, match="a column 'qa' of questions"):
+            reward([""], CAPTIONS[:1], video_id=["a"])
+        with pytest.raises(ValueError, match="clip_id: expected 4"):
+            usual([""] * 4, CAPTIONS, clip_id=["a"])
+        with pytest.raises(DataError, match="expected a column clip_id"):
+            usual([""], CAPTIONS[:1], questions=[QUESTIONS["a"]])
+
+
+def test_without_a_verdict_the_others_mean_counts(
+    opened: Open, server: JudgeServer, logged: list[str]
+) -> None:
+    """That of the clip, so that a group's mean stays; it is said once a batch."""
+    server.script = refuse("A dog sits.")
+    shares: dict[str, float] = {}
+    with opened() as reward:
+        rewards = reward(
+            [""] * 4,
+            CAPTIONS,
+            **columns(),
+            log_metric=lambda name, value: shares.update({name: value}),
+        )
+    assert rewards[1] == rewards[0]
+    assert None not in rewards
+    assert shares == {"ar/missing": 0.25}
+    warnings = [line for line in logged if line.startswith("WARNING ar: 1 of 4 completions")]
+    assert len(warnings) == 1
+    assert "unreadable reply" in warnings[0]
+    with opened(missing=None) as left_out:
+        assert rewarded(left_out) == [rewards[0], None, rewards[2], rewards[3]]
+
+
+def test_without_a_verdict_on_the_clip_the_batchs_mean_counts(
+    opened: Open, server: JudgeServer
+) -> None:
+    """Where none of the clip's completions has one."""
+    server.script = refuse("A cat")
+    with opened() as reward:
+        first, second, *others = rewarded(reward)
+    assert first is not None
+    assert second is not None
+    assert all(isclose(other or 0.0, (first + second) / 2) for other in others)
+
+
+def test_a_judge_that_stopped_ends_training(serve: ServerFactory, tmp_path: Path) -> None:
+    """At once where nothing was scored, and where anything is missing from then on."""
+    server = serve(key="another")
+    wrong: dict[str, Any] = {"openai_key": "wrong", **ASK_ONCE}
+    with (
+        open_reward("vcapsbench", server, tmp_path, **wrong) as reward,
+        pytest.raises(JudgeStoppedError, match=r"4 of 4 completions have no reward.*401"),
+    ):
+        rewarded(reward)
+    server = serve()
+    with open_reward("vcapsbench", server, tmp_path, **ASK_ONCE) as reward:
+        known = rewarded(reward)
+        server.behaviour.status = 401
+        others = [*CAPTIONS[:3], "A cow."]
+        assert rewarded(reward, others)[:3] == known[:3]
+        with pytest.raises(JudgeStoppedError, match="1 of 4 completions"):
+            rewarded(reward, others)
+
+
+def test_a_budget_that_is_never_enough_ends_training(
+    serve: ServerFactory, tmp_path: Path, logged: list[str]
+) -> None:
+    """After some batches without a single verdict, which are left out until then."""
+    server = serve(status=503)
+    settings: dict[str, Any] = {"time_budget_s": 0.1, **ASK_ONCE}
+    with open_reward("vcapsbench", server, tmp_path, **settings) as reward:
+        for _ in range(3):
+            assert rewarded(reward) == [None] * 4
+        with pytest.raises(JudgeStoppedError, match=r"none in 4 batches in a row.*time_budget_s"):
+            rewarded(reward)
+    assert not [line for line in logged if line.startswith("ERROR")]
+
+
+def test_a_budget_counts_for_the_whole_batch(serve: ServerFactory, tmp_path: Path) -> None:
+    """What is answered by then has its reward, the late reply is free in the next batch."""
+    server = serve(latency_s=0.2)
+    settings: dict[str, Any] = {"time_budget_s": 0.5, "concurrency": 4, **ASK_ONCE}
+    with open_reward("vcapsbench", server, tmp_path, **settings) as reward:
+        first = rewarded(reward)
+        assert None not in first
+        n_sent = server.counts.n_requests
+        assert n_sent < 24
+        for _ in range(2):
+            rewarded(reward)
+        last = rewarded(reward)
+        assert server.counts.n_requests == 24
+        assert server.counts.n_repeated == 0
+    with open_reward("vcapsbench", server, tmp_path, **ASK_ONCE) as whole:
+        assert rewarded(whole) == last
+
+
+def test_it_can_be_copied_pickled_and_forked(opened: Open, server: JudgeServer) -> None:
+    """A copy is the same object; another process has an engine of its own."""
+    with opened() as reward:
+        rewards = rewarded(reward)
+        assert copy.deepcopy({"args": reward})["args"] is reward
+        assert copy.copy(reward) is reward
+        with pickle.loads(pickle.dumps(reward)) as other:  # noqa: S301 - our own
+            assert rewarded(other) == rewards
+            assert other.__name__ == reward.__name__ == "ar"
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                rewards = rewarded(reward, [*CAPTIONS[:3], "A cow."])
+                os.write(write, json.dumps(rewards).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        os.waitpid(child, 0)
+        assert json.loads(os.read(read, 4096))[:3] == rewards[:3]
+        assert rewarded(reward) == rewards
+
+
+def test_a_coroutine_gives_the_same(opened: Open) -> None:
+    """TRL awaits it beside other reward functions."""
+    with opened() as reward:
+        later = reward.asynchronous
+        assert asyncio.iscoroutinefunction(later)
+        assert later.__name__ == "ar"
+        rewards = asyncio.run(later([""] * 4, CAPTIONS, **columns()))
+        assert rewards == rewarded(reward)
+
+
+def test_verl_has_the_same_rewards(opened: Open) -> None:
+    """Of a batch and one by one, with questions as ground truth or in mappings."""
+    truths = [QUESTIONS[clip] for clip in CLIPS]
+    infos = [{"clip_id": clip, "index": place} for place, clip in enumerate(CLIPS)]
+    with opened() as reward:
+        expected = rewarded(reward)
+        assert reward.compute_scores(["x"] * 4, CAPTIONS, truths, infos) == expected
+        told = [json.dumps({"clip_id": c, "questions": QUESTIONS[c]}) for c in CLIPS]
+        assert reward.compute_scores(["x"] * 4, CAPTIONS, told) == expected
+        single = [
+            reward.compute_score(
+                data_source="x", solution_str=caption, ground_truth=truth, extra_info=info
+            )
+            for caption, truth, info in zip(CAPTIONS, truths, infos, strict=True)
+        ]
+        assert single == expected
+    with opened(missing=None) as left_out, pytest.raises(SettingsError, match="numbers alone"):
+        left_out.compute_scores(["x"] * 4, CAPTIONS, truths, infos)
+
+
+def test_one_rollout_of_verls_has_the_mean_of_earlier_ones(
+    opened: Open, server: JudgeServer
+) -> None:
+    """Of its clip's; where nothing is known it is an error, and no guess."""
+    server.script = refuse("A dog sits.")
+    ask = {"data_source": "x", "ground_truth": QUESTIONS["a"], "extra_info": {"clip_id": "a"}}
+    with opened() as reward:
+        with pytest.raises(JudgeStoppedError, match="at least one completion"):
+            reward.compute_score(solution_str="A dog sits.", **ask)
+        known = reward.compute_score(solution_str="A dog runs.", **ask)
+        assert reward.compute_score(solution_str="A dog sits.", **ask) == known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"metric": "bleu"}, "metric: expected one of ar, ir, cr"),
+        ({"missing": 0.0}, "missing: expected 'mean' or None"),
+        ({"time_budget_s": 0}, "time_budget_s: expected seconds above 0"),
+        ({"columns": {"caption": "x"}}, "columns: expected names of clip_id"),
+        ({"evaluation": "vdc_mood"}, "evaluation: expected tasks or groups"),
+    ],
+)
+def test_what_cannot_be_used_is_said(arguments: dict[str, Any], words: str, opened: Open) -> None:
+    """Before anything is asked."""
+    with pytest.raises(SettingsError, match=words):
+        opened(**arguments)
+
+
+def test_a_scorer_says_why_it_stopped(serve: ServerFactory, tmp_path: Path) -> None:
+    """Nothing while the judge answers."""
+    server = serve()
+    with open_scorer("vcapsbench", server, tmp_path, **ASK_ONCE) as scorer:
+        assert isinstance(scorer, Scorer)
+        assert scorer.stopped is None
+        scorer.score(CAPTIONS[:1], [QUESTIONS["a"]])
+        assert scorer.stopped is None
+        server.behaviour.status = 401
+        scorer.score(CAPTIONS[1:2], [QUESTIONS["a"]])
+        assert "401" in (scorer.stopped or "")
