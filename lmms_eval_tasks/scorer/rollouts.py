@@ -100,7 +100,7 @@ def rollout_of(row: Row, completion: object, protocol: ClipProtocol, cache: Path
         )
     clip = Clip(
         clip_id=str(clip_id),
-        questions=_questions(row.get("questions"), str(clip_id)),
+        questions=_questions(row["questions"], str(clip_id)) if "questions" in row else None,
         references=_references(row),
         frames=video if "video" in protocol.needs else None,
         cache=cache,

@@ -282,16 +282,6 @@ class Scorer:
 
     @property
     def stopped(self) -> str | None:
-        """Why the judge is asked nothing more, ``None`` where it is."""
-        with self._lock:
-            engine = self._engine
-        if engine is None:
-            return None
-        reasons = (engine.stopped(self.config.model, shown) for shown in SHOWN)
-        return engine.defect or next(filter(None, reasons), None)
-
-    @property
-    def stopped(self) -> str | None:
         """Why nothing more is asked of the judge, ``None`` where it is."""
         with self._lock:
             engine = self._engine

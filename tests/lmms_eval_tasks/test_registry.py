@@ -35,6 +35,7 @@ KNOWN: Final = {
     "lmms_eval_tasks/commands/run.py": "shows a command line as an example",
     "lmms_eval_tasks/run_errors.py": "shows an option as an example",
     "lmms_eval_tasks/commands/settings_in_force.py": "shows a variable that one benchmark has",
+    "lmms_eval_tasks/scorer/keywords.py": "has a keyword that one benchmark has",
     "lmms_eval_tasks/commands/check.py": "shows an option as an example",
     "lmms_eval_tasks/commands/stability/notes.py": "names the paper whose rule it follows",
     "lmms_eval_tasks/commands/stability/report.py": "names the paper whose table it prints",

@@ -34,8 +34,9 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "--protocol", required=True, metavar="NAME",
-        help="vdc, vidcapbench, vcapsbench, capquiz (questions of your own), gveval_ref_free, "
-        "vllm_judge (the video), gveval_ref_only (a reference caption), gveval_combined (both)",
+        help="what is asked about each caption: questions of your own by one of the benchmarks' "
+        "protocols, or gveval_ref_free, vllm_judge (the video), gveval_ref_only (a reference "
+        "caption), gveval_combined (both); a wrong name lists them all",
     )  # fmt: skip
     command.add_argument(
         "--column", action="append", default=[], type=_renamed, metavar="OURS=YOURS",
