@@ -13,7 +13,7 @@ _FILE: Final = ".lock"
 
 
 @contextmanager
-def alone_in(folder: Path, *, of: Path, doing: str) -> Iterator[None]:
+def alone_in(folder: Path, *, of: Path, doing: str, option: str) -> Iterator[None]:
     """Keep other processes from working in a folder, whose files would be of both.
 
     The lock is the operating system's: it ends with the process, however that ends.
@@ -22,6 +22,7 @@ def alone_in(folder: Path, *, of: Path, doing: str) -> Iterator[None]:
         folder: That of the lock; it is made.
         of: The folder that the user named.
         doing: What is done there, such as ``builds``.
+        option: The one that the user named it with.
 
     Raises:
         SettingsError: If another process works there.
@@ -35,11 +36,12 @@ def alone_in(folder: Path, *, of: Path, doing: str) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise SettingsError(
-            f"-o: another process {doing} in {str(of)!r}; wait for its end, or name another folder"
+            f"{option}: another process {doing} in {str(of)!r}; wait for its end, or name another "
+            "folder"
         ) from error
     except OSError as error:
         raise DataError(
-            f"{folder}: cannot be written: {error}; name a folder that can with -o"
+            f"{folder}: cannot be written: {error}; name a folder that can with {option}"
         ) from error
     try:
         yield

@@ -37,7 +37,6 @@ class ScorerSettings(TypedDict, total=False):
     store_by: Literal["model", "endpoint"]
     ask_again: bool
     max_unscored: float
-    mode: Literal["now", "batch"]
     max_cost_usd: float | None
     rate: float | None
     prices: str | Path | None
@@ -74,5 +73,10 @@ def read_keywords(
         raise SettingsError(
             "LMMS_CAPTIONS_PRECISION: expected no sample of the questions, as each caption is to "
             f"have its score, got {settings.precision:g}; unset it"
+        )
+    if settings.mode == "batch":
+        raise SettingsError(
+            "LMMS_CAPTIONS_JUDGE_MODE: expected now, as captions are scored a few at a time, which "
+            "batches of hours are not made for, got batch; unset it"
         )
     return settings

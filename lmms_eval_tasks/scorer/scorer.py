@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
@@ -22,7 +23,7 @@ from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames, shown
 from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
 from lmms_eval_captions.lmms_eval_tasks.judged import (
     Judged,
@@ -34,7 +35,13 @@ from lmms_eval_captions.lmms_eval_tasks.judged import (
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score, record_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scorer.answers_in_time import OVER, AnswersInTime
-from lmms_eval_captions.lmms_eval_tasks.scorer.columns import caption_of, listed
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
+    caption_of,
+    is_missing,
+    listed,
+    name_of_clip,
+    references_of,
+)
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
@@ -307,23 +314,23 @@ class Scorer:
         references: Sequence[Sequence[str]] | None,
         clip_ids: Sequence[str] | None,
     ) -> list[tuple[Clip, str | None]]:
-        texts = listed(captions)
+        texts = listed("captions", captions)
         n = len(texts)
         columns = {
-            "questions": [None] * n if questions is None else listed(questions),
-            "frames": [None] * n if frames is None else list(frames),
-            "references": [()] * n if references is None else listed(references),
-            "clip_ids": list(range(n)) if clip_ids is None else listed(clip_ids),
+            "questions": [None] * n if questions is None else listed("questions", questions),
+            "frames": [None] * n if frames is None else _seen(frames),
+            "references": [None] * n if references is None else listed("references", references),
+            "clip_ids": list(range(n)) if clip_ids is None else listed("clip_ids", clip_ids),
         }
         for name, column in columns.items():
             if len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one for each caption, got {len(column)}")
         clips = [
             Clip(
-                clip_id=str(clip_id),
-                questions=asked,
+                clip_id=name_of_clip(clip_id),
+                questions=None if questions is None else _asked(asked),
                 frames=seen,
-                references=[told] if isinstance(told, str) else told or (),
+                references=references_of(told),
                 cache=self.settings.cache,
             )
             for asked, seen, told, clip_id in zip(*columns.values(), strict=True)
@@ -388,3 +395,20 @@ class Scorer:
         if warning and warning not in self._told:
             self._told.add(warning)
             logger.warning("{}: {}", self.protocol.name, warning)
+
+
+def _seen(frames: Any) -> list[Any]:  # noqa: ANN401 - a column of pictures
+    """What is seen of each clip; not converted, as it may be large."""
+    if isinstance(frames, (str, bytes, Path)):
+        raise DataError(f"frames: expected a list with one value for each caption, got {frames!r}")
+    return [None if is_missing(value) else value for value in frames]
+
+
+def _asked(value: object) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise DataError(
+            f"questions: expected a list of questions for each caption, got {shown(value)}"
+        )
+    return value

@@ -26,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+from lmms_eval_captions.model_wrappers.chat_api import connection
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from runs import environment, run_lmms_eval
 
@@ -185,7 +186,7 @@ def test_an_echoed_key_is_in_no_caption(
 ) -> None:
     """``caption_openai`` asks through the same client, with a key of its own."""
     clip = next((sample_root(tmp_path / "sample") / "msvd_eval").rglob("*.mp4"))
-    make = judge_engine.engine_config
+    make = connection.engine_config
     bench.setattr(
         caption_openai,
         "engine_config",

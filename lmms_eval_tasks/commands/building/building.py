@@ -100,7 +100,7 @@ def build(kind: Kind, options: Options, settings: JudgeSettings, crew: Crew | No
     try:
         # What SIGTERM ends writes down what it was billed for, too.
         with (
-            alone_in(options.folder / FOLDER, of=options.folder, doing="builds"),
+            alone_in(options.folder / FOLDER, of=options.folder, doing="builds", option="-o"),
             finishing(work.crew.close),
         ):
             done = run_stages(kind.stages(options), work, options.stage)

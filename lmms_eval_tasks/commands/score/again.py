@@ -1,24 +1,30 @@
-"""Rows of which a later run would have more: what kept the judge from answering passes."""
+"""Captions of which a later run may have more: what kept the judge from answering may pass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
+from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
+from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import NO_CAPTION_GIVEN
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_PASSING: Final = frozenset({"passing", "never", "limit"})
+_FINAL: Final = frozenset({"unreadable", "empty"})
+"""The replies are stored, or the caption is as it is."""
 
 
-def n_again(table: pa.Table) -> int:
-    """How many scored rows a later run would ask again.
+def is_open(reasons: Iterable[str]) -> bool:
+    """Whether a later run may have more verdicts on a caption.
 
     Args:
-        table: With the column ``why_unscored``.
+        reasons: Why questions are unscored.
+
+    >>> is_open(["unreadable reply, asked 4 times"]), is_open(["no caption: none was given"])
+    (False, False)
+    >>> is_open(["unreadable reply, asked 4 times", "gave up on this request: busy"])
+    True
     """
-    reasons = table.column("why_unscored").drop_null().value_counts()
-    return sum(
-        each["counts"].as_py() for each in reasons if kind_of(each["values"].as_py()) in _PASSING
+    return any(
+        kind_of(reason) not in _FINAL and reason != f"{NO_CAPTION}{NO_CAPTION_GIVEN}"
+        for reason in reasons
     )

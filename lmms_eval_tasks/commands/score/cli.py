@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+_INTERRUPTED = 130
 _COLUMNS = ("clip_id", "caption", "questions", "reference", "video")
 
 
@@ -88,25 +90,31 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _score(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.lmms_eval_tasks.commands.score.score import Options, score
 
-    return score(
-        Options(
-            inputs=arguments.inputs,
-            folder=arguments.out.expanduser(),
-            protocol=arguments.protocol,
-            names=dict(arguments.column),
-            videos=arguments.videos,
-            captioner=arguments.captioner,
-            captioner_arguments=arguments.captioner_args,
-            prompt=arguments.prompt,
-            worst=arguments.worst,
-            keep=arguments.keep,
-            engine=arguments.engine,
-            address=arguments.address,
-            n_actors=arguments.actors,
-            n_caption_actors=arguments.caption_actors,
-            n_gpus=arguments.gpus,
-        )
+    options = Options(
+        inputs=arguments.inputs,
+        folder=arguments.out.expanduser(),
+        protocol=arguments.protocol,
+        names=dict(arguments.column),
+        videos=arguments.videos,
+        captioner=arguments.captioner,
+        captioner_arguments=arguments.captioner_args,
+        prompt=arguments.prompt,
+        worst=arguments.worst,
+        keep=arguments.keep,
+        engine=arguments.engine,
+        address=arguments.address,
+        n_actors=arguments.actors,
+        n_caption_actors=arguments.caption_actors,
+        n_gpus=arguments.gpus,
     )
+    try:
+        return score(options)
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            "\nstopped: files that are scored stay, and replies of the others are kept; the same "
+            "command goes on\n"
+        )
+        return _INTERRUPTED
 
 
 def _renamed(text: str) -> tuple[str, str]:

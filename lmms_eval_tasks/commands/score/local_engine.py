@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.score.again import n_again
 from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     Failure,
     ScoreFile,
@@ -119,7 +118,7 @@ class _Scoring:
         work.n_pending -= 1
         if work.failure is None:
             try:
-                work.file.write(table, n_again=n_again(table))
+                work.file.write(table)
             except DataError as error:
                 self._fail(work, error)
         self._end(work)

@@ -77,7 +77,7 @@ class RayRun:
     """What the scorers have spent."""
 
 
-def score_with_ray(
+def score_with_ray(  # noqa: PLR0913 - where rows come from, go to and are scored
     shards: Sequence[Shard],
     make_scorer: Callable[[Any], Scorer],
     spec: Spec,
@@ -87,6 +87,7 @@ def score_with_ray(
     address: str | None = None,
     n_actors: int | None = None,
     captioning: Captioning | None = None,
+    on_spent: Callable[[float], None] = lambda _usd: None,
 ) -> RayRun:
     """Score the rows of all shards.
 
@@ -103,6 +104,7 @@ def score_with_ray(
         address: ``None`` starts Ray on this machine; ``auto`` or ``host:port`` joins a cluster.
         n_actors: Scorers, by default one per node.
         captioning: How captions that are null are written first, ``None`` where they are not.
+        on_spent: Told what was spent, however the run ends.
 
     Returns:
         What could not be read, and what was spent.
@@ -132,7 +134,10 @@ def score_with_ray(
             if stopped is None:
                 raise
             raise stopped from None
-        return RayRun(unreadable=unreadable, spent_usd=ledger.spent_usd())
+        finally:
+            spent_usd = ledger.spent_usd()
+            on_spent(spent_usd)
+        return RayRun(unreadable=unreadable, spent_usd=spent_usd)
 
 
 def _package_rows(concurrency: int) -> int:

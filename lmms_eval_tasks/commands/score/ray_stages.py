@@ -94,7 +94,8 @@ class ScorerActor:
         except CaptionsError as error:
             self._ledger.stop(error)
             raise
-        self._ledger.spend(self._id, self._scorer.spent_usd - self._before_usd)
+        finally:
+            self._ledger.spend(self._id, self._scorer.spent_usd - self._before_usd)
         return package(scored)
 
     def __del__(self) -> None:

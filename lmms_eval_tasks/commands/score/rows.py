@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, shown
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import caption_of, references_of
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
@@ -50,24 +51,25 @@ def rows_of(table: pa.Table, spec: ScoreSpec) -> Iterator[Row]:
         try:
             clip = _clip(values, spec)
         except DataError as error:
-            yield Row(None if clip_id is None else str(clip_id), caption, None, str(error))
+            yield Row(None if clip_id is None else str(clip_id), None, None, str(error))
         else:
-            yield Row(clip.clip_id, caption, clip)
+            yield Row(clip.clip_id, caption_of(caption), clip)
 
 
 def _clip(values: Mapping[str, Any], spec: ScoreSpec) -> Clip:
     clip_id, caption, video = values["clip_id"], values["caption"], values.get("video")
     if clip_id is None:
         raise DataError("the row has no clip_id")
-    if caption is not None and not isinstance(caption, str):
-        raise DataError(f"caption: expected text, got {shown(caption)}")
+    if not isinstance(clip_id, (str, int)):
+        raise DataError(f"clip_id: expected text or a whole number, got {shown(clip_id)}")
+    caption_of(caption)
     if video is not None and not isinstance(video, str):
         raise DataError(f"video: expected the name of a file, got {shown(video)}")
     cache = spec.settings.get("cache")
     return Clip(
         clip_id=str(clip_id),
         questions=_questions(values["questions"]) if "questions" in values else None,
-        references=_references(values.get("reference")),
+        references=references_of(values.get("reference")),
         frames=None if video is None else spec.video_path(video),
         cache=None if cache is None else Path(cache),
     )
@@ -80,7 +82,7 @@ def _questions(value: object) -> Sequence[object]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"questions: expected a list, or one in JSON: {error}") from error
     if not isinstance(value, list):
         raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
@@ -92,10 +94,3 @@ def _question(value: object) -> object:
     if isinstance(value, dict):
         return {name: field for name, field in value.items() if field is not None}
     return value
-
-
-def _references(value: object) -> Sequence[str]:
-    texts = [value] if isinstance(value, str) else ([] if value is None else value)
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"reference: expected text, or a list of texts, got {shown(value)}")
-    return texts

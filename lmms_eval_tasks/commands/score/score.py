@@ -21,10 +21,17 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     is_done,
     open_shard,
     score_files,
+    without_ours,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import Captioning, ScoreSpec
-from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import summarise, words_of
+from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import (
+    KEPT_FILE,
+    WORST_FILE,
+    summarise,
+    words_of,
+)
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
+from lmms_eval_captions.model_wrappers.captioner_names import captioner_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,10 +78,19 @@ def score(options: Options) -> int:
         videos=options.videos,
         captioning=_captioning(options, settings),
     )
-    with alone_in(options.folder, of=options.folder, doing="scores"):
-        paths = list(dict.fromkeys(path for each in options.inputs for path in find_shards(each)))
-        shards, failures = _opened(paths, score_files(paths, options.folder), spec)
-        open_ones = [shard for shard in shards if not is_done(shard)]
+    _check(options, spec)
+    found = dict.fromkeys(path for each in options.inputs for path in find_shards(each))
+    written = (SUMMARY_FILE, WORST_FILE, KEPT_FILE)
+    paths = without_ours(list(found), options.folder, written)
+    if not paths:
+        raise SettingsError("--in: expected files to score, got those that this command wrote")
+    files_of = score_files(paths, options.folder)
+    with alone_in(options.folder, of=options.folder, doing="scores", option="--out"):
+        for name in written:  # of an earlier run: they are not of what is scored now
+            (options.folder / name).unlink(missing_ok=True)
+        shards, failures = _opened(paths, files_of, spec)
+        again = settings.ask_again
+        open_ones = [shard for shard in shards if not is_done(shard, ask_again=again)]
         _say(_plan(shards, open_ones, failures))
         for failure in failures:
             _say(failure.why)
@@ -103,8 +119,23 @@ def score(options: Options) -> int:
     for failure in failures:
         sys.stdout.write(f"not scored: {failure.why}\n")
     sys.stdout.write(f"scores of each clip: {options.folder / 'scores'}\n")
-    is_short = summary.totals[summary.headline] is None
+    is_short = summary.n_rows > 0 and summary.totals[summary.headline] is None
     return 1 if failures or is_short else 0
+
+
+def _check(options: Options, spec: ScoreSpec) -> None:
+    """Raise where arguments do not go together, before anything is read.
+
+    Raises:
+        SettingsError: If they do not, or a name is not known.
+    """
+    spec.protocol.task  # noqa: B018 - raises where there is none
+    if options.engine != "ray" and (options.address or options.n_actors):
+        raise SettingsError("--engine: expected ray with --address or --actors, got local")
+    if options.captioner is None and options.n_gpus:
+        raise SettingsError("--captioner: expected one for --gpus, got none")
+    if options.captioner is not None and ":" not in options.captioner:
+        captioner_class(options.captioner)
 
 
 def _captioning(options: Options, settings: JudgeSettings) -> Captioning | None:

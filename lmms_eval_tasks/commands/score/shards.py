@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ class Failure:
 
 
 def find_shards(pattern: str) -> list[Path]:
-    """Files by a name, a folder of Parquet files, or a pattern, by name.
+    """Files by a name, a folder of Parquet files, or a pattern, by name; each as it really is.
 
     Raises:
         SettingsError: If there is none.
@@ -61,19 +62,55 @@ def find_shards(pattern: str) -> list[Path]:
     else:
         # A pattern may be absolute, which Path.glob does not take.
         found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
-    shards = [each for each in found if each.is_file()]
+    shards = [each.resolve() for each in found if each.is_file()]
     if not shards:
         raise SettingsError(f"--in: expected Parquet files, none is there of {pattern!r}")
     return shards
 
 
 def score_files(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
-    """Where the scores of each shard go: its name, with the folders that tell it from others."""
-    common = Path(os.path.commonpath([path.absolute().parent for path in paths]))
-    return {
-        path: folder / FOLDER / path.absolute().relative_to(common).with_suffix(".parquet")
-        for path in paths
-    }
+    """Where the scores of each shard go: its name, with the folders that tell it from others.
+
+    Args:
+        paths: Resolved, each once.
+        folder: The output folder.
+
+    Raises:
+        SettingsError: If two would go to one file, or one would go where a shard is.
+    """
+    common = Path(os.path.commonpath([path.parent for path in paths]))
+    files: dict[Path, Path] = {}
+    for path in paths:
+        name = path.relative_to(common)
+        if name.suffix != ".parquet":
+            name = name.with_name(f"{name.name}.parquet")
+        files[path] = folder / FOLDER / name
+    taken: dict[Path, Path] = {}
+    for path, scores in files.items():
+        other = taken.setdefault(scores.resolve(), path)
+        if other != path:
+            raise SettingsError(
+                f"--in: the scores of {other} and of {path} would be one file, {scores}; score "
+                "them into different folders"
+            )
+        if scores.resolve() in files:
+            raise SettingsError(
+                f"--out: the scores of {path} would replace {scores}, which is to be scored; name "
+                "another folder"
+            )
+    return files
+
+
+def without_ours(paths: Sequence[Path], folder: Path, lists: Sequence[str]) -> list[Path]:
+    """The files that this command has not written itself, in an earlier run.
+
+    Args:
+        paths: Resolved.
+        folder: The output folder.
+        lists: Names of files in it.
+    """
+    scores, own = (folder / FOLDER).resolve(), {(folder / name).resolve() for name in lists}
+    return [path for path in paths if path not in own and scores not in path.parents]
 
 
 def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
@@ -90,10 +127,11 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
             names, n_rows = file.schema_arrow.names, file.metadata.num_rows
     missing = [name for name in spec.columns if name not in names]
     if missing:
+        ours = next(name for name in COLUMNS if spec.name_of(name) == missing[0])
         raise DataError(
             f"{path}: expected the columns {', '.join(spec.columns)} for {spec.protocol_name}, "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not there of "
-            f"{', '.join(names)}; --column caption=NAME says what a column is called"
+            f"{', '.join(names)}; --column {ours}=NAME says what a column is called"
         )
     origin = {"file": path.name, "bytes": status.st_size, "changed_ns": status.st_mtime_ns}
     return Shard(path, n_rows, {**origin, "n_rows": n_rows, "spec": spec.digest}, scores)
@@ -138,9 +176,16 @@ def changed(path: Path, n_rows: int, n_read: int) -> str:
     )
 
 
-def is_done(shard: Shard) -> bool:
-    """Whether its scores are there, of these rows by this spec, with nothing to ask again."""
-    return origin_of(shard.scores) == {**shard.origin, "n_again": 0}
+def is_done(shard: Shard, *, ask_again: bool) -> bool:
+    """Whether its scores are there, of these rows by this spec, with nothing to ask again.
+
+    Args:
+        shard: Which one.
+        ask_again: Whether what was unreadable is asked anew.
+    """
+    made_of = origin_of(shard.scores) or {}
+    n_open, n_unscored = made_of.pop("n_open", None), made_of.pop("n_unscored", None)
+    return made_of == shard.origin and n_open == 0 and not (ask_again and n_unscored)
 
 
 def origin_of(scores: Path) -> dict[str, Any] | None:
@@ -163,24 +208,21 @@ class ScoreFile:
         self.shard = shard
         self.n_rows = 0
         self.schema = schema
-        self._n_again = 0
+        self._n_open = self._n_unscored = 0
         self._rows: list[pa.Table] = []
         self._n_held = 0
         self._path = shard.scores.with_name(f"{shard.scores.name}{_UNFINISHED}")
         self._writer: Any = None
 
-    def write(self, table: pa.Table, *, n_again: int) -> None:
-        """Append rows.
-
-        Args:
-            table: The next ones.
-            n_again: Rows of it of which a later run would have more.
+    def write(self, table: pa.Table) -> None:
+        """Append the next rows.
 
         Raises:
             DataError: If they cannot be written.
         """
         self.n_rows += table.num_rows
-        self._n_again += n_again
+        self._n_open += _count(table, "is_open")
+        self._n_unscored += _count(table, "n_unscored")
         self._rows.append(table)
         self._n_held += table.num_rows
         if self._n_held >= _ROW_GROUP:
@@ -197,7 +239,8 @@ class ScoreFile:
             raise DataError(changed(self.shard.path, self.shard.n_rows, self.n_rows))
         with self._writing():
             self._flush()
-            made_of = json.dumps({**self.shard.origin, "n_again": self._n_again})
+            counts = {"n_open": self._n_open, "n_unscored": self._n_unscored}
+            made_of = json.dumps({**self.shard.origin, **counts})
             self._writer.add_key_value_metadata({_KEY: made_of.encode("utf-8")})
             self._writer.close()
             with self._path.open("rb") as file:
@@ -233,3 +276,9 @@ class ScoreFile:
                 f"{self.shard.scores}: cannot be written: {error}; make room, and run the same "
                 "command again: replies are kept, nothing is asked twice"
             ) from error
+
+
+def _count(table: pa.Table, name: str) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(table.column(name)).as_py() or 0)

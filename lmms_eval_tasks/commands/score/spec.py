@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.judges.settings import JudgeSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings, read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
@@ -56,7 +56,12 @@ class ScoreSpec:
         """The spec of a run with these settings."""
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
         keywords = {name: getattr(settings, name) for name in sorted(known - set(_SECRETS))}
-        return cls(protocol_name=protocol, settings=keywords, **more)
+        # Other processes, and other machines, work elsewhere.
+        absolute = {
+            name: value.absolute() if isinstance(value, Path) else value
+            for name, value in keywords.items()
+        }
+        return cls(protocol_name=protocol, settings=absolute, **more)
 
     @cached_property
     def protocol(self) -> ClipProtocol:
@@ -102,8 +107,16 @@ class ScoreSpec:
         moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
         extras = {**config.extras, **prompts}
         captioning = None if self.captioning is None else asdict(self.captioning)
-        text = json.dumps([self.protocol_name, moving, extras, dict(self.names), captioning])
+        # What counts tokens moves no verdict, but a metric.
+        places = [str(place) for place in (self.videos, data_settings().t5)]
+        text = json.dumps(
+            [self.protocol_name, moving, extras, dict(self.names), captioning, places]
+        )
         return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
+
+    def with_settings(self, **changes: object) -> ScoreSpec:
+        """The same with other settings."""
+        return replace(self, settings={**self.settings, **changes})
 
     def divided(self, n_scorers: int) -> ScoreSpec:
         """The spec of each of several scorers, whose limits together are those of this one.

@@ -17,6 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.score_column import (
     read_scores,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import totals_of
+from lmms_eval_captions.lmms_eval_tasks.reasons import grouped
+from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.metrics.keep_error import KeepError, keep_error, model_error
 from lmms_eval_captions.metrics.kept_clips import KeptClips, kept_clips
 from lmms_eval_captions.metrics.score_reliability import score_reliability
@@ -116,21 +118,25 @@ def summarise(
     reliability = score_reliability(
         scores.halves[:, 0], scores.halves[:, 1], first_share=scores.first_share
     )
-    is_enough = scores.n_unscored <= max_unscored * scores.n_questions
+    n_rows = len(scores.headline)
+    is_enough = not (
+        Share(scores.n_unscored, scores.n_questions).exceeds(max_unscored)
+        or Share(scores.n_unasked, n_rows).exceeds(max_unscored)
+    )
     totals = totals_of(benchmark, scores.sums) if is_enough else {}
     lists = _Lists(folder, clip_ids, scores, metric, reliability)
     return Summary(
         protocol=spec.protocol_name,
         headline=benchmark.headline,
         higher_is_better=metric.higher_is_better,
-        n_rows=len(scores.headline),
+        n_rows=n_rows,
         n_scored=len(known),
         n_questions=scores.n_questions,
         n_unscored=scores.n_unscored,
         n_empty=scores.n_empty,
         n_unasked=scores.n_unasked,
         n_repeated=clip_ids.n_repeated,
-        reasons=dict(scores.reasons.most_common(5)),
+        reasons=dict(grouped(scores.reasons).most_common(5)),
         totals={name: _known(totals.get(name)) for name in benchmark.metrics},
         quantiles={
             f"{share:g}": float(value)
@@ -199,14 +205,18 @@ def words_of(summary: Summary) -> list[str]:
     ]
     if summary.n_repeated:
         lines.append(f"{summary.n_repeated:,} rows have a clip_id that another row has, too")
-    lines += [f"  {n:,} rows: {reason}" for reason, n in summary.reasons.items()]
+    lines += [f"  {n:,} row{'s' * (n != 1)}: {reason}" for reason, n in summary.reasons.items()]
     values = ", ".join(
         f"{name} {'nan' if value is None else f'{value:.2f}'}"
         for name, value in summary.totals.items()
     )
     lines.append(f"over all clips: {values}")
+    lines += [f"  judged by {text}" for text in summary.judged_by]
     if total is None and summary.n_scored:
-        lines.append("  nan: more questions are unscored than LMMS_CAPTIONS_MAX_UNSCORED allows")
+        lines.append(
+            "  nan: more questions are unscored, or rows not asked about, than "
+            "LMMS_CAPTIONS_MAX_UNSCORED allows"
+        )
     if summary.quantiles:
         spread = ", ".join(
             f"{float(share):.0%} {value:.1f}" for share, value in summary.quantiles.items()

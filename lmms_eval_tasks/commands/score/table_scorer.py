@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.again import is_open
 from lmms_eval_captions.lmms_eval_tasks.commands.score.rows import Row, rows_of
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
@@ -30,10 +31,10 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
 
     ``clip_id``; ``caption``, where some are written; a score for each metric, null where there is
     none; ``n_questions`` (times judge runs) and ``n_unscored``; ``why_unscored``, null where all
-    are scored; ``is_empty``; the ``verdicts`` that the headline reads, shape (runs, values);
-    :data:`HALVES`; ``parts``, what the clip adds to the ratios of each metric, see
-    :func:`parts_of`, from which scores of any set of clips follow; ``judged_by``, the signature
-    without its counts.
+    are scored; ``is_empty``; ``is_open``, whether a later run may have more; the ``verdicts`` that
+    the headline reads, shape (runs, values); :data:`HALVES`; ``parts``, what the clip adds to the
+    ratios of each metric, see :func:`parts_of`, from which scores of any set of clips follow;
+    ``judged_by``, the signature without its counts.
     """
     import pyarrow as pa
 
@@ -49,6 +50,7 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
             ("n_unscored", pa.int32()),
             ("why_unscored", pa.string()),
             ("is_empty", pa.bool_()),
+            ("is_open", pa.bool_()),
             ("verdicts", pa.list_(pa.list_(verdict))),
             *((name, pa.float64()) for name in HALVES),
             ("parts", pa.list_(pa.list_(pa.float64()))),
@@ -115,7 +117,8 @@ class TableScorer:
             try:
                 wait = self._scorer.submit(self._scorer.document(row.clip), row.caption)
             except DataError as error:
-                problem = str(error)
+                # The clip's name stands beside it.
+                problem = str(error).removeprefix(f"clip {row.clip_id!r}: ")
             else:
                 return lambda: self._scored(wait(), row)
         return lambda: {
@@ -123,6 +126,8 @@ class TableScorer:
             "caption": _text(row.caption),
             "why_unscored": problem,
             "is_empty": False,
+            # The benchmark's own data may be there the next time; the row is as it is.
+            "is_open": not self.spec.protocol.needs,
         }
 
     def _scored(self, score: CaptionScore, row: Row) -> dict[str, object]:
@@ -135,6 +140,7 @@ class TableScorer:
             "n_unscored": score.n_unscored,
             "why_unscored": max(score.reasons, key=score.reasons.__getitem__, default=None),
             "is_empty": bool(record.n_empty),
+            "is_open": is_open(score.reasons),
             "verdicts": record.values[benchmark.headline],
             **dict(zip(HALVES, map(_number, halves_of(benchmark, record)), strict=True)),
             "parts": parts_of(benchmark, record),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.score.rows import NO_CAPTION
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import caption_of
 from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
@@ -44,10 +46,19 @@ class TableCaptioner:
         name = self._spec.name_of("caption")
         n = table.num_rows
         has_captions = name in table.column_names
-        captions: list[str | None] = table[name].to_pylist() if has_captions else [None] * n
+        captions: list[str | None] = [None] * n
         reasons: list[str | None] = [None] * n
+        for at, value in enumerate(table[name].to_pylist() if has_captions else ()):
+            try:
+                captions[at] = caption_of(value)
+            except DataError as error:
+                reasons[at] = str(error)
         videos = table[self._spec.name_of("video")].to_pylist()
-        due = [at for at in range(n) if captions[at] is None and videos[at] is not None]
+        due = [
+            at
+            for at, video in enumerate(videos)
+            if captions[at] is None and reasons[at] is None and isinstance(video, str)
+        ]
         clips = [self._spec.video_path(videos[at]) for at in due]
         for at, written in zip(due, self._captioner.captions(clips), strict=True):
             if isinstance(written, NoCaption):

@@ -158,7 +158,7 @@ def test_what_is_wrong_is_said_before_anything_is_asked(serve: ServerFactory) ->
             scorer.score(["A dog.", "A cat."], [good, [{"question": "?"}]], clip_ids=["a", "b"])
         with pytest.raises(ValueError, match=r"questions: expected 2, one for each caption, got 1"):
             scorer.score(["A dog.", "A cat."], [good])
-        with pytest.raises(DataError, match=r"captions: expected text, got 7"):
+        with pytest.raises(DataError, match=r"caption: expected text, got 7"):
             scorer.score([7], [good])  # type: ignore[list-item]  # as from a table
     assert not server.counts.n_requests
 
@@ -209,8 +209,8 @@ def test_a_sample_of_the_questions_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_each_setting_of_the_judge_is_a_keyword() -> None:
-    """But those of a launcher's processes and of samples."""
-    of_runs = {"rank", "world_size", "precision", "cheap_judge"}
+    """But those of a launcher's processes, of samples and of batches."""
+    of_runs = {"rank", "world_size", "precision", "cheap_judge", "mode"}
     assert set(ScorerSettings.__annotations__) == set(variables_of(JudgeSettings)) - of_runs
 
 

@@ -336,7 +336,7 @@ def test_captions_that_are_not_there_are_written(
     assert found[3]["why_unscored"].startswith("no caption: ")
     n_calls = judge.counts.n_requests
     assert n_calls == 3
-    assert "1 rows: no caption: " in capsys.readouterr().out
+    assert "1 row: no caption: " in capsys.readouterr().out
 
 
 def test_a_file_may_have_no_captions_at_all(judge: JudgeServer, tmp_path: Path) -> None:
