@@ -9,16 +9,11 @@ reply that is 2.0 s at best. The judge is ``judge_server.py`` in a process of it
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 
+from judging import serving
 from lmms_eval_captions import CaptionReward
 
 _COLOURS = ["red", "green", "blue", "white", "black"]
@@ -35,7 +30,7 @@ def main() -> None:
         f"{ideal_s:.2f} s at best",
         flush=True,
     )
-    with _server(arguments.port, arguments.latency), tempfile.TemporaryDirectory() as folder:
+    with serving(arguments.port, arguments.latency), tempfile.TemporaryDirectory() as folder:
         reward = CaptionReward(
             "capquiz",
             judge="judge",
@@ -81,27 +76,6 @@ def _batch_s(reward: CaptionReward, batch: int, n_rollouts: int, n_questions: in
     if None in rewards:
         raise RuntimeError(f"{rewards.count(None)} rollouts have no reward")
     return took_s
-
-
-@contextmanager
-def _server(port: int, latency_s: float) -> Iterator[None]:
-    """``judge_server.py`` in a process of its own for as long as the block runs."""
-    script = Path(__file__).with_name("judge_server.py")
-    line = [sys.executable, str(script), "--port", str(port), "--latency", str(latency_s)]
-    process = subprocess.Popen([*line, "--seconds", "600"], stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/stats").close()  # nosec B310
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            raise SystemExit("the server did not start")
-        yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _arguments() -> argparse.Namespace:
