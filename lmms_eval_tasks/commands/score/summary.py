@@ -201,11 +201,11 @@ def words_of(summary: Summary) -> list[str]:
         f"{summary.protocol}: {summary.n_scored:,} of {summary.n_rows:,} clips have a score; "
         f"{summary.n_unscored:,} of {summary.n_questions:,} questions are unscored"
         + (f", {summary.n_empty:,} captions are empty" if summary.n_empty else "")
-        + (f", {summary.n_unasked:,} rows could not be asked about" if summary.n_unasked else "")
+        + (f", {_rows(summary.n_unasked)} could not be asked about" if summary.n_unasked else "")
     ]
     if summary.n_repeated:
-        lines.append(f"{summary.n_repeated:,} rows have a clip_id that another row has, too")
-    lines += [f"  {n:,} row{'s' * (n != 1)}: {reason}" for reason, n in summary.reasons.items()]
+        lines.append(f"{_rows(summary.n_repeated)} with a clip_id that another row has, too")
+    lines += [f"  {_rows(n)}: {reason}" for reason, n in summary.reasons.items()]
     values = ", ".join(
         f"{name} {'nan' if value is None else f'{value:.2f}'}"
         for name, value in summary.totals.items()
@@ -262,6 +262,10 @@ def _kept_words(kept: ClipList, headline: str) -> list[str]:
         f"not be kept by their true scores, give or take {model_error(kept.share):.0%} for the "
         f"model; of the others {error.dropped_share:.1%} would be",
     ]
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row{'s' * (n != 1)}"
 
 
 def _ties(listed: ClipList) -> str:

@@ -225,7 +225,7 @@ def test_the_best_clips_are_kept_and_the_worst_listed(
     out = capsys.readouterr().out
     assert "kept: the best 0.8, 40 clips" in out
     assert "would not be kept by their true scores" in out
-    assert "19 rows have a clip_id that another row has, too" in out
+    assert "19 rows with a clip_id that another row has, too" in out
     assert judge.counts.n_requests
 
 

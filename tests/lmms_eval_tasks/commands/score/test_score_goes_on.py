@@ -176,7 +176,7 @@ def test_questions_that_are_none_cost_their_row_alone(
     assert "question" in found[1]["why_unscored"]
     assert not found[1]["is_open"]
     out = capsys.readouterr().out
-    assert "1 rows could not be asked about" in out
+    assert "1 row could not be asked about" in out
     assert "nan: more questions are unscored, or rows not asked about, than" in out
     assert judge.counts.n_requests
 
