@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,24 @@ def test_the_stand_in_is_called_one(
     assert score("in") == 0
     assert "lexical (smoke test, not a score)" in capsys.readouterr().out
     assert not judge.counts.n_requests
+
+
+def test_replies_of_several_nodes_are_gathered_by_copying(
+    judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each node's store of its own into one folder: no name is there twice, nothing is asked."""
+    for node in ("one", "other"):
+        monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(Path(node).absolute()))
+        put(f"in/{node}.parquet", caption=f"A dog runs past {node}.")
+        assert score(f"in/{node}.parquet", out=f"out {node}") == 0
+    n_calls = judge.counts.n_requests
+    assert n_calls == 24
+    for node in ("one", "other"):
+        for path in (file for file in Path(node, "replies").rglob("*.jsonl")):
+            copied = Path("all") / path.relative_to(node)
+            assert not copied.exists()
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copied)
+    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(Path("all").absolute()))
+    assert score("in") == 0
+    assert judge.counts.n_requests == n_calls
