@@ -27,7 +27,11 @@ class BatchRewards:
     rewards: Sequence[float | None]
     """``None`` where there is no verdict."""
     reasons: Mapping[str, int]
-    """Why questions about these have none, to the number of them."""
+    """Why questions are unscored, to the number of them."""
+    n_questions: int = 0
+    """Questions about completions that have a verdict."""
+    n_unscored: int = 0
+    """Those without one."""
 
     @property
     def n_missing(self) -> int:
@@ -101,19 +105,30 @@ class MissingRewards:
             now: The same after it.
 
         Raises:
-            JudgeStoppedError: If the judge had stopped before and something is missing, or has by
-                now and all is; or if all was missing for several batches.
+            JudgeStoppedError: If the judge had stopped before and something is missing, a verdict
+                on a single question, say, or has by now and all is; or if all was missing for
+                several batches.
         """
         n_missing, n = batch.n_missing, len(batch.rewards)
         self._count(batch)
-        if not n_missing:
+        if not n_missing and not batch.n_unscored:
             return
         stopped = before or (now if batch.is_empty else None)
         if stopped is not None:
             raise JudgeStoppedError(
-                f"{n_missing} of {n} completions have no reward, and none would have one from now "
-                f"on: {stopped}"
+                f"{n_missing} of {n} completions have no reward, and {batch.n_unscored} of "
+                f"{batch.n_questions} questions about the others no verdict; none would have one "
+                f"from now on: {stopped}"
             )
+        if not n_missing:
+            logger.warning(
+                "{}: {} of {} questions are unscored, rewards are those of the others: {}",
+                self._name,
+                batch.n_unscored,
+                batch.n_questions,
+                batch.why,
+            )
+            return
         if self._n_batches >= _MOST_BATCHES and self._n_completions >= _MOST_COMPLETIONS:
             raise JudgeStoppedError(
                 f"expected rewards, got none in {self._n_batches} batches in a row: {batch.why}; "

@@ -86,4 +86,4 @@ def name_of_clip(value: object) -> str:
     """
     if isinstance(value, (str, int)):
         return str(value)
-    raise DataError(f"clip_ids: expected texts or whole numbers, got {shown(value)}")
+    raise DataError(f"clip_id: expected text or a whole number, got {shown(value)}")

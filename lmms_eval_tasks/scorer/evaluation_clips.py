@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +51,7 @@ class EvaluationClips:
             facts: What is asked about it.
         """
         for name in names:
-            self._where.setdefault(plain_name(name), where)
+            self._where.setdefault(plain_name(name).casefold(), where)
         asked = frozenset(facts)
         if asked:
             for fact in asked:
@@ -66,11 +66,12 @@ class EvaluationClips:
             facts: What is asked about it.
 
         Raises:
-            DataError: If it is, by its name, or by what is asked about it: all that is asked of
-                one of these, or at least three questions that are all asked of one of these.
+            DataError: If it is, by its name, whatever its case, or by what is asked about it: all
+                that is asked of one of these, with more where that is at least three questions; or
+                at least three questions that are all asked of one of these.
         """
         for name in names:
-            where = self._where.get(plain_name(name))
+            where = self._where.get(plain_name(name).casefold())
             if where is not None:
                 raise DataError(_refusal(names[0], where, f"a clip of the name {name!r}"))
         where = self._where_asked(frozenset(facts))
@@ -80,11 +81,12 @@ class EvaluationClips:
     def _where_asked(self, facts: frozenset[Fact]) -> str | None:
         if not facts:
             return None
-        clips = set.intersection(*(self._with.get(fact, set()) for fact in facts))
-        has_enough = len(facts) >= _ENOUGH and all(question for question, _ in facts)
-        for clip in sorted(clips):
+        n_shared = Counter(clip for fact in facts for clip in self._with.get(fact, ()))
+        are_questions = all(question for question, _ in facts)
+        for clip, n in sorted(n_shared.items()):
             where, asked = self._clips[clip]
-            if has_enough or asked == facts:
+            is_enough = n >= _ENOUGH and are_questions and n in (len(facts), len(asked))
+            if is_enough or n == len(facts) == len(asked):
                 return where
         return None
 
@@ -106,6 +108,8 @@ def evaluation_clips(
     """
     clips = EvaluationClips()
     given = [evaluation] if isinstance(evaluation, str | Path) else list(evaluation or ())
+    if evaluation is not None and not given:
+        raise SettingsError(f"evaluation: expected at least one name, got none; {_GO_WITHOUT}")
     for item in given:
         if item == OFFICIAL:
             for name in _official_tasks(protocol):
@@ -177,6 +181,8 @@ def _ids_in(path: Path) -> Iterator[str]:
     elif ending in ("jsonl", "json"):
         for number, value in json_lines(path):
             yield value if isinstance(value, str) else _id_of(value, f"line {number}")
+    elif ending != "txt":
+        raise ValueError(f"its name ends in {ending!r}")
     else:
         for _, line in numbered_lines(path):
             yield line.decode("utf-8-sig").strip()

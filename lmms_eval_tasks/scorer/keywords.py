@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
@@ -42,6 +42,15 @@ class ScorerSettings(TypedDict, total=False):
     prices: str | Path | None
     cache: str | Path
     prompts: str | Path | None
+
+
+KEYS: Final = ("openai_key", "anthropic_key")
+"""Handed to no other process: it reads them from its own environment."""
+
+
+def without_keys(keywords: Mapping[str, object]) -> dict[str, object]:
+    """Settings that may be handed on."""
+    return {name: value for name, value in keywords.items() if name not in KEYS}
 
 
 def read_keywords(

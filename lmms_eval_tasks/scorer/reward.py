@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import data_settings
@@ -26,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.scorer.evaluation_clips import (
     evaluation_clips,
     facts_of,
 )
+from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import without_keys
 from lmms_eval_captions.lmms_eval_tasks.scorer.rollouts import (
     COLUMNS,
     Column,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 Missing = Literal["mean"] | None
 """What a completion has that has no verdict: the mean of others, or nothing."""
 _NO_VALUE: Final = "by its verdicts the metric has no value"
+_MOST_BUDGET_S: Final = 86_400
 _N_RECENT: Final = 1024
 """Rewards that are known of earlier calls."""
 
@@ -57,7 +59,8 @@ class CaptionReward:
     [1.0]
 
     Any thread; each process has a judge engine of its own, also where it is forked or unpickled. A
-    copy in the same process is the object itself.
+    copy in the same process is the object itself. Keys that are given as keywords are not pickled:
+    another process has them in its environment.
 
     Args:
         protocol: As a :class:`.Scorer`'s.
@@ -101,9 +104,10 @@ class CaptionReward:
             missing=missing,
             evaluation=evaluation,
             columns=columns,
-            **settings,
+            **cast("ScorerSettings", without_keys(settings)),
         )
-        self._open = partial(Scorer, protocol, **settings)
+        # Not a partial, whose text would show a key.
+        self._open: Callable[[], Scorer] = lambda: Scorer(protocol, **settings)
         self._lock = threading.Lock()
         self._pid, self._scorer = os.getpid(), self._open()
         self.metric = self._scorer.headline if metric is None else metric
@@ -160,6 +164,7 @@ class CaptionReward:
         log_metric = columns.get("log_metric")
         if callable(log_metric) and batch.rewards:
             log_metric(f"{self.__name__}/missing", batch.n_missing / len(batch.rewards))
+            log_metric(f"{self.__name__}/unscored", batch.n_unscored / max(1, batch.n_questions))
         return batch.filled() if self.missing == "mean" else list(batch.rewards)
 
     @property
@@ -263,8 +268,12 @@ class CaptionReward:
         if self.missing not in ("mean", None):
             raise SettingsError(f"missing: expected 'mean' or None, got {self.missing!r}")
         budget_s = self.time_budget_s
-        if budget_s is not None and not budget_s > 0:
-            raise SettingsError(f"time_budget_s: expected seconds above 0, got {budget_s!r}")
+        is_number = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
+        if budget_s is not None and not (is_number and 0 < budget_s <= _MOST_BUDGET_S):
+            raise SettingsError(
+                f"time_budget_s: expected seconds above 0, at most {_MOST_BUDGET_S:,}, got "
+                f"{budget_s!r}"
+            )
         unknown = sorted(set(self._columns) - set(COLUMNS))
         if unknown:
             raise SettingsError(f"columns: expected names of {', '.join(COLUMNS)}, got {unknown}")
@@ -298,9 +307,15 @@ class CaptionReward:
         rewards = list(map(self._reward, scores))
         reasons = Counter[str]()
         for score, reward in zip(scores, rewards, strict=True):
-            if reward is None:
-                reasons.update(score.reasons or {_NO_VALUE: score.n_questions})
-        batch = BatchRewards([rollout.clip.clip_id for rollout in rollouts], rewards, reasons)
+            reasons.update(score.reasons or ({_NO_VALUE: 1} if reward is None else {}))
+        kept = [score for score, reward in zip(scores, rewards, strict=True) if reward is not None]
+        batch = BatchRewards(
+            [rollout.clip.clip_id for rollout in rollouts],
+            rewards,
+            reasons,
+            n_questions=sum(score.n_questions for score in kept),
+            n_unscored=sum(score.n_unscored for score in kept),
+        )
         self._recent.extend(batch.scored)
         self._missing.see(batch, before=stopped, now=scorer.stopped)
         return batch

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import name_of_clip, plain, references_of
 
 Column = Literal["clip_id", "questions", "references", "reference", "video"]
 """What a rollout may have beside its caption."""
@@ -66,9 +67,10 @@ def row_of_verl(ground_truth: object, extra_info: object, *, asks: bool) -> dict
         asks: Whether the ground truth is questions rather than references.
     """
     truth = _of_json(_plain(ground_truth))
-    row: dict[str, object] = dict(extra_info) if isinstance(extra_info, Mapping) else {}
-    if isinstance(truth, Mapping):
-        return {**row, **truth}
+    info = _of_json(_plain(extra_info))
+    row: dict[str, object] = dict(info) if isinstance(info, Mapping) else {}
+    if isinstance(truth, Mapping) and not {"question", "answer"} <= set(truth):
+        return {**row, **{name: value for name, value in truth.items() if value is not None}}
     if truth is not None and truth != "":
         row["questions" if asks else "references"] = truth
     return row
@@ -86,23 +88,20 @@ def rollout_of(row: Row, completion: object, protocol: ClipProtocol, cache: Path
     Raises:
         DataError: If the clip has no name, or its questions are none.
     """
-    video = _plain(row.get("video"))
-    if isinstance(video, Mapping):  # as a table holds a file that it has not read
-        video = video.get("path")
-    name = fspath(video) if isinstance(video, str | PathLike) else None
-    clip_id = _plain(row.get("clip_id"))
-    if clip_id is None or clip_id == "":
-        clip_id = name
+    video: Any = row.get("video")
+    name = _file_of(video)
+    given = plain(row.get("clip_id"))
+    clip_id = name if given is None or given == "" else name_of_clip(given)
     if clip_id is None:
         raise DataError(
             "expected a column clip_id, or video with the name of a file: rewards of one clip "
             "are compared with one another, and no clip may be of the evaluation set"
         )
     clip = Clip(
-        clip_id=str(clip_id),
-        questions=_questions(row["questions"], str(clip_id)) if "questions" in row else None,
+        clip_id=clip_id,
+        questions=_questions(row["questions"], clip_id) if "questions" in row else None,
         references=_references(row),
-        frames=video if "video" in protocol.needs else None,
+        frames=(video if name is None else name) if "video" in protocol.needs else None,
         cache=cache,
     )
     return Rollout(clip, text_of(completion), name)
@@ -117,7 +116,9 @@ def text_of(completion: object) -> str | None:
     if completion is None or isinstance(completion, str):
         return completion
     if isinstance(completion, Mapping):
-        return text_of(completion.get("content", completion.get("text")))
+        said_text = completion.get("content", completion.get("text"))
+        # The captioner has spoken, and said nothing.
+        return text_of(said_text) or ""
     if not isinstance(completion, Sequence):
         raise DataError(
             f"expected a completion as text, or as messages, got {type(completion).__name__}"
@@ -172,10 +173,19 @@ def _question(value: object) -> object:
 
 
 def _references(row: Row) -> list[str]:
-    told = _of_json(_plain(row.get("references")))
-    several = [told] if isinstance(told, str) else list(told) if isinstance(told, Sequence) else []
-    one = row.get("reference")
-    return [str(reference) for reference in [*several, one] if reference is not None]
+    told = [_of_json(plain(row.get(name))) for name in ("references", "reference")]
+    return [reference for each in told for reference in references_of(each)]
+
+
+def _file_of(video: object) -> str | None:
+    """The name of a video's file, however a table holds it; ``None`` where it is frames."""
+    if isinstance(video, str | PathLike):
+        return fspath(video)
+    if isinstance(video, Mapping):  # a file that a table has not read
+        return next((_file_of(video[key]) for key in ("path", "video") if video.get(key)), None)
+    if isinstance(video, Sequence) and len(video) == 1:
+        return _file_of(video[0])
+    return None
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a table holds

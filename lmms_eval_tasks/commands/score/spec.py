@@ -13,14 +13,12 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings, read_keywords
+from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import KEYS, ScorerSettings, read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
 
 COLUMNS: Final = ("clip_id", "caption", "questions", "reference", "video")
 """What is read, by our names."""
 _ALWAYS: Final = ("clip_id", "caption")
-_SECRETS: Final = ("openai_key", "anthropic_key")
-"""Read from the environment wherever scores are made, and handed to nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +53,7 @@ class ScoreSpec:
     def of_settings(cls, protocol: str, settings: JudgeSettings, **more: Any) -> ScoreSpec:  # noqa: ANN401 - its other fields
         """The spec of a run with these settings."""
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
-        keywords = {name: getattr(settings, name) for name in sorted(known - set(_SECRETS))}
+        keywords = {name: getattr(settings, name) for name in sorted(known - set(KEYS))}
         # Other processes, and other machines, work elsewhere.
         absolute = {
             name: value.absolute() if isinstance(value, Path) else value

@@ -178,7 +178,7 @@ def test_without_a_verdict_the_others_mean_counts(
         )
     assert rewards[1] == rewards[0]
     assert None not in rewards
-    assert shares == {"ar/missing": 0.25}
+    assert shares == {"ar/missing": 0.25, "ar/unscored": 0.0}
     warnings = [line for line in logged if line.startswith("WARNING ar: 1 of 4 completions")]
     assert len(warnings) == 1
     assert "unreadable reply" in warnings[0]
@@ -342,3 +342,69 @@ def test_a_scorer_says_why_it_stopped(serve: ServerFactory, tmp_path: Path) -> N
         server.behaviour.status = 401
         scorer.score(CAPTIONS[1:2], [QUESTIONS["a"]])
         assert "401" in (scorer.stopped or "")
+
+
+def test_questions_without_a_verdict_are_told(
+    opened: Open, server: JudgeServer, logged: list[str]
+) -> None:
+    """What is answered counts; a line and the trainer's log have the share of the others."""
+    server.script = refuse("number 0?")
+    shares: dict[str, float] = {}
+    with opened() as reward:
+        rewards = reward(
+            [""] * 4,
+            CAPTIONS,
+            **columns(),
+            log_metric=lambda name, value: shares.update({name: value}),
+        )
+    assert None not in rewards
+    assert shares["ar/missing"] == 0.0
+    assert 0 < shares["ar/unscored"] < 0.5
+    assert any("questions are unscored, rewards are those of the others" in line for line in logged)
+
+
+@pytest.mark.parametrize("budget_s", [0, -1, float("inf"), float("nan"), True, "5", 1e10])
+def test_a_budget_that_is_none_is_refused(budget_s: Any, opened: Open) -> None:
+    """Rather than score nothing."""
+    with pytest.raises(SettingsError, match="time_budget_s: expected seconds above 0"):
+        opened(time_budget_s=budget_s)
+
+
+@pytest.mark.parametrize("clip_id", [12.0, b"a", ["a"], {"a": 1}])
+def test_names_that_are_none_are_refused(clip_id: Any, opened: Open) -> None:
+    """A number with a point is no name: it would pass the guard."""
+    with opened() as reward, pytest.raises(DataError, match="clip_id: expected text or a whole"):
+        reward([""], ["A dog."], clip_id=[clip_id], questions=[QUESTIONS["a"]])
+
+
+def test_an_empty_message_is_an_empty_caption(opened: Open) -> None:
+    """It counts as one that says nothing, however the captioner says nothing."""
+    said: list[object] = ["", None, []]
+    messages = [[{"role": "assistant", "content": content}] for content in said]
+    with opened() as reward:
+        assert reward([""] * 3, messages, clip_id=["a"] * 3, questions=[QUESTIONS["a"]] * 3) == [
+            0.0,
+            0.0,
+            0.0,
+        ]
+
+
+def test_verl_s_questions_may_come_column_by_column(opened: Open) -> None:
+    """As a table hands a list of records over; what ``extra_info`` says stays."""
+    question = {"question": ["Is it there?"], "answer": ["yes"]}
+    with opened() as reward:
+        by_column = reward.compute_scores([""], ["A dog."], [question], [{"clip_id": "mine"}])
+        by_row = reward.compute_scores(
+            [""],
+            ["A dog."],
+            [[{"question": "Is it there?", "answer": "yes"}]],
+            [{"clip_id": "mine"}],
+        )
+    assert by_column == by_row
+
+
+def test_a_key_is_in_no_text_of_it(opened: Open) -> None:
+    """Neither pickled nor shown."""
+    with opened(openai_key="sk-very-secret-word") as reward:
+        texts = [repr(vars(reward)), repr(reward.__reduce__()), repr(pickle.dumps(reward))]
+    assert not [text for text in texts if "very-secret" in text]
