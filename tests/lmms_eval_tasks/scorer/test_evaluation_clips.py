@@ -14,7 +14,7 @@ from conftest import ServerFactory
 from five_tasks import Texts, write_data
 from judge_server import JudgeServer
 from lmms_eval_captions import CaptionReward
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.scorer.evaluation_clips import EvaluationClips
 from scorers import open_reward
 
@@ -49,6 +49,9 @@ def ask(reward: CaptionReward, clip_id: str, **columns: Any) -> list[float | Non
         pytest.param("eval_1.mp4", {}, id="name of the file"),
         pytest.param("train_1", {"video": "/clips/eval_1.webm"}, id="file in another folder"),
         pytest.param("train_1", {"video": {"path": "eval_1.mp4"}}, id="file of a table"),
+        pytest.param("EVAL_1", {}, id="another case"),
+        pytest.param("train_1", {"video": ["Eval_1.MP4"]}, id="a list of one file"),
+        pytest.param("train_1", {"video": {"video": "eval_1.mp4"}}, id="verl's form of a file"),
         pytest.param(
             "train_1",
             {"questions": [{"question": "Is  there a DOG?", "answer": "Yes"}]},
@@ -155,3 +158,28 @@ def test_a_clip_is_known_by_all_of_its_references() -> None:
     clips.require_other(["x"], references[:4])
     with pytest.raises(DataError, match="the same questions"):
         clips.require_other(["x"], references)
+
+
+def test_its_questions_beside_others_are_refused() -> None:
+    """Where they are three or more: fewer may be anybody's."""
+    clips = EvaluationClips()
+    clips.add("official", ["eval"], ASKED[:3])
+    clips.add("official", ["short"], [("is there a dog?", "yes")])
+    more = [("what colour?", "red"), ("is there a dog?", "yes")]
+    with pytest.raises(DataError, match="a clip with the same questions"):
+        clips.require_other(["train"], [*ASKED[:3], *more])
+    clips.require_other(["train"], [*ASKED[:2], *more])
+
+
+@pytest.mark.parametrize("name", ["ids.csv", "ids.yaml", "ids"])
+def test_files_of_another_kind_are_refused(name: str, server: JudgeServer, tmp_path: Path) -> None:
+    """Their lines would be taken for names, which no clip has."""
+    (tmp_path / name).write_text("clip_id,caption\neval_1,hello\n")
+    with pytest.raises(DataError, match="expected clip ids as lines of text"):
+        open_reward("vcapsbench", server, tmp_path, evaluation=str(tmp_path / name))
+
+
+def test_an_empty_list_is_no_guard(server: JudgeServer, tmp_path: Path) -> None:
+    """It is said how to go without."""
+    with pytest.raises(SettingsError, match="evaluation=None"):
+        open_reward("vcapsbench", server, tmp_path, evaluation=[])

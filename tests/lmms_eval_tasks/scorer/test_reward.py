@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isclose
 from pathlib import Path
@@ -408,3 +409,51 @@ def test_a_key_is_in_no_text_of_it(opened: Open) -> None:
     with opened(openai_key="sk-very-secret-word") as reward:
         texts = [repr(vars(reward)), repr(reward.__reduce__()), repr(pickle.dumps(reward))]
     assert not [text for text in texts if "very-secret" in text]
+
+
+@pytest.mark.parametrize("reference", [float("nan"), None, b"A dog.", [5]])
+def test_a_reference_that_is_none_is_told(
+    reference: Any, server: JudgeServer, tmp_path: Path
+) -> None:
+    """It is not put into the prompt as a word."""
+    with open_reward("gveval_ref_only", server, tmp_path) as reward:
+        with pytest.raises(DataError, match="reference"):
+            reward([""], ["A dog."], clip_id=["a"], reference=[reference])
+        assert server.counts.n_requests == 0
+
+
+def test_frames_are_shown_as_they_are(serve: ServerFactory, tmp_path: Path) -> None:
+    """One array of all frames, or a list of them, has what the scorer gives."""
+    server = serve(logprobs="whole")
+    frames: Any = np.arange(4 * 16 * 16 * 3, dtype=np.uint8).reshape(4, 16, 16, 3)
+    videos = [frames, list(frames)]
+    with open_scorer("gveval_ref_free", server, tmp_path) as scorer:
+        expected = scorer.score(["A dog."], frames=[frames])[0].scores["avg"] / 100.0
+    with open_reward("gveval_ref_free", server, tmp_path) as reward:
+        assert reward(
+            [""] * 2, ["A dog."] * 2, clip_id=["a", "b"], video=[frames, list(frames)]
+        ) == [
+            expected,
+            expected,
+        ]
+
+
+def test_a_judge_that_stopped_in_the_middle_ends_training(
+    serve: ServerFactory, tmp_path: Path
+) -> None:
+    """Where every caption has some verdict, too: the rest will never come."""
+    server = serve()
+    with open_reward("vcapsbench", server, tmp_path, concurrency=1, **ASK_ONCE) as reward:
+        answered = iter(range(10))
+
+        def script(_payload: dict[str, Any]) -> Say | None:
+            if next(answered, None) is None:
+                server.behaviour = replace(server.behaviour, status=401)
+            return None
+
+        server.script = script
+        questions = [yes_no(20)]
+        first = reward([""], ["A dog."], clip_id=["a"], questions=questions)
+        assert first[0] is not None
+        with pytest.raises(JudgeStoppedError, match="401"):
+            reward([""], ["A dog."], clip_id=["a"], questions=questions)
