@@ -430,12 +430,8 @@ def test_frames_are_shown_as_they_are(serve: ServerFactory, tmp_path: Path) -> N
     with open_scorer("gveval_ref_free", server, tmp_path) as scorer:
         expected = scorer.score(["A dog."], frames=[frames])[0].scores["avg"] / 100.0
     with open_reward("gveval_ref_free", server, tmp_path) as reward:
-        assert reward(
-            [""] * 2, ["A dog."] * 2, clip_id=["a", "b"], video=[frames, list(frames)]
-        ) == [
-            expected,
-            expected,
-        ]
+        rewards = reward([""] * 2, ["A dog."] * 2, clip_id=["a", "b"], video=videos)
+    assert rewards == [expected, expected]
 
 
 def test_a_judge_that_stopped_in_the_middle_ends_training(
