@@ -7,16 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import reading
+from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import column_sum, reading
 from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import HALVES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
+
+
+_SUMMED: Final = (
+    "n_questions", "n_unscored", "why_unscored", "is_empty", "parts", "judged_by",
+)  # fmt: skip
+"""Columns that are counted and added up; captions and verdicts stay on disk."""
 
 
 @dataclass(slots=True)
@@ -92,12 +98,12 @@ def read_scores(files: Sequence[Path], headline: str, n_metrics: int) -> Scores:
     counts_of_clips: list[NDArray[np.float64]] = []
     shape: list[int] = []
     scores = Scores(np.empty(0), np.empty((0, 2)), [])
-    for table in tables_of(files, None):
+    for table in tables_of(files, [headline, *HALVES, *_SUMMED]):
         columns.append(_numbers(table, headline))
         halves.append(np.stack([_numbers(table, name) for name in HALVES], axis=1))
-        scores.n_questions += _sum(table, "n_questions")
-        scores.n_unscored += _sum(table, "n_unscored")
-        scores.n_empty += _sum(table, "is_empty")
+        scores.n_questions += column_sum(table, "n_questions")
+        scores.n_unscored += column_sum(table, "n_unscored")
+        scores.n_empty += column_sum(table, "is_empty")
         scores.n_unasked += table.column("n_questions").null_count
         for name, counts in (("why_unscored", scores.reasons), ("judged_by", scores.judged_by)):
             for each in table.column(name).drop_null().value_counts().to_pylist():
@@ -145,12 +151,6 @@ def _first_share(n_questions: NDArray[np.float64], n_runs: int) -> float:
 def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
     column: Any = table.column(name)
     return np.asarray(column.cast("float64").fill_null(float("nan")), dtype=np.float64)
-
-
-def _sum(table: pa.Table, name: str) -> int:
-    import pyarrow.compute as pc
-
-    return int(pc.sum(table.column(name)).as_py() or 0)
 
 
 def _parts(table: pa.Table, shape: list[int]) -> tuple[list[int], list[NDArray[np.float64]]]:

@@ -221,8 +221,8 @@ class ScoreFile:
             DataError: If they cannot be written.
         """
         self.n_rows += table.num_rows
-        self._n_open += _count(table, "is_open")
-        self._n_unscored += _count(table, "n_unscored")
+        self._n_open += column_sum(table, "is_open")
+        self._n_unscored += column_sum(table, "n_unscored")
         self._rows.append(table)
         self._n_held += table.num_rows
         if self._n_held >= _ROW_GROUP:
@@ -278,7 +278,8 @@ class ScoreFile:
             ) from error
 
 
-def _count(table: pa.Table, name: str) -> int:
+def column_sum(table: pa.Table, name: str) -> int:
+    """The sum of a column of whole numbers, or how often it is true; nulls are left out."""
     import pyarrow.compute as pc
 
     return int(pc.sum(table.column(name)).as_py() or 0)

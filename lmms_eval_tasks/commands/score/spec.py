@@ -50,7 +50,14 @@ class ScoreSpec:
     """US dollars of the limit of cost that are spent."""
 
     @classmethod
-    def of_settings(cls, protocol: str, settings: JudgeSettings, **more: Any) -> ScoreSpec:  # noqa: ANN401 - its other fields
+    def of_settings(
+        cls,
+        protocol: str,
+        settings: JudgeSettings,
+        *,
+        videos: Path | None = None,
+        **more: Any,  # noqa: ANN401 - its other fields
+    ) -> ScoreSpec:
         """The spec of a run with these settings."""
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
         keywords = {name: getattr(settings, name) for name in sorted(known - set(KEYS))}
@@ -59,7 +66,8 @@ class ScoreSpec:
             name: value.absolute() if isinstance(value, Path) else value
             for name, value in keywords.items()
         }
-        return cls(protocol_name=protocol, settings=absolute, **more)
+        videos = (videos or Path()).expanduser().absolute()
+        return cls(protocol_name=protocol, settings=absolute, videos=videos, **more)
 
     @cached_property
     def protocol(self) -> ClipProtocol:
@@ -105,8 +113,9 @@ class ScoreSpec:
         moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
         extras = {**config.extras, **prompts}
         captioning = None if self.captioning is None else asdict(self.captioning)
+        videos = self.videos if self.name_of("video") in self.columns else None
         # What counts tokens moves no verdict, but a metric.
-        places = [str(place) for place in (self.videos, data_settings().t5)]
+        places = [str(place) for place in (videos, data_settings().t5)]
         text = json.dumps(
             [self.protocol_name, moving, extras, dict(self.names), captioning, places]
         )
