@@ -14,7 +14,6 @@ from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.model_args import (
     arguments_of,
-    parse_model_args,
     refuse_unknown,
 )
 
@@ -32,13 +31,6 @@ class CaptionCustom(CaptionModel):
     (``class=my_module:MyCaptioner``) or anywhere (``class=path/to/file.py:MyCaptioner``). All other
     arguments go to the class.
     """
-
-    @classmethod
-    def create_from_arg_string(
-        cls, arg_string: str, additional_config: Mapping[str, object] | None = None
-    ) -> Captioner:
-        """The user's captioner; how lmms-eval makes a model."""
-        return cls.create_from_arguments(parse_model_args(arg_string), additional_config)
 
     @classmethod
     def create_from_arguments(
