@@ -42,6 +42,13 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - of any column
     return value
 
 
+def without_nulls(question: object) -> object:
+    """A question without what a table has put in the place of fields that are not there."""
+    if not isinstance(question, Mapping):
+        return question
+    return {name: value for name, value in question.items() if value is not None}
+
+
 def is_missing(value: object) -> bool:
     """Whether a value stands for none, as ``nan``, ``NA`` and ``NaT`` of pandas do.
 

@@ -11,7 +11,12 @@ from typing import Any, Final, Literal, get_args
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
-from lmms_eval_captions.lmms_eval_tasks.scorer.columns import name_of_clip, plain, references_of
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
+    name_of_clip,
+    plain,
+    references_of,
+    without_nulls,
+)
 
 Column = Literal["clip_id", "questions", "references", "reference", "video"]
 """What a rollout may have beside its caption."""
@@ -66,8 +71,8 @@ def row_of_verl(ground_truth: object, extra_info: object, *, asks: bool) -> dict
         extra_info: A mapping of columns, or nothing.
         asks: Whether the ground truth is questions rather than references.
     """
-    truth = _of_json(_plain(ground_truth))
-    info = _of_json(_plain(extra_info))
+    truth = _of_json(plain(ground_truth))
+    info = _of_json(plain(extra_info))
     row: dict[str, object] = dict(info) if isinstance(info, Mapping) else {}
     if isinstance(truth, Mapping) and not {"question", "answer"} <= set(truth):
         return {**row, **{name: value for name, value in truth.items() if value is not None}}
@@ -149,27 +154,20 @@ def _questions(value: object, clip_id: str) -> list[object]:
     >>> _questions({"question": ["Who?", "Where?"], "answer": ["A dog", "Here"]}, "a")[1]
     {'question': 'Where?', 'answer': 'Here'}
     """
-    plain = _of_json(_plain(value))
-    if plain is None or plain == "":
+    read = _of_json(plain(value))
+    if read is None or read == "":
         return []
-    if isinstance(plain, Mapping):  # a list of records, column by column
-        columns = {name: _plain(values) for name, values in plain.items()}
+    if isinstance(read, Mapping):  # a list of records, column by column
+        columns = {name: plain(values) for name, values in read.items()}
         if not all(isinstance(values, list) for values in columns.values()):
             raise DataError(f"clip {clip_id!r}: expected a list of questions, got {shown(value)}")
-        plain = [
+        read = [
             dict(zip(columns, record, strict=True))
             for record in zip(*columns.values(), strict=True)
         ]
-    if not isinstance(plain, Sequence) or isinstance(plain, str):
+    if not isinstance(read, Sequence) or isinstance(read, str):
         raise DataError(f"clip {clip_id!r}: expected a list of questions, got {shown(value)}")
-    return [_question(question) for question in plain]
-
-
-def _question(value: object) -> object:
-    """Without what a table has put in the place of fields that are not there."""
-    if not isinstance(value, Mapping):
-        return value
-    return {name: _plain(field) for name, field in value.items() if field is not None}
+    return [without_nulls(question) for question in read]
 
 
 def _references(row: Row) -> list[str]:
@@ -188,19 +186,12 @@ def _file_of(video: object) -> str | None:
     return None
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a table holds
-    """Lists in the place of arrays."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _of_json(value: object) -> object:
     """What JSON of a list or an object says; anything else as it is."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:
         read: object = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return read

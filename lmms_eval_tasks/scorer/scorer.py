@@ -41,6 +41,7 @@ from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
     listed,
     name_of_clip,
     references_of,
+    without_nulls,
 )
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
@@ -411,4 +412,4 @@ def _asked(value: object) -> Sequence[object]:
         raise DataError(
             f"questions: expected a list of questions for each caption, got {shown(value)}"
         )
-    return value
+    return [without_nulls(question) for question in value]

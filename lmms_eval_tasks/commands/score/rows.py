@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, shown
-from lmms_eval_captions.lmms_eval_tasks.scorer.columns import caption_of, references_of
+from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
+    caption_of,
+    references_of,
+    without_nulls,
+)
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
@@ -86,11 +90,4 @@ def _questions(value: object) -> Sequence[object]:
             raise DataError(f"questions: expected a list, or one in JSON: {error}") from error
     if not isinstance(value, list):
         raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
-    return [_question(each) for each in value]
-
-
-def _question(value: object) -> object:
-    """Tables give every question all fields: those without a value are not there."""
-    if isinstance(value, dict):
-        return {name: field for name, field in value.items() if field is not None}
-    return value
+    return [without_nulls(each) for each in value]

@@ -107,6 +107,22 @@ def test_columns_of_other_libraries_are_taken(kind: str, protocol: str, tmp_path
     assert pd.isna(found[2].scores[scorer.headline])
 
 
+@pytest.mark.parametrize("protocol", WITH_QUESTIONS)
+def test_a_field_that_a_table_left_null_is_not_there(protocol: str, tmp_path: Path) -> None:
+    """Some questions have a category, some have none: all have a score, as by lists."""
+    rows = rows_of(protocol, 2, tmp_path)
+    rows[0]["questions"] = [
+        {name: value for name, value in question.items() if name != "category"}
+        for question in rows[0]["questions"]
+    ]
+    frame = pa.Table.from_pylist(rows).to_pandas()
+    assert "category" in frame["questions"][0][0], "the table gives it to all of them"
+    with Scorer(protocol, judge="lexical") as scorer:
+        found = scorer.score(frame["caption"], frame["questions"])
+        assert numbers(found) == numbers(score_rows(scorer, rows, tmp_path))
+        assert all(each.n_unscored == 0 for each in found)
+
+
 @pytest.mark.parametrize("protocol", WITH_VIDEO)
 def test_frames_at_hand_are_shown(protocol: str, serve: ServerFactory) -> None:
     """Pictures and arrays are the same to the judge; what is no picture is said."""
