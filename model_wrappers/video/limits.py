@@ -16,7 +16,8 @@ class Limits:
     """Seconds of reading and decoding, above 0, at most a million."""
     memory_gib: float = 4.0
     """Memory of the process that decodes, in GiB, above 0, at most a million, besides the frames
-    that were asked for; held on Linux."""
+    that were asked for and what the process keeps of earlier clips to use again (0.25 GiB at
+    most, so that a clip near the limit may pass after a large one); held on Linux."""
 
     def __post_init__(self) -> None:
         for name, value in (("timeout_s", self.timeout_s), ("memory_gib", self.memory_gib)):

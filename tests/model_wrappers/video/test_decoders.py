@@ -138,15 +138,20 @@ def test_a_clip_that_takes_too_long_is_given_up(slow: Path, clip: Path, fresh: D
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="the limit is held on Linux")
-def test_a_clip_that_needs_too_much_memory_is_given_up(tmp_path: Path, clip: Path) -> None:
+def test_a_clip_that_needs_too_much_memory_is_given_up(
+    tmp_path: Path, clip: Path, fresh: Decoders
+) -> None:
     """The limit is named, and the same decoder reads the next clip."""
     path = hostile_clips.write_png(tmp_path / "giant.png", 12_000)
     with pytest.raises(DataError, match=r"giant\.png.*needs more than 0\.1 GiB"):
         read_frames(path, 2, limits=Limits(memory_gib=0.1))
+    [decoder] = fresh._idle
     assert read_frames(clip, 2).n_total == 24
+    assert fresh._idle == [decoder]
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="the limit is held on Linux")
+@pytest.mark.usefixtures("fresh")
 def test_frames_that_are_asked_for_do_not_count_against_a_clip(tmp_path: Path) -> None:
     """However many of them a model wants, a plain clip is read within the same limit."""
     path = hostile_clips.write_clip(tmp_path / "many.mp4", size=(640, 360), n_frames=200)
