@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 from lmms_eval_captions.judges.endpoint.store.line import KEY_LETTERS, MAX_LINE_BYTES, read_line
+from lmms_eval_captions.judges.endpoint.store.places import Place
 
 _BUFFER_BYTES: Final = 1 << 20
-
-
-Place = tuple[int, int, int]
-"""Where a line stands: number of its segment, first byte within the file, and length with its end.
-
-A plain tuple, of which there are hundreds of thousands: the garbage collector passes them over."""
 
 
 class Segment:

@@ -23,7 +23,8 @@ from typing import Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
-from lmms_eval_captions.judges.endpoint.store.segment import Place, Segment
+from lmms_eval_captions.judges.endpoint.store.places import Place, Places
+from lmms_eval_captions.judges.endpoint.store.segment import Segment
 from lmms_eval_captions.judges.endpoint.store.segment_writer import SegmentWriter
 from lmms_eval_captions.judges.errors import StoreError
 
@@ -44,7 +45,7 @@ class ReplyStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index: dict[bytes, Place] = {}
+        self._index = Places()
         self._segments: list[Segment] = []
         self._numbers: dict[str, int] = {}
         """Names of files to their segments."""
@@ -103,7 +104,7 @@ class ReplyStore:
                 "LMMS_CAPTIONS_CACHE at a folder on another disk (move the old one along to keep "
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
-        self._index[key] = (self._own_number, start, len(line))
+        self._index.put(key, (self._own_number, start, len(line)))
 
     def refresh(self, *, max_age_s: float = 0.0) -> None:
         """Take in what other processes have appended since.
@@ -203,9 +204,8 @@ class ReplyStore:
 
     def _read_anew(self, segment: Segment) -> None:
         """Forget what a segment held, and index what it holds now."""
-        number = segment.number
-        self._index = {key: place for key, place in self._index.items() if place[0] != number}
-        reader = self._readers.pop(number, None)
+        self._index.drop(segment.number)
+        reader = self._readers.pop(segment.number, None)
         if reader is not None:
             os.close(reader)
         segment.start_afresh()
