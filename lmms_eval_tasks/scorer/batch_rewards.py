@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
@@ -17,6 +19,8 @@ _MOST_COMPLETIONS: Final = 16
 """Batches in a row without a single verdict, and completions in them, after which training on
 nothing ends."""
 _N_REASONS: Final = 3
+_N_LATEST: Final = 1024
+"""Rewards that are known of earlier calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,55 @@ def mean_of_others(clip_id: str, scored: Sequence[tuple[str, float]]) -> float |
     rewards = [reward for other, reward in scored if other == clip_id]
     rewards = rewards or [reward for _, reward in scored]
     return fmean(rewards) if rewards else None
+
+
+class LatestRewards:
+    """What rollouts were given, for those that have no verdict and are handed over one by one."""
+
+    def __init__(self) -> None:
+        self._rewards: deque[tuple[str, float]] = deque(maxlen=_N_LATEST)
+        self._changed = threading.Condition()
+        self._n_under_way = 0
+        self._n_waiting = 0
+
+    def extend(self, scored: Sequence[tuple[str, float]]) -> None:
+        """Take notice of clips and their rewards."""
+        with self._changed:
+            self._rewards.extend(scored)
+            self._changed.notify_all()
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Within it a rollout is under way, which others may wait for."""
+        with self._changed:
+            self._n_under_way += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._n_under_way -= 1
+                self._changed.notify_all()
+
+    def mean_of(self, clip_id: str) -> float | None:
+        """The mean of a clip's latest rewards, else of all latest.
+
+        Where there are none yet, those are waited for that are under way.
+
+        Returns:
+            ``None`` where there are none in the end: no rollout has a verdict.
+        """
+        with self._changed:
+            self._n_waiting += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(self._is_settled)
+            finally:
+                self._n_waiting -= 1
+            return mean_of_others(clip_id, list(self._rewards))
+
+    def _is_settled(self) -> bool:
+        """Whether there are rewards, or all that is under way has none."""
+        return bool(self._rewards) or self._n_waiting >= self._n_under_way
 
 
 class MissingRewards:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -17,8 +18,8 @@ from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.scorer.batch_rewards import (
     BatchRewards,
+    LatestRewards,
     MissingRewards,
-    mean_of_others,
 )
 from lmms_eval_captions.lmms_eval_tasks.scorer.evaluation_clips import (
     OFFICIAL,
@@ -46,12 +47,12 @@ Missing = Literal["mean"] | None
 """What a completion has that has no verdict: the mean of others, or nothing."""
 _NO_VALUE: Final = "by its verdicts the metric has no value"
 _MOST_BUDGET_S: Final = 86_400
-_N_RECENT: Final = 1024
-"""Rewards that are known of earlier calls."""
+_LEAST_THREADS: Final = 64
+"""Rollouts that are awaited one by one and looked after at once, at least."""
 
 
 class CaptionReward:
-    """A reward function for trainers: TRL's signature by calling it, verl's by two methods.
+    """A reward function for trainers: TRL's signature by calling it, verl's by three methods.
 
     >>> with CaptionReward("vdc", judge="lexical", evaluation=None) as reward:  # doctest: +SKIP
     ...     questions = [{"question": "Who runs?", "answer": "A dog"}]
@@ -110,6 +111,8 @@ class CaptionReward:
         self._open: Callable[[], Scorer] = lambda: Scorer(protocol, **settings)
         self._lock = threading.Lock()
         self._pid, self._scorer = os.getpid(), self._open()
+        self._waits: ThreadPoolExecutor | None = None
+        """Where rollouts are waited for that an event loop asks about one by one."""
         self.metric = self._scorer.headline if metric is None else metric
         self.normalise = normalise
         self.time_budget_s = time_budget_s
@@ -122,7 +125,7 @@ class CaptionReward:
         """What trainers log it as."""
         words = "which count as the mean of others" if missing else "which are left out"
         self._missing = MissingRewards(self.__name__, words)
-        self._recent: deque[tuple[str, float]] = deque(maxlen=_N_RECENT)
+        self._latest = LatestRewards()
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +163,9 @@ class CaptionReward:
             JudgeStoppedError: If nothing can be scored, since the judge cannot be asked.
         """
         del prompts
-        batch = self._scored(rows_of(columns, self._columns, len(completions)), completions)
+        until_s = self._until_s()
+        rows = rows_of(columns, self._columns, len(completions))
+        batch = self._scored(rows, completions, until_s)
         log_metric = columns.get("log_metric")
         if callable(log_metric) and batch.rewards:
             log_metric(f"{self.__name__}/missing", batch.n_missing / len(batch.rewards))
@@ -187,7 +192,7 @@ class CaptionReward:
         extra_infos: Sequence[object] | None = None,
         **_: object,
     ) -> list[float]:
-        """The rewards of a batch, as verl's batch reward manager asks for them.
+        """The rewards of a batch, as the batch reward manager of verl up to 0.8 asks for them.
 
         Args:
             data_sources: Not looked at.
@@ -203,13 +208,14 @@ class CaptionReward:
             JudgeStoppedError: If there is not a single verdict.
         """
         del data_sources
+        until_s = self._until_s()
         infos = [None] * len(solution_strs) if extra_infos is None else extra_infos
         rows = [
             self._renamed(row_of_verl(truth, info, asks=self._asks))
             for truth, info in zip(ground_truths, infos, strict=True)
         ]
         self._require_mean()
-        return list(map(self._number, self._scored(rows, solution_strs).filled()))
+        return list(map(self._number, self._scored(rows, solution_strs, until_s).filled()))
 
     def compute_score(
         self,
@@ -222,15 +228,28 @@ class CaptionReward:
         """The reward of one rollout, as verl's other reward managers ask for it.
 
         There is no batch: one without a verdict has the mean of the clip's latest rewards, else of
-        all latest ones. Arguments and errors are those of :meth:`compute_scores`.
+        all latest ones; where there are none yet, those are waited for that are under way.
+        Arguments and errors are those of :meth:`compute_scores`.
         """
         del data_source
-        self._require_mean()
-        row = self._renamed(row_of_verl(ground_truth, extra_info, asks=self._asks))
-        batch = self._scored([row], [solution_str])
-        (clip_id,), (reward,) = batch.clip_ids, batch.rewards
-        return self._number(
-            mean_of_others(clip_id, list(self._recent)) if reward is None else reward
+        return self._of_one(solution_str, ground_truth, extra_info, self._until_s())
+
+    async def acompute_score(
+        self,
+        data_source: object,
+        solution_str: str,
+        ground_truth: object,
+        extra_info: object = None,
+        **_: object,
+    ) -> float:
+        """As :meth:`compute_score`, for reward managers that await it, as verl's from 0.7 can.
+
+        Any number may be awaited at once: of as many as requests may be in flight the judge is
+        asked at the same time. The time budget is each rollout's own.
+        """
+        del data_source
+        return await asyncio.get_running_loop().run_in_executor(
+            self._waiting, self._of_one, solution_str, ground_truth, extra_info, self._until_s()
         )
 
     @property
@@ -238,14 +257,25 @@ class CaptionReward:
         """What scores the captions of this process."""
         with self._lock:
             if self._pid != os.getpid():
-                # The engine's thread stayed with the parent.
-                self._pid, self._scorer = os.getpid(), self._open()
+                # The engine's thread, and those that wait, stayed with the parent.
+                self._pid, self._scorer, self._waits = os.getpid(), self._open(), None
             return self._scorer
 
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""
         if self._pid == os.getpid():
             self._scorer.close()
+            if self._waits is not None:
+                self._waits.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def _waiting(self) -> ThreadPoolExecutor:
+        """Not the event loop's own threads, which are few where there are few cores."""
+        n_threads = max(_LEAST_THREADS, self.scorer.settings.concurrency)
+        with self._lock:
+            if self._waits is None:
+                self._waits = ThreadPoolExecutor(n_threads, thread_name_prefix="reward")
+            return self._waits
 
     @property
     def _metric(self) -> Metric:
@@ -285,11 +315,28 @@ class CaptionReward:
     def _renamed(self, row: dict[str, object]) -> dict[str, object]:
         return {**row, **{name: row[own] for name, own in self._columns.items() if own in row}}
 
+    def _until_s(self) -> float | None:
+        """When the time is over of what is asked for now."""
+        return None if self.time_budget_s is None else time.monotonic() + self.time_budget_s
+
+    def _of_one(
+        self, caption: str, ground_truth: object, extra_info: object, until_s: float | None
+    ) -> float:
+        """The reward of a rollout that is handed over alone."""
+        self._require_mean()
+        row = self._renamed(row_of_verl(ground_truth, extra_info, asks=self._asks))
+        with self._latest.one_more():
+            batch = self._scored([row], [caption], until_s)
+            (clip_id,), (reward,) = batch.clip_ids, batch.rewards
+            return self._number(self._latest.mean_of(clip_id) if reward is None else reward)
+
     def _scored(
-        self, rows: Sequence[dict[str, object]], completions: Sequence[object]
+        self,
+        rows: Sequence[dict[str, object]],
+        completions: Sequence[object],
+        until_s: float | None,
     ) -> BatchRewards:
         """The rewards of completions; raises where training would go on with nothing."""
-        until_s = None if self.time_budget_s is None else time.monotonic() + self.time_budget_s
         scorer = self.scorer
         stopped = scorer.stopped
         cache = scorer.settings.cache
@@ -316,7 +363,7 @@ class CaptionReward:
             n_questions=sum(score.n_questions for score in kept),
             n_unscored=sum(score.n_unscored for score in kept),
         )
-        self._recent.extend(batch.scored)
+        self._latest.extend(batch.scored)
         self._missing.see(batch, before=stopped, now=scorer.stopped)
         return batch
 

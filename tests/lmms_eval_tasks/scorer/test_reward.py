@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import json
 import os
 import pickle
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from math import isclose
@@ -314,6 +316,61 @@ def test_one_rollout_of_verls_has_the_mean_of_earlier_ones(
             reward.compute_score(solution_str="A dog sits.", **ask)
         known = reward.compute_score(solution_str="A dog runs.", **ask)
         assert reward.compute_score(solution_str="A dog sits.", **ask) == known
+
+
+def test_rollouts_that_are_awaited_are_asked_about_together(
+    opened: Open, server: JudgeServer
+) -> None:
+    """However few threads an event loop has of its own; as verl's reward loop calls it."""
+    clips, captions = [f"clip {n}" for n in range(60)], [f"A dog runs, {n}." for n in range(60)]
+    asked = [yes_no(2, about=clip) for clip in clips]
+    server.behaviour.latency_s = 0.3
+    with opened(concurrency=120) as reward:
+        score = partial(reward.acompute_score)
+        assert inspect.iscoroutinefunction(score)
+
+        async def scored() -> list[float]:
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            rollouts = zip(captions, asked, clips, strict=True)
+            return await asyncio.gather(
+                *(
+                    score(
+                        data_source="x",
+                        solution_str=caption,
+                        ground_truth=questions,
+                        extra_info={"clip_id": clip, "num_turns": None},
+                        reward_router_address=None,
+                    )
+                    for caption, questions, clip in rollouts
+                )
+            )
+
+        rewards = asyncio.run(scored())
+        assert server.counts.most_in_flight > 60
+        assert rewards == reward([""] * 60, captions, clip_id=clips, questions=asked)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_one_without_a_verdict_waits_for_those_under_way(
+    concurrency: int, opened: Open, server: JudgeServer
+) -> None:
+    """The first to come is no reason to end; where all are without, each is an error."""
+    server.script = refuse("A dog sits.")
+    ask = {"data_source": "x", "ground_truth": QUESTIONS["a"], "extra_info": {"clip_id": "a"}}
+    with opened(concurrency=concurrency) as reward:
+
+        async def scored(captions: Sequence[str]) -> list[Any]:
+            return await asyncio.gather(
+                *(reward.acompute_score(solution_str=caption, **ask) for caption in captions),
+                return_exceptions=True,
+            )
+
+        first = asyncio.run(scored(["A dog sits."] * 3))
+        assert [type(each) for each in first] == [JudgeStoppedError] * 3
+        without, known = asyncio.run(scored(["A dog sits.", "A dog runs."]))
+    assert without == known
+    assert isinstance(known, float)
 
 
 @pytest.mark.parametrize(
