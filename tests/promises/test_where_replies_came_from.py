@@ -230,7 +230,7 @@ def test_attempts_that_failed_are_counted_by_cause(
     bench: pytest.MonkeyPatch,  # noqa: F811 - a fixture
 ) -> None:
     """Of one request that gets garbage, is broken off, fails twice and is limited."""
-    _change_engine(bench, n_attempts=9, outage_patience_s=30.0)
+    _change_engine(bench, n_attempts=9, outage_patience_s=30.0, backoff_s=0.1)
     server = serve(logprobs="whole")
     judge, faults = Judge(), ["429", "503", "503", "drop", "garbage"]
     target = benchmark.target(step, 0)
