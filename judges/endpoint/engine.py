@@ -229,7 +229,7 @@ class Engine:
         if state != self._told:
             # Worth a word only where it was tried.
             if self._told == "tried":
-                logger.debug("the first question of each caption goes ahead: {}, {}", state, why)
+                logger.trace("the first question of each caption goes ahead: {}, {}", state, why)
             self._told = state
         sender = self._sender
         self._trouble.tick(time.monotonic(), sender.n_in_flight, sender.first_due_s)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from statistics import fmean
 from typing import Final
 
@@ -18,6 +18,9 @@ _MOST_BATCHES: Final = 3
 _MOST_COMPLETIONS: Final = 16
 """Batches in a row without a single verdict, and completions in them, after which training on
 nothing ends."""
+_MOST_ALONE: Final = 256
+"""The same where each completion comes alone: of a hundred that are under way at once, all of those
+without a verdict may be the first to end."""
 _N_REASONS: Final = 3
 _N_LATEST: Final = 1024
 """Rewards that are known of earlier calls."""
@@ -91,48 +94,41 @@ class LatestRewards:
 
     def __init__(self) -> None:
         self._rewards: deque[tuple[str, float]] = deque(maxlen=_N_LATEST)
-        self._changed = threading.Condition()
-        self._n_under_way = 0
-        self._n_waiting = 0
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._under_way: set[int] = set()
 
     def extend(self, scored: Sequence[tuple[str, float]]) -> None:
         """Take notice of clips and their rewards."""
-        with self._changed:
+        with self._lock:
             self._rewards.extend(scored)
-            self._changed.notify_all()
 
-    @contextmanager
-    def one_more(self) -> Iterator[None]:
-        """Within it a rollout is under way, which others may wait for."""
-        with self._changed:
-            self._n_under_way += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._n_under_way -= 1
-                self._changed.notify_all()
+    def begin(self) -> int:
+        """One more rollout is under way; its number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._under_way.add(number)
+            return number
 
-    def mean_of(self, clip_id: str) -> float | None:
-        """The mean of a clip's latest rewards, else of all latest.
-
-        Where there are none yet, those are waited for that are under way.
+    def end(self, number: int) -> frozenset[int]:
+        """A rollout has its verdict, or will have none; once more does nothing.
 
         Returns:
-            ``None`` where there are none in the end: no rollout has a verdict.
+            Those that are under way.
         """
-        with self._changed:
-            self._n_waiting += 1
-            self._changed.notify_all()
-            try:
-                self._changed.wait_for(self._is_settled)
-            finally:
-                self._n_waiting -= 1
-            return mean_of_others(clip_id, list(self._rewards))
+        with self._lock:
+            self._under_way.discard(number)
+            return frozenset(self._under_way)
 
-    def _is_settled(self) -> bool:
-        """Whether there are rewards, or all that is under way has none."""
-        return bool(self._rewards) or self._n_waiting >= self._n_under_way
+    def is_worth_waiting(self, others: Collection[int]) -> bool:
+        """Whether no reward is known yet, and one of these rollouts may still have one."""
+        with self._lock:
+            return not self._rewards and not self._under_way.isdisjoint(others)
+
+    def mean_of(self, clip_id: str) -> float | None:
+        """The mean of a clip's latest rewards, else of all; ``None`` where there are none."""
+        with self._lock:
+            return mean_of_others(clip_id, list(self._rewards))
 
 
 class MissingRewards:
@@ -141,11 +137,15 @@ class MissingRewards:
     Args:
         name: What the reward is called.
         words: What becomes of completions without a verdict.
+        alone: Whether each completion comes alone, and not in batches.
     """
 
-    def __init__(self, name: str, words: str) -> None:
+    def __init__(self, name: str, words: str, *, alone: bool = False) -> None:
         self._name = name
         self._words = words
+        self._words_of_none = words if alone else "none has: they are left out"
+        self._most_batches = _MOST_ALONE if alone else _MOST_BATCHES
+        self._most_completions = _MOST_ALONE if alone else _MOST_COMPLETIONS
         self._n_batches = 0
         self._n_completions = 0
 
@@ -182,12 +182,13 @@ class MissingRewards:
                 batch.why,
             )
             return
-        if self._n_batches >= _MOST_BATCHES and self._n_completions >= _MOST_COMPLETIONS:
+        is_over = self._n_completions >= self._most_completions
+        if is_over and self._n_batches >= self._most_batches:
             raise JudgeStoppedError(
                 f"expected rewards, got none in {self._n_batches} batches in a row: {batch.why}; "
                 "see that the judge answers, and that time_budget_s is enough"
             )
-        words = "none has: they are left out" if batch.is_empty else self._words
+        words = self._words_of_none if batch.is_empty else self._words
         logger.warning(
             "{}: {} of {} completions have no verdict, {}: {}",
             self._name,

@@ -8,12 +8,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.scorer.batch_rewards import (
@@ -45,10 +46,23 @@ if TYPE_CHECKING:
 
 Missing = Literal["mean"] | None
 """What a completion has that has no verdict: the mean of others, or nothing."""
+_NO_QUESTIONS: Final = (
+    "expected a column of questions, called as columns= says, or clips of the benchmark's own"
+)
 _NO_VALUE: Final = "by its verdicts the metric has no value"
 _MOST_BUDGET_S: Final = 86_400
-_LEAST_THREADS: Final = 64
-"""Rollouts that are awaited one by one and looked after at once, at least."""
+_LOOK_S: Final = 0.05
+"""How often it is looked whether other rollouts have rewards."""
+
+
+@dataclass(frozen=True, slots=True)
+class _HandedIn:
+    """Completions that the judge is asked about."""
+
+    clip_ids: Sequence[str]
+    waits: Sequence[Callable[[], CaptionScore]]
+    stopped: str | None
+    """Why the judge could not be asked when they were handed in, ``None`` if it could."""
 
 
 class CaptionReward:
@@ -111,8 +125,6 @@ class CaptionReward:
         self._open: Callable[[], Scorer] = lambda: Scorer(protocol, **settings)
         self._lock = threading.Lock()
         self._pid, self._scorer = os.getpid(), self._open()
-        self._waits: ThreadPoolExecutor | None = None
-        """Where rollouts are waited for that an event loop asks about one by one."""
         self.metric = self._scorer.headline if metric is None else metric
         self.normalise = normalise
         self.time_budget_s = time_budget_s
@@ -123,9 +135,7 @@ class CaptionReward:
         """The clips that are refused."""
         self.__name__ = self.metric
         """What trainers log it as."""
-        words = "which count as the mean of others" if missing else "which are left out"
-        self._missing = MissingRewards(self.__name__, words)
-        self._latest = LatestRewards()
+        self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -232,7 +242,18 @@ class CaptionReward:
         Arguments and errors are those of :meth:`compute_scores`.
         """
         del data_source
-        return self._of_one(solution_str, ground_truth, extra_info, self._until_s())
+        until_s, latest = self._until_s(), self._rollouts()
+        number = latest.begin()
+        try:
+            clip_id, reward = self._of_one(
+                self._hand_in_one(solution_str, ground_truth, extra_info, until_s)
+            )
+            others = latest.end(number)
+            while reward is None and latest.is_worth_waiting(others) and _left_s(until_s) != 0.0:
+                time.sleep(_LOOK_S)
+        finally:
+            latest.end(number)
+        return self._number(latest.mean_of(clip_id) if reward is None else reward)
 
     async def acompute_score(
         self,
@@ -244,38 +265,62 @@ class CaptionReward:
     ) -> float:
         """As :meth:`compute_score`, for reward managers that await it, as verl's from 0.7 can.
 
-        Any number may be awaited at once: of as many as requests may be in flight the judge is
-        asked at the same time. The time budget is each rollout's own.
+        Any number may be awaited at once. The time budget is each rollout's own.
         """
         del data_source
-        return await asyncio.get_running_loop().run_in_executor(
-            self._waiting, self._of_one, solution_str, ground_truth, extra_info, self._until_s()
-        )
+        loop = asyncio.get_running_loop()
+        settled: asyncio.Future[None] = loop.create_future()
+
+        def on_settled() -> None:
+            with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                loop.call_soon_threadsafe(_settle, settled)
+
+        until_s, latest = self._until_s(), self._rollouts()
+        number = latest.begin()
+        try:
+            handed_in = await asyncio.to_thread(
+                self._hand_in_one, solution_str, ground_truth, extra_info, until_s, on_settled
+            )
+            await asyncio.wait([settled], timeout=_left_s(until_s))
+            clip_id, reward = self._of_one(handed_in)
+            others = latest.end(number)
+            while reward is None and latest.is_worth_waiting(others) and _left_s(until_s) != 0.0:
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            latest.end(number)
+        return self._number(latest.mean_of(clip_id) if reward is None else reward)
 
     @property
     def scorer(self) -> Scorer:
         """What scores the captions of this process."""
-        with self._lock:
-            if self._pid != os.getpid():
-                # The engine's thread, and those that wait, stayed with the parent.
-                self._pid, self._scorer, self._waits = os.getpid(), self._open(), None
-            return self._scorer
+        self._of_this_process()
+        return self._scorer
 
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""
         if self._pid == os.getpid():
             self._scorer.close()
-            if self._waits is not None:
-                self._waits.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def _waiting(self) -> ThreadPoolExecutor:
-        """Not the event loop's own threads, which are few where there are few cores."""
-        n_threads = max(_LEAST_THREADS, self.scorer.settings.concurrency)
+    def _of_this_process(self) -> None:
+        """Begin anew in a forked child: the engine's thread, and those that wait, stayed behind."""
         with self._lock:
-            if self._waits is None:
-                self._waits = ThreadPoolExecutor(n_threads, thread_name_prefix="reward")
-            return self._waits
+            if self._pid != os.getpid():
+                self._pid, self._scorer = os.getpid(), self._open()
+                self._begin()
+
+    def _rollouts(self) -> LatestRewards:
+        """What is known of the rollouts of this process."""
+        self._of_this_process()
+        return self._latest
+
+    def _begin(self) -> None:
+        """Nothing is known of other rollouts yet."""
+        words = "which count as the mean of others" if self.missing else "which are left out"
+        self._missing = MissingRewards(self.__name__, words)
+        self._missing_alone = MissingRewards(
+            self.__name__, "it has the mean of the latest", alone=True
+        )
+        self._latest = LatestRewards()
 
     @property
     def _metric(self) -> Metric:
@@ -319,16 +364,24 @@ class CaptionReward:
         """When the time is over of what is asked for now."""
         return None if self.time_budget_s is None else time.monotonic() + self.time_budget_s
 
-    def _of_one(
-        self, caption: str, ground_truth: object, extra_info: object, until_s: float | None
-    ) -> float:
-        """The reward of a rollout that is handed over alone."""
+    def _hand_in_one(
+        self,
+        caption: str,
+        ground_truth: object,
+        extra_info: object,
+        until_s: float | None,
+        on_settled: Callable[[], None] = lambda: None,
+    ) -> _HandedIn:
+        """Hand in a rollout that comes alone."""
         self._require_mean()
         row = self._renamed(row_of_verl(ground_truth, extra_info, asks=self._asks))
-        with self._latest.one_more():
-            batch = self._scored([row], [caption], until_s)
-            (clip_id,), (reward,) = batch.clip_ids, batch.rewards
-            return self._number(self._latest.mean_of(clip_id) if reward is None else reward)
+        return self._hand_in([row], [caption], until_s, on_settled)
+
+    def _of_one(self, handed_in: _HandedIn) -> tuple[str, float | None]:
+        """Clip and reward of a rollout that came alone."""
+        batch = self._batch(handed_in)
+        self._missing_alone.see(batch, before=handed_in.stopped, now=self._scorer.stopped)
+        return batch.clip_ids[0], batch.rewards[0]
 
     def _scored(
         self,
@@ -337,6 +390,19 @@ class CaptionReward:
         until_s: float | None,
     ) -> BatchRewards:
         """The rewards of completions; raises where training would go on with nothing."""
+        handed_in = self._hand_in(rows, completions, until_s)
+        batch = self._batch(handed_in)
+        self._missing.see(batch, before=handed_in.stopped, now=self._scorer.stopped)
+        return batch
+
+    def _hand_in(
+        self,
+        rows: Sequence[dict[str, object]],
+        completions: Sequence[object],
+        until_s: float | None,
+        on_settled: Callable[[], None] = lambda: None,
+    ) -> _HandedIn:
+        """Have the judge asked; never waits for it."""
         scorer = self.scorer
         stopped = scorer.stopped
         cache = scorer.settings.cache
@@ -346,10 +412,14 @@ class CaptionReward:
         ]
         documents = [self._document(scorer, rollout) for rollout in rollouts]
         waits = [
-            scorer.submit(document, rollout.caption, until_s=until_s)
+            scorer.submit(document, rollout.caption, until_s=until_s, on_settled=on_settled)
             for document, rollout in zip(documents, rollouts, strict=True)
         ]
-        scores = [wait() for wait in waits]
+        return _HandedIn([rollout.clip.clip_id for rollout in rollouts], waits, stopped)
+
+    def _batch(self, handed_in: _HandedIn) -> BatchRewards:
+        """The rewards of what was handed in, waited for."""
+        scores = [wait() for wait in handed_in.waits]
         self._require_available(scores)
         rewards = list(map(self._reward, scores))
         reasons = Counter[str]()
@@ -357,19 +427,23 @@ class CaptionReward:
             reasons.update(score.reasons or ({_NO_VALUE: 1} if reward is None else {}))
         kept = [score for score, reward in zip(scores, rewards, strict=True) if reward is not None]
         batch = BatchRewards(
-            [rollout.clip.clip_id for rollout in rollouts],
+            handed_in.clip_ids,
             rewards,
             reasons,
             n_questions=sum(score.n_questions for score in kept),
             n_unscored=sum(score.n_unscored for score in kept),
         )
         self._latest.extend(batch.scored)
-        self._missing.see(batch, before=stopped, now=scorer.stopped)
         return batch
 
     def _document(self, scorer: Scorer, rollout: Rollout) -> Mapping[str, Any]:
         """A rollout's clip as a document, which is none of the evaluation set's."""
-        document = scorer.document(rollout.clip)
+        try:
+            document = scorer.document(rollout.clip)
+        except DataError as error:
+            if rollout.clip.questions is None and self._asks:
+                raise DataError(f"{_NO_QUESTIONS} ({error})") from error
+            raise
         if len(self.evaluation):
             names = [rollout.clip.clip_id, *([rollout.video] if rollout.video else [])]
             self.evaluation.require_other(names, facts_of(scorer.benchmark.questions(document)))
@@ -396,3 +470,13 @@ class CaptionReward:
                 "none; see the warning before this for why"
             )
         return reward
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _left_s(until_s: float | None) -> float | None:
+    """Seconds until then, >= 0; ``None`` where there is no end."""
+    return None if until_s is None else max(0.0, until_s - time.monotonic())

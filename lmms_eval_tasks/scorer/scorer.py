@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN
+from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
 from lmms_eval_captions.judges.settings import data_settings
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
 
+_CLOSED: Final = "this scorer is closed; make another one"
 _AHEAD: Final = 16
 """Questions that are handed in and not answered, as a multiple of the requests in flight."""
 _LEAST_AHEAD: Final = 512
@@ -98,6 +101,7 @@ class Scorer:
 
     Raises:
         SettingsError: If a setting cannot be used, or the judge not be asked.
+        JudgeStoppedError: If there is a limit of cost, and the judge's price is not known.
     """
 
     def __init__(
@@ -113,11 +117,14 @@ class Scorer:
         self.benchmark = self.protocol.benchmark
         self.config = self.benchmark.judge_config(self.settings)
         require_judge(self.config, self.settings)
+        if self.config.asks_endpoint and self.settings.max_cost_usd is not None:
+            price_of(self.config.model, load_prices(self.settings.prices))
         self._progress = progress
         self._spent_usd = spent_usd
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._is_closed = False
+        self._usage = Totals()
         self._verified = VerifiedJudges()
         self._told: set[str] = set()
 
@@ -228,7 +235,12 @@ class Scorer:
             raise DataError(f"clip {clip.clip_id!r}: {error}") from error
 
     def submit(
-        self, doc: Doc, caption: str | None, *, until_s: float | None = None
+        self,
+        doc: Doc,
+        caption: str | None,
+        *,
+        until_s: float | None = None,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> Callable[[], CaptionScore]:
         """Hand a caption in; never waits.
 
@@ -237,13 +249,14 @@ class Scorer:
             caption: Candidate caption, ``None`` where there is none.
             until_s: When, by :func:`time.monotonic`, what is answered counts and the rest is
                 unscored; by default all is waited for.
+            on_settled: Called once all is there, from any thread: no wait is needed then.
 
         Returns:
             A function that waits for the scores.
         """
         text = NoCaption(NO_CAPTION_GIVEN) if caption is None else caption
         questions = self.benchmark.questions(doc)
-        wait = self._judged(text, questions, until_s)
+        wait = self._judged(text, questions, until_s, on_settled)
 
         def scored() -> CaptionScore:
             judged = wait()
@@ -280,7 +293,7 @@ class Scorer:
     def usage(self) -> Totals:
         """What was asked of the judge so far, and where replies came from."""
         with self._lock:
-            return Totals() if self._engine is None else self._engine.totals()
+            return self._usage if self._engine is None else self._engine.totals()
 
     @property
     def spent_usd(self) -> float:
@@ -292,7 +305,9 @@ class Scorer:
     def stopped(self) -> str | None:
         """Why nothing more is asked of the judge, ``None`` where it is."""
         with self._lock:
-            engine = self._engine
+            engine, is_closed = self._engine, self._is_closed
+        if is_closed:
+            return _CLOSED
         if engine is None:
             return None
         if engine.defect is not None:
@@ -303,9 +318,12 @@ class Scorer:
     def close(self) -> None:
         """Stop: nothing more is sent, and everything answered is on disk."""
         with self._lock:
-            engine, self._engine, self._is_closed = self._engine, None, True
+            engine, self._is_closed = self._engine, True
         if engine is not None:
             engine.close()
+            with self._lock:
+                self._usage, self._spent_usd = engine.totals(), engine.spent_usd
+                self._engine = None
 
     def _clips(
         self,
@@ -341,18 +359,24 @@ class Scorer:
         return list(zip(clips, map(caption_of, texts), strict=True))
 
     def _judged(
-        self, caption: str, questions: Sequence[Any], until_s: float | None
+        self,
+        caption: str,
+        questions: Sequence[Any],
+        until_s: float | None,
+        on_settled: Callable[[], None],
     ) -> Callable[[], Judged[Any]]:
         unasked: Judged[Any] | None = without_judge(
             caption, self.config, lambda config: self.benchmark.silences(questions, config)
         )
         if unasked is not None:
+            on_settled()
             return lambda: unasked
         chains = self.benchmark.chains(questions, caption, self.config)
         answers = None if until_s is None else AnswersInTime(chains, until_s)
         future: Future[list[Sequence[Any]]] = self._open().submit(
             chains if answers is None else answers.chains, about=caption_digest(caption)
         )
+        future.add_done_callback(lambda _: on_settled())
 
         def result() -> Judged[Any]:
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
@@ -368,7 +392,7 @@ class Scorer:
         """The engine, made at the first caption that is asked about."""
         with self._lock:
             if self._is_closed:
-                raise JudgeStoppedError("this scorer is closed; make another one")
+                raise JudgeStoppedError(_CLOSED)
             if self._engine is None:
                 config = engine_config(self.settings)
                 self._engine = Engine(

@@ -8,8 +8,14 @@ import inspect
 import json
 import os
 import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import isclose
@@ -347,7 +353,7 @@ def test_rollouts_that_are_awaited_are_asked_about_together(
             )
 
         rewards = asyncio.run(scored())
-        assert server.counts.most_in_flight > 60
+        assert server.counts.most_in_flight > 30, "one thread would have two requests in flight"
         assert rewards == reward([""] * 60, captions, clip_id=clips, questions=asked)
 
 
@@ -371,6 +377,163 @@ def test_one_without_a_verdict_waits_for_those_under_way(
         without, known = asyncio.run(scored(["A dog sits.", "A dog runs."]))
     assert without == known
     assert isinstance(known, float)
+
+
+def one_rollout(clip: str = "a", n_questions: int = 2) -> dict[str, Any]:
+    """What verl hands over beside the caption."""
+    return {
+        "data_source": "x",
+        "ground_truth": yes_no(n_questions, about=clip),
+        "extra_info": {"clip_id": clip},
+    }
+
+
+def test_rollouts_without_a_verdict_may_be_the_first_to_end(
+    server: JudgeServer, tmp_path: Path
+) -> None:
+    """Sixteen empty captions of 64 end nothing while the others are asked about."""
+    server.behaviour.latency_s = 0.2
+    captions = ["" if number % 4 == 0 else f"A dog, {number}." for number in range(64)]
+    ask = {"data_source": "x", "ground_truth": ["A dog."], "extra_info": {"clip_id": "a"}}
+    with open_reward("gveval_ref_only", server, tmp_path) as reward:
+
+        async def scored() -> list[float]:
+            return await asyncio.gather(
+                *(reward.acompute_score(solution_str=caption, **ask) for caption in captions)
+            )
+
+        rewards = asyncio.run(scored())
+        in_one = reward.compute_scores(
+            ["x"] * 64, captions, [["A dog."]] * 64, [{"clip_id": "a"}] * 64
+        )
+    known = [number for number, caption in enumerate(captions) if caption]
+    assert [rewards[number] for number in known] == [in_one[number] for number in known]
+    assert all(min(in_one) <= reward <= max(in_one) for reward in rewards)
+
+
+def test_a_row_of_rollouts_without_a_verdict_ends_training(
+    opened: Open, server: JudgeServer
+) -> None:
+    """Hundreds of them, after one that had one: there is nothing left to learn from."""
+    server.script = refuse("A dog sits")
+    with opened() as reward:
+        reward.compute_score(solution_str="A dog runs.", **one_rollout())
+        for _ in range(255):
+            reward.compute_score(solution_str="A dog sits.", **one_rollout())
+        with pytest.raises(JudgeStoppedError, match="got none in 256"):
+            reward.compute_score(solution_str="A dog sits.", **one_rollout())
+
+
+def test_later_rollouts_do_not_prolong_an_earlier_one_s_budget(
+    opened: Open, server: JudgeServer
+) -> None:
+    """Each has its own, also where it has no verdict and waits for others."""
+    server.script = lambda _: "hang"
+    seconds: list[float] = []
+    with opened(time_budget_s=1.0) as reward:
+
+        async def one(number: int) -> None:
+            await asyncio.sleep(0.6 * number)
+            began_s = time.monotonic()
+            with pytest.raises(JudgeStoppedError, match="at least one completion"):
+                await reward.acompute_score(
+                    solution_str="A dog.", **one_rollout(f"clip {number}", 1)
+                )
+            seconds.append(time.monotonic() - began_s)
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*map(one, range(6)))
+
+        asyncio.run(all_of_them())
+    assert len(seconds) == 6
+    assert max(seconds) < 1.6
+
+
+def test_a_fork_does_not_wait_for_rollouts_of_its_parent(opened: Open, server: JudgeServer) -> None:
+    """None of its threads will end them."""
+    server.script = refuse("A ")
+    server.behaviour.latency_s = 0.3
+    ended: list[BaseException] = []
+    with opened() as reward:
+
+        def one() -> None:
+            try:
+                reward.compute_score(solution_str="A dog.", **one_rollout())
+            except JudgeStoppedError as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=one)
+        thread.start()
+        while not server.counts.n_in_flight:
+            time.sleep(0.01)
+        child = os.fork()
+        if not child:
+            status = 1
+            with suppress(BaseException):
+                signal.alarm(30)
+                try:
+                    reward.compute_score(solution_str="A cat.", **one_rollout("b"))
+                except JudgeStoppedError:
+                    status = 0
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        thread.join()
+    assert len(ended) == 1
+
+
+def test_closing_gives_no_awaited_rollout_a_mean(opened: Open, server: JudgeServer) -> None:
+    """What was not answered is an error, then and later; what was spent is still known."""
+    server.behaviour.latency_s = 0.5
+    reward = opened()
+    first = reward.compute_score(solution_str="A dog 0.", **one_rollout())
+
+    async def closed_amid() -> list[Any]:
+        rollouts = [
+            asyncio.ensure_future(
+                reward.acompute_score(solution_str=f"A dog {number}.", **one_rollout())
+            )
+            for number in range(1, 100)
+        ]
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(reward.close)
+        return await asyncio.gather(*rollouts, return_exceptions=True)
+
+    outcomes = asyncio.run(closed_amid())
+    assert isinstance(first, float)
+    assert {type(outcome) for outcome in outcomes} == {JudgeStoppedError}
+    with pytest.raises(JudgeStoppedError, match="closed"):
+        asyncio.run(reward.acompute_score(solution_str="Late.", **one_rollout()))
+    assert reward.scorer.usage.calls >= 2
+    assert "closed" in (reward.scorer.stopped or "")
+
+
+def test_a_process_ends_whose_rollout_was_given_up(server: JudgeServer, tmp_path: Path) -> None:
+    """No thread of a reward that waits for a judge that hangs keeps it."""
+    server.script = lambda _: "hang"
+    code = f"""
+import asyncio
+from lmms_eval_captions import CaptionReward
+reward = CaptionReward("vcapsbench", judge="judge", judge_url={server.url!r},
+                       cache={str(tmp_path)!r}, evaluation=None)
+ask = {one_rollout()!r}
+try:
+    asyncio.run(asyncio.wait_for(reward.acompute_score(solution_str="A dog.", **ask), 1))
+except asyncio.TimeoutError:
+    print("given up")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "given up\n"
+
+
+def test_questions_that_are_not_there_are_asked_for(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column of another name is no matter of the hub alone."""
+    monkeypatch.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    with opened() as reward, pytest.raises(DataError, match="a column of questions, called as"):
+        reward([""], ["A dog."], clip_id=["a"])
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,12 @@ import lmms_eval_captions
 from clip_rows import PROTOCOLS, WITH_QUESTIONS, WITH_VIDEO, rows_of
 from conftest import ServerFactory
 from lmms_eval_captions import CaptionScore, Scorer
-from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
+from lmms_eval_captions.judges.errors import (
+    CaptionsError,
+    DataError,
+    JudgeStoppedError,
+    SettingsError,
+)
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.variables import variables_of
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
@@ -252,3 +257,12 @@ def test_neither_torch_nor_lmms_eval_is_imported(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, cwd=tmp_path,
     )  # fmt: skip
     assert done.stdout == "[]\n"
+
+
+def test_a_limit_without_a_price_is_refused_when_it_is_made(tmp_path: Path) -> None:
+    """As the command does: nothing would be sent, and every score be nan."""
+    with pytest.raises(JudgeStoppedError, match="price of 'my-judge' is not known"):
+        Scorer(
+            "vdc", judge="my-judge", judge_url="http://127.0.0.1:9/v1", max_cost_usd=2,
+            cache=tmp_path,
+        )  # fmt: skip
