@@ -148,6 +148,8 @@ class ScoreSpec:
     def divided(self, n_scorers: int) -> ScoreSpec:
         """The spec of each of several scorers, whose limits together are those of this one.
 
+        Requests in flight are rounded up to a whole number for each of them.
+
         Args:
             n_scorers: How many work at once, >= 1.
         """
