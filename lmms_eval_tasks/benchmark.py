@@ -110,6 +110,8 @@ class Metric:
     """Whether it needs the record's ``fields``."""
     unavailable: Callable[[Sequence[CaptionRecord]], str | None] = lambda _records: None
     """Why the metric cannot be computed here whatever the judge says, else ``None``."""
+    unavailable_here: Callable[[], str | None] = lambda: None
+    """The same of captions that this process would score, before there are any."""
 
     @property
     def bounds(self) -> tuple[float, float]:

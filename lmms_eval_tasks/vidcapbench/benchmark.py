@@ -252,6 +252,7 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
             ratios=_con_ratios,
             reads_fields=True,
             unavailable=_no_tokens,
+            unavailable_here=lambda: tokenizer()[1],
         ),
     },
     pooled_group="vidcapbench",

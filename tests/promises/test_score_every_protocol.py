@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions import Scorer
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import _tokenizer_at
+from recorded_runs import RECORDING
 
 
 @pytest.fixture
@@ -95,6 +98,62 @@ def test_a_rerun_asks_and_writes_nothing(protocol: str, judge: JudgeServer, tmp_
     assert [row["clip_id"] for row in scores(tmp_path, "a")] == ["clip 0", "clip 1"]
     assert files[1].read_bytes() == before[1][1]
     assert judge.counts.n_requests == n_calls
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_another_endpoint_is_asked_where_its_own_replies_serve(
+    protocol: str,
+    judge: JudgeServer,
+    serve: ServerFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once, though its model has the same name; by default the replies of the first one serve."""
+    other = serve(latency_s=0.0, logprobs="whole")
+    write_rows(tmp_path / "in/a.parquet", rows_of(protocol, 3, tmp_path / "videos"))
+    assert run_score(tmp_path, protocol) == 0
+    n_calls = judge.counts.n_requests
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", other.url)
+    assert run_score(tmp_path, protocol) == 0
+    assert other.counts.n_requests == 0
+    monkeypatch.setenv("LMMS_CAPTIONS_STORE_BY", "endpoint")
+    for _ in range(2):
+        assert run_score(tmp_path, protocol) == 0
+        assert other.counts.n_requests == n_calls
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_URL", judge.url)
+    assert run_score(tmp_path, protocol) == 0
+    assert judge.counts.n_requests == n_calls, "its replies are in the store"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_metric_that_could_not_be_computed_is_there_once_it_can(
+    protocol: str, judge: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same command, of the replies that are there; until then nothing is written anew."""
+    tokenizer, file = tmp_path / "t5/tokenizer.json", tmp_path / "out/scores/a.parquet"
+    monkeypatch.setenv("LMMS_CAPTIONS_T5", str(tokenizer))
+    write_rows(tmp_path / "in/a.parquet", rows_of(protocol, 3, tmp_path / "videos"))
+
+    def written_at() -> int:
+        _tokenizer_at.cache_clear()  # as in a process of its own
+        assert run_score(tmp_path, protocol) == 0
+        return file.stat().st_mtime_ns
+
+    first = written_at()
+    n_calls = judge.counts.n_requests
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    lacking = [name for name, value in summary["totals"].items() if value is None]
+    assert lacking == (["con"] if protocol == "vidcapbench" else [])
+    assert written_at() == first
+    tokenizer.parent.mkdir()
+    shutil.copy(RECORDING / "t5/tokenizer.json", tokenizer)
+    mended = written_at()
+    assert (mended != first) == bool(lacking)
+    assert written_at() == mended
+    assert judge.counts.n_requests == n_calls
+    assert all(row[name] is not None for row in scores(tmp_path, "a") for name in lacking)
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert None not in summary["totals"].values()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -48,6 +48,8 @@ class ScoreSpec:
     """Who writes the captions that are not there, ``None`` where these are unscored."""
     spent_usd: float = 0.0
     """US dollars of the limit of cost that are spent."""
+    unavailable: tuple[str, ...] = ()
+    """Metrics that could not be computed where the command was called, whatever the judge says."""
 
     @classmethod
     def of_settings(
@@ -58,7 +60,11 @@ class ScoreSpec:
         videos: Path | None = None,
         **more: Any,  # noqa: ANN401 - its other fields
     ) -> ScoreSpec:
-        """The spec of a run with these settings."""
+        """The spec of a run with these settings.
+
+        Raises:
+            SettingsError: If there is no protocol of this name.
+        """
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
         keywords = {name: getattr(settings, name) for name in sorted(known - set(KEYS))}
         # Other processes, and other machines, work elsewhere.
@@ -67,7 +73,10 @@ class ScoreSpec:
             for name, value in keywords.items()
         }
         videos = (videos or Path()).expanduser().absolute()
-        return cls(protocol_name=protocol, settings=absolute, videos=videos, **more)
+        spec = cls(protocol_name=protocol, settings=absolute, videos=videos, **more)
+        metrics = spec.protocol.benchmark.metrics.items()
+        unavailable = [name for name, metric in metrics if metric.unavailable_here() is not None]
+        return replace(spec, unavailable=tuple(unavailable))
 
     @cached_property
     def protocol(self) -> ClipProtocol:
@@ -107,8 +116,8 @@ class ScoreSpec:
     @property
     def digest(self) -> str:
         """What tells scores of this kind from others, 16 letters."""
-        benchmark = self.protocol.benchmark
-        config = benchmark.judge_config(read_keywords(self.settings))
+        settings = read_keywords(self.settings)
+        config = self.protocol.benchmark.judge_config(settings)
         prompts = config.prompts.extras(self.protocol.task.judge_prompts)
         moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
         extras = {**config.extras, **prompts}
@@ -116,9 +125,20 @@ class ScoreSpec:
         videos = self.videos if self.name_of("video") in self.columns else None
         # What counts tokens moves no verdict, but a metric.
         places = [str(place) for place in (videos, data_settings().t5)]
-        text = json.dumps(
-            [self.protocol_name, moving, extras, dict(self.names), captioning, places]
-        )
+        made_of: list[object] = [
+            self.protocol_name,
+            moving,
+            extras,
+            dict(self.names),
+            captioning,
+            places,
+        ]
+        # Without these the digest is as it was before there were any: its scores stay valid.
+        if settings.store_by == "endpoint":
+            made_of.append({"endpoints": sorted(settings.endpoint.names)})
+        if self.unavailable:
+            made_of.append({"unavailable": self.unavailable})
+        text = json.dumps(made_of)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
 
     def with_settings(self, **changes: object) -> ScoreSpec:
@@ -127,6 +147,8 @@ class ScoreSpec:
 
     def divided(self, n_scorers: int) -> ScoreSpec:
         """The spec of each of several scorers, whose limits together are those of this one.
+
+        Requests in flight are rounded up to a whole number for each of them.
 
         Args:
             n_scorers: How many work at once, >= 1.

@@ -140,12 +140,19 @@ class TableScorer:
             "n_unscored": score.n_unscored,
             "why_unscored": max(score.reasons, key=score.reasons.__getitem__, default=None),
             "is_empty": bool(record.n_empty),
-            "is_open": is_open(score.reasons),
+            "is_open": is_open(score.reasons) or self._lacks_a_metric(record),
             "verdicts": record.values[benchmark.headline],
             **dict(zip(HALVES, map(_number, halves_of(benchmark, record)), strict=True)),
             "parts": parts_of(benchmark, record),
             "judged_by": _judged_by(record),
         }
+
+    def _lacks_a_metric(self, record: CaptionRecord) -> bool:
+        """Whether one cannot be computed here that could be where the command was called."""
+        return any(
+            name not in self.spec.unavailable and metric.unavailable([record]) is not None
+            for name, metric in self._scorer.benchmark.metrics.items()
+        )
 
     def _table(self, rows: Sequence[Mapping[str, object]]) -> pa.Table:
         import pyarrow as pa

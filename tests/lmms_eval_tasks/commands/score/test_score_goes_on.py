@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import pytest
 from clip_rows import WITH_QUESTIONS, read_rows, rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
+from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
+from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import TableScorer
 
 
 @pytest.fixture
@@ -149,6 +153,21 @@ def test_unreadable_replies_are_asked_anew_where_that_is_wanted(
     monkeypatch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1")
     assert score("in") == 0
     assert judge.counts.n_requests == 6
+
+
+@pytest.mark.parametrize("unavailable", [(), ("con",)])
+def test_what_only_this_scorer_cannot_compute_is_done_again(
+    unavailable: tuple[str, ...], judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may lack what the command's machine has; what neither has is waited for."""
+    monkeypatch.setenv("LMMS_CAPTIONS_T5", str(Path("nowhere").absolute()))
+    spec = ScoreSpec.of_settings("vidcapbench", read_judge_settings())
+    assert spec.unavailable == ("con",)
+    with TableScorer(replace(spec, unavailable=unavailable)) as scorer:
+        table = scorer.submit(pa.Table.from_pylist(rows_of("vidcapbench", 2, Path())))()
+    assert table["con"].null_count == 2
+    assert table["is_open"].to_pylist() == [not unavailable] * 2
+    assert judge.counts.n_requests
 
 
 BAD_QUESTIONS: Mapping[str, object] = {

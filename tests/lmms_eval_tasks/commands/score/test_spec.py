@@ -33,6 +33,31 @@ def test_places_do_not_depend_on_where_a_process_works(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_scores_of_other_endpoints_are_others_where_replies_are(protocol: str) -> None:
+    """By the names of all addresses, in whatever order; elsewhere the address moves nothing."""
+
+    def digest(store_by: str, *urls: str) -> str:
+        changes = {"LMMS_CAPTIONS_STORE_BY": store_by, "LMMS_CAPTIONS_JUDGE_URL": ",".join(urls)}
+        return ScoreSpec.of_settings(protocol, read_judge_settings(ENVIRON | changes)).digest
+
+    one, other = "http://localhost:1/v1", "http://localhost:2/v1"
+    by_model = digest("model", one)
+    assert digest("model", other) == by_model
+    by_endpoint = {digest("endpoint", *urls) for urls in ((one,), (other,), (one, other))}
+    assert len(by_endpoint | {by_model}) == 4
+    assert digest("endpoint", other, "http://127.0.0.1:1/v1/") == digest("endpoint", one, other)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_scores_without_a_metric_are_others(protocol: str) -> None:
+    """Those that have all stay valid, as do those of other engines' parts of a spec."""
+    spec = replace(ScoreSpec.of_settings(protocol, read_judge_settings(ENVIRON)), unavailable=())
+    without = replace(spec, unavailable=("con",))
+    assert spec.digest != without.digest
+    assert without.divided(2).unavailable == without.unavailable
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_scores_of_other_videos_are_others(protocol: str) -> None:
     """Where the judge sees them; where it does not, the folder moves nothing."""
     spec = ScoreSpec.of_settings(protocol, read_judge_settings(ENVIRON), videos=Path("a"))
