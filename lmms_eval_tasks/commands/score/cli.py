@@ -27,8 +27,8 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "where a file could not be scored or too much is unscored; 2 for a usage error.",
     )
     command.add_argument(
-        "--in", dest="inputs", action="append", required=True, metavar="FILES",
-        help="a Parquet file, a folder of them or a pattern in quotes; may be given several times",
+        "--in", dest="inputs", nargs="+", action="extend", required=True, metavar="FILES",
+        help="Parquet files, folders of them or patterns; may be given several times",
     )  # fmt: skip
     command.add_argument(
         "--out", type=Path, required=True, metavar="DIR",

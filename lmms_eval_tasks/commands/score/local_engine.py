@@ -40,14 +40,14 @@ class _Open:
 
 
 def score_here(
-    shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard], None]
+    shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[ScoreFile], None]
 ) -> list[Failure]:
     """Score shards; one that fails leaves the others alone.
 
     Args:
         shards: In the order in which they are scored.
         spec: What is scored.
-        on_done: Told of each whose scores are in place.
+        on_done: Told of each file of scores that is in place.
 
     Returns:
         Those that failed.
@@ -71,7 +71,7 @@ class _Scoring:
         self,
         scorer: TableScorer,
         captioner: TableCaptioner | None,
-        on_done: Callable[[Shard], None],
+        on_done: Callable[[ScoreFile], None],
     ) -> None:
         self._scorer = scorer
         self._captioner = captioner
@@ -131,7 +131,7 @@ class _Scoring:
         except DataError as error:
             self._fail(work, error)
         else:
-            self._on_done(work.file.shard)
+            self._on_done(work.file)
 
     def _fail(self, work: _Open, error: DataError) -> None:
         if work.failure is None:

@@ -45,7 +45,7 @@ class Cluster:
 def score_on_ray(
     shards: Sequence[Shard],
     spec: ScoreSpec,
-    on_done: Callable[[Shard], None],
+    on_done: Callable[[ScoreFile], None],
     cluster: Cluster,
 ) -> list[Failure]:
     """Score shards; one that fails leaves the others alone. See :func:`.score_here`.
@@ -53,7 +53,7 @@ def score_on_ray(
     Args:
         shards: At the same paths on every node.
         spec: What is scored, with the limits of all scorers together.
-        on_done: Told of each whose scores are in place.
+        on_done: Told of each file of scores that is in place.
         cluster: Where.
 
     Returns:
@@ -142,7 +142,7 @@ class _Writing:
     """Files of scores, of which rows come in order, one shard after the other."""
 
     def __init__(
-        self, shards: Sequence[Shard], schema: pa.Schema, on_done: Callable[[Shard], None]
+        self, shards: Sequence[Shard], schema: pa.Schema, on_done: Callable[[ScoreFile], None]
     ) -> None:
         self._files = {str(shard.path): ScoreFile(shard, schema) for shard in shards}
         self._failures: dict[str, Failure] = {}
@@ -188,7 +188,7 @@ class _Writing:
         file = self._files[path]
         file.finish()
         self._done.add(path)
-        self._on_done(file.shard)
+        self._on_done(file)
 
     def _fail(self, path: str, why: str) -> None:
         file = self._files[path]

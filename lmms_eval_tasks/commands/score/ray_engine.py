@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
 from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_chunks import (
     RowCounts,
     Shard,
@@ -211,8 +212,8 @@ def _drain(pipeline: Dataset, shards: list[Shard], sink: Sink) -> dict[str, str]
     missing = [path for path in counts.incomplete() if path not in unreadable]
     if missing:
         raise CaptionsError(
-            f"{missing[0]}: not all of its rows came back from Ray ({len(missing)} such files); "
-            "run the same command again"
+            f"{missing[0]}: not all of its rows came back from Ray "
+            f"({counted(len(missing), 'such file')}); run the same command again"
         )
     return unreadable
 

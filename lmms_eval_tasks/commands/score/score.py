@@ -7,26 +7,33 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
+from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
+from lmms_eval_captions.lmms_eval_tasks.commands.score.outputs import (
+    SUMMARY_FILE,
+    require_ours,
+    without_ours,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
     Failure,
+    ScoreFile,
     Shard,
     find_shards,
     is_done,
     open_shard,
     score_files,
-    without_ours,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import Captioning, ScoreSpec
 from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import (
     KEPT_FILE,
     WORST_FILE,
+    Summary,
     summarise,
     words_of,
 )
@@ -37,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EngineName = Literal["local", "ray"]
-SUMMARY_FILE: Final = "summary.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,16 +85,9 @@ def score(options: Options) -> int:
         captioning=_captioning(options, settings),
     )
     _check(options, spec)
-    found = dict.fromkeys(path for each in options.inputs for path in find_shards(each))
-    written = (SUMMARY_FILE, WORST_FILE, KEPT_FILE)
-    paths = without_ours(list(found), options.folder, written)
-    if not paths:
-        raise SettingsError("--in: expected files to score, got those that this command wrote")
-    files_of = score_files(paths, options.folder)
+    files_of = _score_files(options)
     with alone_in(options.folder, of=options.folder, doing="scores", option="--out"):
-        for name in written:  # of an earlier run: they are not of what is scored now
-            (options.folder / name).unlink(missing_ok=True)
-        shards, failures = _opened(paths, files_of, spec)
+        shards, failures = _opened(files_of, spec)
         again = settings.ask_again
         open_ones = [shard for shard in shards if not is_done(shard, ask_again=again)]
         _say(_plan(shards, open_ones, failures))
@@ -100,7 +99,7 @@ def score(options: Options) -> int:
         files = [shard.scores for shard in shards if shard.path not in failed]
         if not files:
             raise DataError(
-                f"no shard of {len(paths)} could be scored; the first: {failures[0].why}"
+                f"no file of {len(files_of):,} could be scored; the first: {failures[0].why}"
             )
         summary = summarise(
             files,
@@ -110,11 +109,7 @@ def score(options: Options) -> int:
             keep=options.keep,
             max_unscored=settings.max_unscored,
         )
-        document = {
-            **summary.as_json(),
-            "failed": [{"file": str(each.path), "why": each.why} for each in failures],
-        }
-        _write(options.folder / SUMMARY_FILE, document)
+        _put(summary, failures, options.folder)
     sys.stdout.write("\n".join(words_of(summary)) + "\n")
     for failure in failures:
         sys.stdout.write(f"not scored: {failure.why}\n")
@@ -157,14 +152,28 @@ def _captioning(options: Options, settings: JudgeSettings) -> Captioning | None:
     )
 
 
-def _opened(
-    paths: Sequence[Path], files: Mapping[Path, Path], spec: ScoreSpec
-) -> tuple[list[Shard], list[Failure]]:
+def _score_files(options: Options) -> dict[Path, Path]:
+    """The files to score, each with where its scores go.
+
+    Raises:
+        SettingsError: If there is none, or a file that is not ours would be written over.
+    """
+    require_ours(options.folder)
+    found = dict.fromkeys(path for each in options.inputs for path in find_shards(each))
+    paths = without_ours(list(found), options.folder)
+    if not paths:
+        raise SettingsError("--in: expected files to score, got those that this command wrote")
+    files = score_files(paths, options.folder)
+    require_ours(options.folder, files.values())
+    return files
+
+
+def _opened(files: Mapping[Path, Path], spec: ScoreSpec) -> tuple[list[Shard], list[Failure]]:
     shards: list[Shard] = []
     failures: list[Failure] = []
-    for path in paths:
+    for path, scores in files.items():
         try:
-            shards.append(open_shard(path, files[path], spec))
+            shards.append(open_shard(path, scores, spec))
         except DataError as error:
             failures.append(Failure(path, str(error)))
     return shards, failures
@@ -173,8 +182,11 @@ def _opened(
 def _scored(shards: Sequence[Shard], spec: ScoreSpec, options: Options) -> list[Failure]:
     """Score shards by the engine that was chosen; those that failed."""
 
-    def on_done(shard: Shard) -> None:
-        _say(f"{shard.path}: {shard.n_rows:,} rows scored")
+    def on_done(file: ScoreFile) -> None:
+        words = f"{counted(file.n_rows - file.n_unasked, 'row')} scored"
+        if file.n_unasked:
+            words += f", {file.n_unasked:,} could not be asked about"
+        _say(f"{file.shard.path}: {words}")
 
     if options.engine == "ray":
         from lmms_eval_captions.lmms_eval_tasks.commands.score.on_ray import Cluster, score_on_ray
@@ -193,14 +205,29 @@ def _scored(shards: Sequence[Shard], spec: ScoreSpec, options: Options) -> list[
 
 def _plan(shards: Sequence[Shard], todo: Sequence[Shard], failures: Sequence[Failure]) -> str:
     n_rows, n_todo = (sum(shard.n_rows for shard in each) for each in (shards, todo))
-    words = f"{n_rows:,} rows in {len(shards):,} files"
+    words = f"{counted(n_rows, 'row')} in {counted(len(shards), 'file')}"
     if len(todo) < len(shards):
-        words += f", {n_todo:,} of them in {len(todo):,} files to score, the others are scored"
-    return words + (f"; {len(failures):,} files cannot be scored" if failures else "")
+        words += (
+            f", {n_todo:,} of them in {counted(len(todo), 'file')} to score, the others are scored"
+        )
+    return words + (f"; {counted(len(failures), 'file')} cannot be scored" if failures else "")
 
 
-def _write(path: Path, document: Mapping[str, object]) -> None:
+def _put(summary: Summary, failures: Sequence[Failure], folder: Path) -> None:
+    """Write the summary; lists of an earlier run that has none in this one go.
+
+    Raises:
+        DataError: If it cannot be written.
+    """
+    path = folder / SUMMARY_FILE
+    document = {
+        **summary.as_json(),
+        "failed": [{"file": str(each.path), "why": each.why} for each in failures],
+    }
     try:
+        for name, listed in ((WORST_FILE, summary.worst), (KEPT_FILE, summary.kept)):
+            if listed is None:
+                (folder / name).unlink(missing_ok=True)
         write_atomically(path, json.dumps(document, indent=1).encode("utf-8"))
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error}; make room, and run again") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
 from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import COLUMNS
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "scores"
 """Below the output folder: a file for each shard."""
-_KEY: Final = b"lmms_eval_captions"
-"""Under which a file of scores says what it was made of."""
+MADE_OF: Final = b"lmms_eval_captions"
+"""Key of the metadata in which a file that was written here says what it was made of."""
 _UNFINISHED: Final = ".unfinished"
 _ROW_GROUP: Final = 16_384
 """Rows that are written at once."""
@@ -101,18 +102,6 @@ def score_files(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
     return files
 
 
-def without_ours(paths: Sequence[Path], folder: Path, lists: Sequence[str]) -> list[Path]:
-    """The files that this command has not written itself, in an earlier run.
-
-    Args:
-        paths: Resolved.
-        folder: The output folder.
-        lists: Names of files in it.
-    """
-    scores, own = (folder / FOLDER).resolve(), {(folder / name).resolve() for name in lists}
-    return [path for path in paths if path not in own and scores not in path.parents]
-
-
 def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
     """A shard, whose rows are not read yet.
 
@@ -171,8 +160,8 @@ def reading(path: Path) -> Iterator[None]:
 def changed(path: Path, n_rows: int, n_read: int) -> str:
     """What is said of a shard that has other rows than it had when it was found."""
     return (
-        f"{path}: expected {n_rows:,} rows, as it had when it was found, got {n_read:,}: it was "
-        "changed while it was read"
+        f"{path}: expected {counted(n_rows, 'row')}, as it had when it was found, "
+        f"got {n_read:,}: it was changed while it was read"
     )
 
 
@@ -188,14 +177,19 @@ def is_done(shard: Shard, *, ask_again: bool) -> bool:
     return made_of == shard.origin and n_open == 0 and not (ask_again and n_unscored)
 
 
-def origin_of(scores: Path) -> dict[str, Any] | None:
-    """What a file of scores was made of, ``None`` where there is none that can be read."""
+def is_scores(path: Path) -> bool:
+    """Whether a file is one of scores, of any rows by any spec."""
+    return "spec" in (origin_of(path) or {})
+
+
+def origin_of(path: Path) -> dict[str, Any] | None:
+    """What a file was made of, ``None`` where there is none, or none that was written here."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(scores).metadata or {}
-        found = json.loads(metadata[_KEY])
+        metadata = pq.read_metadata(path).metadata or {}
+        found = json.loads(metadata[MADE_OF])
     except (OSError, pa.ArrowException, LookupError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -208,6 +202,8 @@ class ScoreFile:
         self.shard = shard
         self.n_rows = 0
         self.schema = schema
+        self.n_unasked = 0
+        """Rows that could not be asked about."""
         self._n_open = self._n_unscored = 0
         self._rows: list[pa.Table] = []
         self._n_held = 0
@@ -221,6 +217,7 @@ class ScoreFile:
             DataError: If they cannot be written.
         """
         self.n_rows += table.num_rows
+        self.n_unasked += table.column("n_questions").null_count
         self._n_open += column_sum(table, "is_open")
         self._n_unscored += column_sum(table, "n_unscored")
         self._rows.append(table)
@@ -241,7 +238,7 @@ class ScoreFile:
             self._flush()
             counts = {"n_open": self._n_open, "n_unscored": self._n_unscored}
             made_of = json.dumps({**self.shard.origin, **counts})
-            self._writer.add_key_value_metadata({_KEY: made_of.encode("utf-8")})
+            self._writer.add_key_value_metadata({MADE_OF: made_of.encode("utf-8")})
             self._writer.close()
             with self._path.open("rb") as file:
                 os.fsync(file.fileno())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.score.clip_lists import write_list
+from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
 from lmms_eval_captions.lmms_eval_tasks.commands.score.score_column import (
     ClipIds,
     Scores,
@@ -195,17 +196,16 @@ class _Lists:
 
 def words_of(summary: Summary) -> list[str]:
     """The summary for people, a line for each thing."""
+    if not summary.n_rows:
+        return [f"{summary.protocol}: there was nothing to score, the files have no rows"]
     headline = summary.headline
     total = summary.totals[headline]
-    lines = [
-        f"{summary.protocol}: {summary.n_scored:,} of {summary.n_rows:,} clips have a score; "
-        f"{summary.n_unscored:,} of {summary.n_questions:,} questions are unscored"
-        + (f", {summary.n_empty:,} captions are empty" if summary.n_empty else "")
-        + (f", {_rows(summary.n_unasked)} could not be asked about" if summary.n_unasked else "")
-    ]
+    lines = [_counts_words(summary)]
     if summary.n_repeated:
-        lines.append(f"{_rows(summary.n_repeated)} with a clip_id that another row has, too")
-    lines += [f"  {_rows(n)}: {reason}" for reason, n in summary.reasons.items()]
+        lines.append(
+            f"{counted(summary.n_repeated, 'row')} with a clip_id that another row has, too"
+        )
+    lines += [f"  {counted(n, 'row')}: {reason}" for reason, n in summary.reasons.items()]
     values = ", ".join(
         f"{name} {'nan' if value is None else f'{value:.2f}'}"
         for name, value in summary.totals.items()
@@ -226,12 +226,28 @@ def words_of(summary: Summary) -> list[str]:
     if summary.worst is not None:
         worst = summary.worst
         lines.append(
-            f"the worst {worst.share:g} of them, {worst.n_clips:,} clips: {headline} up to "
-            f"{worst.edge:.1f}, mean {worst.mean:.1f}{_ties(worst)} ({worst.file})"
+            f"the worst {worst.share:g} of them, {counted(worst.n_clips, 'clip')}: {headline} "
+            f"up to {worst.edge:.1f}, mean {worst.mean:.1f}{_ties(worst)} ({worst.file})"
         )
     if summary.kept is not None:
         lines += _kept_words(summary.kept, headline)
     return lines
+
+
+def _counts_words(summary: Summary) -> str:
+    n_unscored, n_empty = summary.n_unscored, summary.n_empty
+    return (
+        f"{summary.protocol}: {summary.n_scored:,} of {counted(summary.n_rows, 'clip')} "
+        f"{'has' if summary.n_scored == 1 else 'have'} a score; "
+        f"{n_unscored:,} of {counted(summary.n_questions, 'question')} "
+        f"{_are(n_unscored)} unscored"
+        + (f", {counted(n_empty, 'caption')} {_are(n_empty)} empty" if n_empty else "")
+        + (
+            f", {counted(summary.n_unasked, 'row')} could not be asked about"
+            if summary.n_unasked
+            else ""
+        )
+    )
 
 
 def _reliability_words(reliability: Interval) -> str:
@@ -250,28 +266,32 @@ def _reliability_words(reliability: Interval) -> str:
 
 def _kept_words(kept: ClipList, headline: str) -> list[str]:
     lines = [
-        f"kept: the best {kept.share:g}, {kept.n_clips:,} clips, {headline} from {kept.edge:.1f}, "
-        f"mean {kept.mean:.1f}{_ties(kept)} ({kept.file})"
+        f"kept: the best {kept.share:g}, {counted(kept.n_clips, 'clip')}, {headline} "
+        f"from {kept.edge:.1f}, mean {kept.mean:.1f}{_ties(kept)} ({kept.file})"
     ]
     error = kept.error
     if error is None or isnan(error.share):
         return [*lines, "  error: not known, as it is not how sure a clip's score is"]
+    others = (
+        "" if isnan(error.dropped_share) else f"; of the others {error.dropped_share:.1%} would be"
+    )
     return [
         *lines,
         f"  error: {error.share:.1%} of the kept clips ({error.low:.1%} to {error.high:.1%}) would "
         f"not be kept by their true scores, give or take {model_error(kept.share):.0%} for the "
-        f"model; of the others {error.dropped_share:.1%} would be",
+        f"model{others}",
     ]
 
 
-def _rows(n: int) -> str:
-    return f"{n:,} row{'s' * (n != 1)}"
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _ties(listed: ClipList) -> str:
     if not listed.n_tied_left:
         return ""
-    return f"; {listed.n_tied_left:,} more have that score, chosen between by a hash of the name"
+    have = "has" if listed.n_tied_left == 1 else "have"
+    return f"; {listed.n_tied_left:,} more {have} that score, chosen between by a hash of the name"
 
 
 def _known(value: float | None) -> float | None:
