@@ -56,7 +56,7 @@ class ReplyStore:
         self._n_told: dict[Path, int] = {}
         """Files to how many of their lines were said to be damaged."""
         self._sought: dict[int, int] = {}
-        """Segments to how far they were read when all were read anew."""
+        """Segments to how far they had been read when all others were read anew, and they not."""
         self._refreshed_s = -inf
         try:
             self._read_segments()
@@ -203,7 +203,8 @@ class ReplyStore:
             for segment in sorted(segments, key=lambda segment: segment is own):
                 segment.start_afresh()
                 self._read_new(segment)
-            self._sought = {segment.number: segment.read_to for segment in self._segments}
+            lost = set(self._segments) - {whole for whole in segments if not whole.is_behind}
+            self._sought = {segment.number: segment.read_to for segment in lost}
         self._report()
 
     def _segment(self, name: str) -> Segment:

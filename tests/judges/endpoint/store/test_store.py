@@ -530,6 +530,16 @@ def test_an_older_copy_of_ones_own_serves_after_its_folder_was_removed(tmp_path:
     store.close()
 
 
+def test_an_older_copy_serves_where_both_were_read_anew_before(tmp_path: Path) -> None:
+    """What a file held that is removed after all were read anew is sought elsewhere as ever."""
+    (older, newer), store = _two_copies(tmp_path)
+    os.utime(older, ns=(0, 0))
+    store.refresh()
+    newer.unlink()
+    assert _held(store) == [f"older {number}" for number in range(10)]
+    store.close()
+
+
 def test_a_reply_that_is_nowhere_else_is_sought_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
