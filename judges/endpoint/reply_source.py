@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -63,8 +62,8 @@ class ReplySource:
         self._n_times, self._patience_s = config.n_attempts, config.outage_patience_s
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
-        self._unread_s = inf
-        """When a stored reply could first not be read."""
+        self._is_away = False
+        """Whether a stored reply was waited for in vain, and none was read since."""
 
     async def get(self, question_index: int, request: Request, attempt: int) -> tuple[Reply, bool]:
         """The reply, and whether it cost nothing.
@@ -165,15 +164,19 @@ class ReplySource:
         self, model: str, key: bytes, *, max_age_s: float | None = None
     ) -> Reply | None:
         """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
+        # Where files are gone for good, thousands of requests do not wait a second each.
+        deadline_s = time.monotonic() + (0.0 if self._is_away else _ANEW_S)
         while True:
             try:
-                return self._stored.get(model, key, max_age_s=max_age_s)
+                reply = self._stored.get(model, key, max_age_s=max_age_s)
             except JudgeStoppedError:
-                now_s = time.monotonic()
-                self._unread_s = min(self._unread_s, now_s)
-                if now_s - self._unread_s > _ANEW_S:
+                if time.monotonic() >= deadline_s:
+                    self._is_away = True
                     raise
                 await asyncio.sleep(_LOOK_S)
+            else:
+                self._is_away = self._is_away and reply is None
+                return reply
 
 
 def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:

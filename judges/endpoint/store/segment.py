@@ -27,21 +27,26 @@ class Segment:
         self.number = number
         self.n_damaged = 0
         """Lines that were passed over."""
+        self.read_to = 0
+        """First byte that was not read yet."""
+        self.is_behind = False
+        """Whether reading began and did not come to the end."""
         self._seen: os.stat_result | None = None
-        self._read_to = 0
         self._is_checked: bool | None = None
 
     def is_checked(self) -> bool:
         """Whether its lines have checksums, which those of earlier versions have not."""
         if self._is_checked is None:
             try:
+                if not stat.S_ISREG(self.path.stat().st_mode):
+                    return True  # a folder, a pipe: not to be opened
                 file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
                 try:
                     start = os.pread(file, KEY_LETTERS + 1, 0)
                 finally:
                     os.close(file)
-            except OSError:  # a folder, a pipe: not to be opened again
-                start = b"-" * (KEY_LETTERS + 1)
+            except OSError:
+                start = b""
             if len(start) <= KEY_LETTERS:
                 return True  # as far as can be told yet
             self._is_checked = start[KEY_LETTERS:] != b" "
@@ -51,7 +56,8 @@ class Segment:
         """What happened to the file since the last look.
 
         A file that was shortened, rewritten in place or replaced by another one has changed. One
-        that was rewritten and grew may pass for grown; the checksums tell when a line is read.
+        that was rewritten and grew may pass for grown; the checksums tell when a line is read. One
+        that could not be read to its end counts as grown.
 
         Raises:
             OSError: If the file is gone, cannot be read, or is none.
@@ -63,32 +69,37 @@ class Segment:
         self._seen = now
         if seen is None:
             return "grown"
-        if (now.st_dev, now.st_ino) != (seen.st_dev, seen.st_ino) or now.st_size < self._read_to:
+        if (now.st_dev, now.st_ino) != (seen.st_dev, seen.st_ino) or now.st_size < self.read_to:
             return "changed"
         if now.st_size != seen.st_size:
             return "grown"
-        return "same" if now.st_mtime_ns == seen.st_mtime_ns else "changed"
+        if now.st_mtime_ns != seen.st_mtime_ns:
+            return "changed"
+        return "grown" if self.is_behind else "same"
 
     def start_afresh(self) -> None:
         """Read everything again the next time."""
-        self._read_to, self.n_damaged = 0, 0
+        self.read_to, self.n_damaged, self.is_behind = 0, 0, True
 
     def read(self) -> Iterator[tuple[bytes, Place]]:
         """Keys and places of the good lines that came since the last time.
 
         Raises:
-            OSError: If the file cannot be read; what was given before is right.
+            OSError: If the file cannot be read; what was given before is right, and the next time
+                it goes on from there.
         """
+        self.is_behind = True
         with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
-            stream.seek(self._read_to)
+            stream.seek(self.read_to)
             for line, n_bytes in _lines(stream):
-                start = self._read_to
-                self._read_to += n_bytes
+                start = self.read_to
+                self.read_to += n_bytes
                 entry = read_line(line)
                 if entry is not None:
                     yield entry[0], (self.number, start, n_bytes)
                 elif line.strip() or n_bytes > MAX_LINE_BYTES:
                     self.n_damaged += 1
+        self.is_behind = False
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:

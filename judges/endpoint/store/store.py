@@ -55,6 +55,8 @@ class ReplyStore:
         self._looked_s = -inf
         self._n_told: dict[Path, int] = {}
         """Files to how many of their lines were said to be damaged."""
+        self._sought: dict[int, int] = {}
+        """Segments to how far they had been read when all others were read anew, and they not."""
         self._refreshed_s = -inf
         try:
             self._read_segments()
@@ -71,17 +73,24 @@ class ReplyStore:
         """The stored JSON of a reply, or ``None``.
 
         Raises:
-            OSError: If a segment that held it cannot be read any more.
+            OSError: If a segment that held it cannot be read any more, and no other one holds it.
         """
         place = self._index.get(key)
         if place is None:
             return None
-        value = self._value(key, place)
-        if value is not None:
-            return value
-        # The segment is not what it was when it was read.
-        self._read_anew(self._segments[place[0]])
-        self._report()
+        segment = self._segments[place[0]]
+        try:
+            value = self._value(key, place)
+        except OSError:
+            if self._sought.get(segment.number) == segment.read_to:
+                raise  # what no other segment holds was left to this one
+        else:
+            if value is not None:
+                return value
+            self._forget(segment)  # it is not what it was when it was read
+        if self._own is not None:
+            self._keep_own(self._own)
+        self._read_segments(anew=True)
         place = self._index.get(key)
         return None if place is None else self._value(key, place)
 
@@ -153,10 +162,9 @@ class ReplyStore:
 
     def _keep_own(self, own: SegmentWriter) -> None:
         """See that all that was put is still there; where it was removed, write it anew."""
-        state = own.look()
+        state, segment = own.look(), self._segments[self._own_number]
         if state == "gone":
             own.move()
-            segment = self._segments[self._own_number]
             del self._numbers[segment.path.name]
             segment.path = own.path
             self._numbers[own.path.name] = segment.number
@@ -167,10 +175,17 @@ class ReplyStore:
                 own.path,
             )
         elif state == "changed":
-            self._read_anew(self._segments[self._own_number])
+            self._forget(segment)
+            self._read_segments(anew=True)
+        elif segment.is_behind:
+            self._read_new(segment)
         self._looked_s = time.monotonic()
 
-    def _read_segments(self) -> None:
+    def _read_segments(self, *, anew: bool = False) -> None:
+        """Index what is new; everything where that is asked for, or a segment is not what it was.
+
+        Any other segment may hold an older copy of what such a one does not hold any more.
+        """
         self._refreshed_s = time.monotonic()
         try:
             with os.scandir(self._folder) as entries:
@@ -178,9 +193,18 @@ class ReplyStore:
         except FileNotFoundError:
             return
         # Damage shows in no line of before when it is read; what was asked again counts more.
-        for segment in sorted(map(self._segment, names), key=Segment.is_checked):
-            if self._own is None or segment.number != self._own_number:
+        segments = sorted(map(self._segment, names), key=Segment.is_checked)
+        own = None if self._own is None else self._segments[self._own_number]
+        for segment in segments:
+            if segment is not own:
+                anew = self._read_new(segment) or anew
+        if anew:
+            # What this process asked counts most.
+            for segment in sorted(segments, key=lambda segment: segment is own):
+                segment.start_afresh()
                 self._read_new(segment)
+            lost = set(self._segments) - {whole for whole in segments if not whole.is_behind}
+            self._sought = {segment.number: segment.read_to for segment in lost}
         self._report()
 
     def _segment(self, name: str) -> Segment:
@@ -189,27 +213,32 @@ class ReplyStore:
             self._segments.append(Segment(self._folder / name, number))
         return self._segments[number]
 
-    def _read_new(self, segment: Segment) -> None:
-        """Index what a segment holds that is new; all of it where it is not what it was."""
+    def _read_new(self, segment: Segment) -> bool:
+        """Index what a segment holds that is new; all of it where it is not what it was.
+
+        Returns:
+            Whether it is not what it was.
+        """
+        state = None
         try:
             state = segment.look()
             if state == "changed":
-                self._read_anew(segment)
-            elif state == "grown":
+                self._forget(segment)
+            if state != "same":
                 self._index.update(segment.read())
         except OSError as error:
             if segment.path not in self._n_told:
                 self._n_told[segment.path] = 0
                 logger.warning("{} cannot be read and is passed over: {}", segment.path, error)
+        return state == "changed"
 
-    def _read_anew(self, segment: Segment) -> None:
-        """Forget what a segment held, and index what it holds now."""
+    def _forget(self, segment: Segment) -> None:
+        """Forget what a segment held, which is then to be read anew."""
         self._index.drop(segment.number)
         reader = self._readers.pop(segment.number, None)
         if reader is not None:
             os.close(reader)
         segment.start_afresh()
-        self._index.update(segment.read())
 
     def _report(self) -> None:
         """Say, once each, which segments hold lines that are passed over."""

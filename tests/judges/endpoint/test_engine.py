@@ -483,6 +483,51 @@ def test_a_disk_that_is_full_for_a_moment_costs_nothing(
     assert server.counts.n_requests == 20
 
 
+def _two_files(
+    server: JudgeServer, make_engine: EngineFactory, folder: Path
+) -> tuple[Engine, list[Path]]:
+    """Twenty replies in a file, twenty in another; an engine that has read from neither."""
+    for first in (0, 20):
+        with make_engine(server.url) as engine:
+            engine.submit([_chain(f"prompt {i}") for i in range(first, first + 20)]).result(30)
+    engine = make_engine(server.url)
+    assert engine.submit([_chain("another")]).result(30)
+    paths = (folder / "replies" / "judge").glob("*.jsonl")
+    paths = sorted(path for path in paths if b"another" not in path.read_bytes())
+    return engine, sorted(paths, key=lambda path: path.stat().st_mtime_ns)[:2]
+
+
+def test_a_stored_file_that_is_away_for_a_moment_costs_nothing_however_often(
+    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """The second time a file is away its replies are waited for as long as the first time."""
+    server = serve()
+    engine, paths = _two_files(server, make_engine, tmp_path)
+    for first, path in zip((0, 20), paths, strict=True):
+        away = path.rename(path.with_suffix(".away"))
+        future = engine.submit([_chain(f"prompt {i}") for i in range(first, first + 20)])
+        time.sleep(0.6)
+        away.rename(path)
+        assert {one.reason for one in future.result(timeout=20)} == {None}
+        time.sleep(0.6)
+    assert server.counts.n_requests == 41
+
+
+def test_stored_files_that_are_gone_for_good_are_waited_for_once(
+    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Many requests of them are told so after a second, not one after the other."""
+    server = serve()
+    engine, paths = _two_files(server, make_engine, tmp_path)
+    for path in paths:
+        path.unlink()
+    started_s = time.monotonic()
+    asked = [engine.submit([_chain(f"prompt {i}")]).result(timeout=20) for i in range(20)]
+    assert time.monotonic() - started_s < 5.0
+    assert all("cannot read the verdicts" in str(one.reason) for [one] in asked)
+    assert server.counts.n_requests == 41
+
+
 def test_processes_that_ask_the_same_share_what_they_get(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import resource
@@ -15,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +26,7 @@ from hypothesis import strategies as st
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.store import segment
 from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.judges.endpoint.store.segment import Segment
 from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
@@ -368,6 +371,190 @@ def test_an_own_segment_that_is_cut_is_read_anew(tmp_path: Path) -> None:
     assert _held(store) == [*_ALL[:3], None, None, *_ALL[5:]]
     store.close()
     assert _read(tmp_path) == [*_ALL[:3], None, None, *_ALL[5:]]
+
+
+def _fail_once(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """The next reading of a file fails behind so many lines, as on a disk that is shared."""
+    lines = segment._lines
+
+    def flaky(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
+        monkeypatch.setattr(segment, "_lines", lines)
+        yield from islice(lines(stream), after)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(segment, "_lines", flaky)
+
+
+def test_what_could_not_be_read_is_read_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error in the middle of a file, new or changed, costs no reply behind it."""
+    path, lines = _fill(tmp_path)
+    with warnings_of() as said:
+        _fail_once(monkeypatch, after=4)
+        store = ReplyStore(tmp_path)
+        assert _held(store) == _ALL[:4] + [None] * 6
+        store.refresh()
+        assert _held(store) == _ALL
+        _fail_once(monkeypatch, after=0)
+        path.write_bytes(b"".join(reversed(lines)))
+        for _ in range(2):
+            store.refresh()
+        assert _held(store) == _ALL
+        store.close()
+    assert len(said) == 1
+    assert "cannot be read" in said[0]
+
+
+def test_an_own_segment_that_could_not_be_read_anew_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error while the file being written is read again costs none of its replies."""
+    store = ReplyStore(tmp_path)
+    for number in range(10):
+        store.put(_key(number), Reply(_ALL[number]).to_json())
+    with _segments(tmp_path)[0].open("ab") as stream:
+        stream.write(b"someone else's\n")
+    _fail_once(monkeypatch, after=2)
+    store.refresh()
+    store.refresh()
+    assert _held(store) == _ALL
+    store.close()
+
+
+def test_a_file_that_may_be_read_at_last_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that permissions kept away is said once, and is read, in its order, when they allow."""
+    path, _ = _fill(tmp_path, with_checksums=False)
+    newer = write_line(_key(0), Reply("newer").to_json())
+    path.with_name("~.jsonl").write_bytes(newer)
+    path = path.rename(path.with_name("~~.jsonl"))
+    opened = os.open
+
+    def forbid(name: str | Path, *args: int) -> int:
+        if Path(name) == path:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(name, *args)
+
+    with warnings_of() as said:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", forbid)
+            patch.setattr(Path, "open", lambda name, *_, **__: os.fdopen(forbid(name, 0), "rb"))
+            store = ReplyStore(tmp_path)
+            for _ in range(3):
+                store.refresh()
+            assert _held(store) == ["newer"] + [None] * 9
+        store.refresh()
+        assert _held(store)[1:] == _ALL[1:]
+        store.close()
+    assert len(said) == 1
+    assert [segment.is_checked() for segment in store._segments] == [True, False]
+
+
+def _two_copies(folder: Path) -> tuple[list[Path], ReplyStore]:
+    """Two segments with ten replies each, newer ones in the second; and a store that read them."""
+    (folder / "a.jsonl").write_bytes(
+        b"".join(write_line(_key(n), Reply(f"older {n}").to_json()) for n in range(10))
+        + b"damaged\n"
+    )
+    (folder / "b.jsonl").write_bytes(
+        b"".join(write_line(_key(n), Reply(_ALL[n]).to_json()) for n in range(10))
+    )
+    store = ReplyStore(folder)
+    return _segments(folder), store
+
+
+@pytest.mark.parametrize("is_refreshed", [True, False], ids=["refreshed", "at-once"])
+@pytest.mark.parametrize("how", ["cut", "altered", "removed"])
+def test_an_older_copy_serves_where_the_newer_one_is_lost(
+    tmp_path: Path, how: str, is_refreshed: bool
+) -> None:
+    """What stands whole in any segment is served, and damage that was told is not told again."""
+    with warnings_of() as said:
+        (_, newer), store = _two_copies(tmp_path)
+        store.put(_key(77), Reply("own").to_json())
+        store.put(_key(3), Reply("own").to_json())
+        expected: list[str | None] = [f"older {number}" for number in range(10)]
+        if how == "cut":
+            os.truncate(newer, 0)
+        elif how == "altered":
+            newer.write_bytes(newer.read_bytes().replace(b"reply 5", b"reply 6"))
+            expected = [*_ALL[:5], "older 5", *_ALL[6:]]
+        else:
+            newer.unlink()
+        expected[3] = "own"
+        if is_refreshed:
+            store.refresh()
+        assert _held(store) == expected
+        assert store.get(_key(77)) == Reply("own").to_json()
+        store.close()
+    assert _read(tmp_path) in (expected, [*expected[:3], "older 3", *expected[4:]])
+    assert sum("a.jsonl" in line for line in said) == 1
+
+
+def test_what_was_asked_again_counts_most_when_all_is_read_anew(tmp_path: Path) -> None:
+    """A copy in another segment does not take the place of a reply that this process put."""
+    path, lines = _fill(tmp_path)
+    path.rename(tmp_path / "~.jsonl")
+    store = ReplyStore(tmp_path)
+    store.put(_key(0), Reply("own").to_json())
+    (tmp_path / "~.jsonl").write_bytes(b"".join(reversed(lines)))
+    assert _held(store) == ["own", *_ALL[1:]]
+    store.close()
+
+
+def test_an_own_segment_that_is_cut_leaves_older_copies(tmp_path: Path) -> None:
+    """What someone else's hand took from the file being written is found where else it stands."""
+    _fill(tmp_path)
+    store = ReplyStore(tmp_path)
+    store.put(_key(0), Reply("own").to_json())
+    [own] = [path for path in _segments(tmp_path) if b"own" in path.read_bytes()]
+    os.truncate(own, 0)
+    store.refresh()
+    assert _held(store) == _ALL
+    store.close()
+
+
+def test_an_older_copy_of_ones_own_serves_after_its_folder_was_removed(tmp_path: Path) -> None:
+    """Where the own segment goes together with a newer copy of a reply, its own is given."""
+    store = ReplyStore(tmp_path)
+    store.put(_key(0), Reply("own").to_json())
+    other = ReplyStore(tmp_path)
+    other.put(_key(0), Reply("other").to_json())
+    other.close()
+    store.refresh()
+    for path in _segments(tmp_path):
+        path.unlink()
+    assert _held(store, 1) == ["own"]
+    store.close()
+
+
+def test_an_older_copy_serves_where_both_were_read_anew_before(tmp_path: Path) -> None:
+    """What a file held that is removed after all were read anew is sought elsewhere as ever."""
+    (older, newer), store = _two_copies(tmp_path)
+    os.utime(older, ns=(0, 0))
+    store.refresh()
+    newer.unlink()
+    assert _held(store) == [f"older {number}" for number in range(10)]
+    store.close()
+
+
+def test_a_reply_that_is_nowhere_else_is_sought_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that wait for a removed file do not each have everything read again."""
+    (_, newer), store = _two_copies(tmp_path)
+    newer.write_bytes(newer.read_bytes() + write_line(_key(11), Reply("alone").to_json()))
+    store.refresh()
+    newer.unlink()
+    with pytest.raises(FileNotFoundError):
+        store.get(_key(11))
+    monkeypatch.setattr(Segment, "read", lambda _: pytest.fail("was read"))
+    with pytest.raises(FileNotFoundError):
+        store.get(_key(11))
+    assert _held(store) == [f"older {number}" for number in range(10)]
+    store.close()
 
 
 def _odd_files(folder: Path) -> None:
