@@ -492,8 +492,8 @@ def _two_files(
             engine.submit([_chain(f"prompt {i}") for i in range(first, first + 20)]).result(30)
     engine = make_engine(server.url)
     assert engine.submit([_chain("another")]).result(30)
-    paths = (folder / "replies" / "judge").glob("*.jsonl")
-    paths = sorted(path for path in paths if b"another" not in path.read_bytes())
+    files = (folder / "replies" / "judge").glob("*.jsonl")
+    paths = [path for path in files if b"another" not in path.read_bytes()]
     return engine, sorted(paths, key=lambda path: path.stat().st_mtime_ns)[:2]
 
 

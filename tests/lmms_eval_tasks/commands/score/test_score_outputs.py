@@ -203,3 +203,15 @@ def test_lists_that_the_new_run_does_not_have_go(judge: JudgeServer) -> None:
     assert score() == 0
     assert sorted(path.name for path in Path("out").iterdir() if path.suffix) == ["summary.json"]
     assert judge.counts.n_requests == 12
+
+
+@pytest.mark.parametrize("name", ["scores/a.parquet", "kept.parquet", "summary.json"])
+def test_a_file_without_a_byte_is_in_nobody_s_way(name: str, judge: JudgeServer) -> None:
+    """A power cut may leave one of the command's own."""
+    assert score() == 0
+    n_requests = judge.counts.n_requests
+    whole = Path("out", name).read_bytes()
+    Path("out", name).write_bytes(b"")
+    assert score() == 0
+    assert len(Path("out", name).read_bytes()) == len(whole)
+    assert judge.counts.n_requests == n_requests
