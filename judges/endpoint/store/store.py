@@ -154,8 +154,9 @@ class ReplyStore:
     def _writer(self) -> SegmentWriter:
         """The own segment, where it was made; made now, or again, if it is not there."""
         if self._own is None:
-            self._own = SegmentWriter(self._folder)
-            self._own_number = self._segment(self._own.path.name).number
+            own = SegmentWriter(self._folder)
+            self._own_number = self._segment(own.path.name).number
+            self._own = own
         elif time.monotonic() - self._looked_s >= _LOOK_S:
             self._keep_own(self._own)
         return self._own
@@ -208,9 +209,11 @@ class ReplyStore:
         self._report()
 
     def _segment(self, name: str) -> Segment:
-        number = self._numbers.setdefault(name, len(self._segments))
-        if number == len(self._segments):
+        number = self._numbers.get(name)
+        if number is None:
+            number = len(self._segments)
             self._segments.append(Segment(self._folder / name, number))
+            self._numbers[name] = number
         return self._segments[number]
 
     def _read_new(self, segment: Segment) -> bool:
