@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import isnan
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -255,10 +256,32 @@ def rewards_equal(name: str, expected: Said) -> None:
             with CaptionReward(protocol, **arguments) as reward:
                 clip_ids = [clip_id for clip_id, _ in given]
                 shares = reward([""] * N_CLIPS, CAPTIONS, clip_id=clip_ids, **columns)
+            awaited = awaited_rewards(protocol, {"clip_id": clip_ids, **columns}, arguments)
+            known = [place for place, share in enumerate(shares) if share is not None]
+            assert [awaited[place] for place in known] == [shares[place] for place in known]
             values = [scores.get(metric) for scores in expected.scores]
             lowest, span = record.lowest, record.span
             turned = [None if v is None else 1.0 - (v - lowest) / span for v in values]
             assert shares == (values if is_plain else turned), metric
+
+
+def awaited_rewards(
+    protocol: str, columns: Mapping[str, Sequence[Any]], arguments: Mapping[str, Any]
+) -> list[Any]:
+    """Rewards of rollouts that are awaited one by one, as verl's reward loop does."""
+    infos = [{name: column[place] for name, column in columns.items()} for place in range(N_CLIPS)]
+
+    async def scored(reward: CaptionReward) -> list[Any]:
+        return await asyncio.gather(
+            *(
+                reward.acompute_score("", cast("str", caption), None, info)
+                for caption, info in zip(CAPTIONS, infos, strict=True)
+            ),
+            return_exceptions=True,
+        )
+
+    with CaptionReward(protocol, **{**arguments, "missing": "mean"}) as reward:
+        return asyncio.run(scored(reward))
 
 
 def rows(name: str) -> list[tuple[str, dict[str, Any]]]:
