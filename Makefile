@@ -1,19 +1,30 @@
-# Everything runs in a virtual environment of its own, which the first target that needs it makes.
+# Everything runs in a virtual environment, which the first target that needs it makes. It holds the versions of
+# constraints.txt, so a new release of a dependency changes nothing here.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.ready
+EXTRAS := eval figures ray scenes
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SOURCES := judges metrics lmms_eval_tasks model_wrappers
 TYPED := $(addprefix .typing/lmms_eval_captions/,__init__.py $(SOURCES))
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup demo check test test-full test-real docs clean
+.PHONY: setup lock demo check test test-quick test-lowest test-latest test-full test-real package docs clean
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(PIP) install --constraint constraints.txt --upgrade pip
+	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --editable ".[$(shell echo $(EXTRAS) | tr " " ,)]" --group dev
 	touch $@
+
+# Adds what pyproject.toml newly requires and keeps all other versions; UPGRADE=--upgrade takes the newest ones.
+lock: setup
+	UV_CUSTOM_COMPILE_COMMAND="make lock    (the versions that are tested, for Python 3.10 to 3.13)" \
+	    $(BIN)/uv pip compile pyproject.toml $(addprefix --extra ,$(EXTRAS)) --group dev --group docs \
+	    --universal --python-version 3.10 --prerelease disallow --no-annotate --quiet $(UPGRADE) -o constraints.txt
+	$(MAKE) test-quick
 
 # The built-in sample, from pixels to scores: no key, no network, no GPU.
 demo: setup
@@ -22,7 +33,7 @@ demo: setup
 	@$(BIN)/lmms-eval-captions check demo-results > demo-results/check.txt || { cat demo-results/check.txt; exit 1; }
 	@LMMS_CAPTIONS_DATA=sample $(BIN)/lmms-eval-captions report demo-results -o demo-results/report.html
 
-check: setup
+check: setup package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(TYPED) benchmarks tests .ci
@@ -31,11 +42,38 @@ check: setup
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
 	$(BIN)/python .ci/audit.py
 
+# The source distribution and the wheel, in dist/.
+package: setup
+	rm -rf build dist
+	PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m build --outdir dist > dist.log || { cat dist.log; exit 1; }
+	rm -rf dist.log build
+	$(BIN)/twine check --strict dist/*
+
 # Two processes, as most tests wait more than they work; but for whole runs, the tests of a file stay together.
 # Properties are tried with the same examples every time, so that what fails was changed.
 test: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
 	$(BIN)/python -m pytest -q -n 2 -m cli
+
+# The tests that tell within minutes whether a set of versions works.
+test-quick: setup
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(QUICK)
+
+# The lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest: setup
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-lowest
+	$(BIN)/uv pip install --python .venv-lowest --resolution lowest-direct --editable ".[eval]"
+	$(BIN)/uv pip freeze --python .venv-lowest --exclude-editable > .venv-lowest/versions.txt
+	$(BIN)/uv pip install --python .venv-lowest --constraint .venv-lowest/versions.txt --group test
+	touch .venv-lowest/.ready
+	$(MAKE) VENV=.venv-lowest demo test-quick
+
+# The newest releases, in an environment of their own: what breaks here breaks for the next user of `pip install`.
+test-latest: setup
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-latest
+	$(BIN)/uv pip install --python .venv-latest --editable ".[eval]" --group test
+	touch .venv-latest/.ready
+	$(MAKE) VENV=.venv-latest demo test-quick
 
 # The same with all 96,825 questions of VDC in one run, which takes some minutes more, and with other examples each time.
 test-full: setup
@@ -50,8 +88,8 @@ test-real: setup
 
 # The pages as a site, in site/: every link and every file that is shown must be there.
 docs: setup
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(PIP) install --constraint constraints.txt --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) demo-results site build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-lowest .venv-latest demo-results dist site build *.egg-info .mypy_cache .ruff_cache .pytest_cache

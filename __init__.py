@@ -1,4 +1,4 @@
-"""Scores of video captions by LLM judges, as functions.
+"""Video captions scored by LLM judges, as functions.
 
 The benchmarks themselves are tasks of lmms-eval; see the README.
 """
@@ -6,13 +6,16 @@ The benchmarks themselves are tasks of lmms-eval; see the README.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.scorer.reward import CaptionReward
     from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
 
-__all__ = ["CaptionReward", "CaptionScore", "Scorer"]
+    __version__: str
+
+__all__ = ["CaptionReward", "CaptionScore", "Scorer", "__version__"]
 
 _SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
 _HOMES: Final = {
@@ -24,6 +27,8 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return version("lmms-eval-captions")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

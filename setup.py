@@ -1,19 +1,30 @@
-"""Names the packages: the root and all folders of these four, under one name."""
+"""Package discovery, and a README whose links also work on a package index."""
+
+import re
+from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = "lmms_eval_captions"
-ROOMS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+FOLDERS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+REPOSITORY = "https://github.com/lmms-eval-captions/lmms-eval-captions"
 
 
 class BuildPackages(build_py):
-    """Leaves this file out, which stands beside the root's one module."""
+    """Builds the packages without this file, which lies next to the root package's one module."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
-        """Modules of a package, each with its name and its file."""
+        """Return the modules of a package, each with its name and file."""
         modules = super().find_package_modules(package, package_dir)
-        return [each for each in modules if package != ROOT or each[1] == "__init__"]
+        return [module for module in modules if package != ROOT or module[1] == "__init__"]
+
+
+def readme() -> str:
+    """Return the README with links to the repository where it links to files."""
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^]]*\]\()(?!\w+:)", rf"\g<1>{REPOSITORY}/raw/main/", text)
+    return re.sub(r"(?<=\]\()(?!\w+:|#)", f"{REPOSITORY}/blob/main/", text)
 
 
 setup(
@@ -21,9 +32,11 @@ setup(
         ROOT,
         *(
             f"{ROOT}.{name}"
-            for room in ROOMS
-            for name in find_packages(include=[room, f"{room}.*"])
+            for folder in FOLDERS
+            for name in find_packages(include=[folder, f"{folder}.*"])
         ),
     ],
     cmdclass={"build_py": BuildPackages},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
 )
