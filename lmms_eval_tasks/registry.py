@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -39,3 +40,8 @@ def modules(part: str) -> Iterator[ModuleType]:
         name = f"{package}.{part}"
         if find_spec(name) is not None:
             yield import_module(name)
+
+
+def tasks_path() -> Path:
+    """Return the folder of our task definitions, as lmms-eval's ``--include_path`` takes it."""
+    return Path(__file__).resolve().parent

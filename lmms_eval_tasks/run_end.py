@@ -1,7 +1,7 @@
 """The end of a run, as lmms-eval saves its results: ours are written beside them.
 
-lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (:mod:`adaptations`).
-Nothing here may raise: lmms-eval's own results are worth more than ours.
+lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (:mod:`patches`), which
+saves lmms-eval's own results whatever happens here.
 """
 
 from __future__ import annotations
@@ -43,34 +43,29 @@ def completed(
     results: MutableMapping[str, Any],
     datetime_str: str,
 ) -> Iterator[None]:
-    """Complete lmms-eval's results with what is ours, and note the run once they are saved.
+    """Complete lmms-eval's results with ours, and record the run once they are saved.
 
     Args:
         tracker: lmms-eval's results tracker, which knows the folder and when the run started.
         results: See :func:`complete`.
-        datetime_str: When it ended, as lmms-eval writes it.
+        datetime_str: Time of its end, as lmms-eval writes it.
     """
-    run = None
-    try:
-        folder = None
-        if tracker.output_path:
-            name = tracker.general_config_tracker.model_name_sanitized or ""
-            folder = Path(tracker.output_path) / name
-        run_s = time.perf_counter() - tracker.general_config_tracker.start_time
-        THIS_RUN.started_s = time.time() - run_s
-        run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
-    except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
-        logger.error(
-            "judging.json and breakdowns of this run cannot be made: internal error: {!r}; "
-            "its scores stand, please report this",
-            error,
+    folder = None
+    if tracker.output_path:
+        folder = Path(tracker.output_path) / (
+            tracker.general_config_tracker.model_name_sanitized or ""
         )
-    with with_intervals(results, {} if run is None else metrics_of(run.document)):
-        yield
-    if run is not None:
-        THIS_RUN.finished.append(run)
-        append_to_record(run)
-    THIS_RUN.clear()
+    run_s = time.perf_counter() - tracker.general_config_tracker.start_time
+    THIS_RUN.started_s = time.time() - run_s
+    try:
+        run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
+        with with_intervals(results, {} if run is None else metrics_of(run.document)):
+            yield
+        if run is not None:
+            THIS_RUN.finished.append(run)
+            append_to_record(run)
+    finally:
+        THIS_RUN.clear()
 
 
 def complete(

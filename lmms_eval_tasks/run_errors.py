@@ -1,20 +1,23 @@
-"""Errors that end a run of lmms-eval: it logs them behind a traceback, and ends with exit code 0.
+"""Errors that end a run of lmms-eval, each as one sentence on the last line of the screen.
 
-Each is noted in one sentence, which is said last and read by who started the process.
+lmms-eval logs them after a traceback and ends with exit code 0.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 if TYPE_CHECKING:
@@ -97,10 +100,34 @@ def words_of(error: BaseException | None, logged: str) -> str:
             f"that can be downloaded: {sentence(text, 120)}; correct pretrained=NAME"
         )
     kind = f"{type(error).__name__}: " if error is not None else ""
+    advice = None if error is None else advice_for(error)
+    if advice is not None:
+        return f"lmms-eval ended with {sentence(kind + text, 120)}: {advice}"
     return (
-        f"lmms-eval ended with {sentence(kind + text, 180)}; the traceback above shows where. Mend "
+        f"lmms-eval ended with {sentence(kind + text, 180)}; the traceback above shows where. Fix "
         "that, then run the same command again"
     )
+
+
+@functools.cache
+def explain_uncaught_errors() -> None:
+    """Print advice below the traceback of an uncaught error that a package's version explains."""
+    sys.excepthook = functools.partial(_explain, sys.excepthook)
+
+
+def _explain(
+    show: Callable[..., object],
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
+
+    show(kind, error, trace)
+    if issubclass(kind, Exception) and advice_for(error) is not None:
+        message = words_of(error, "")
+        append_error(message)
+        sys.stderr.write(f"{message}\n")
 
 
 def cause_of(error: BaseException) -> BaseException:

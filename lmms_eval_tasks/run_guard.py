@@ -1,15 +1,14 @@
-"""Around a whole run of lmms-eval: what cannot be judged ends it early, and in one sentence.
+"""Checks around a whole run of lmms-eval: one that cannot be judged ends early, in one sentence.
 
-lmms-eval shows an error as a traceback, and Ctrl-C as another; it judges last, and asks nobody
-before whether that will work. Its :func:`simple_evaluate` is wrapped (:mod:`adaptations`) where its
-task index is made, which is before it is called and after it is there.
+lmms-eval shows an error or Ctrl-C as a traceback, and judges last. Its :func:`simple_evaluate` is
+wrapped (:mod:`patches`).
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -103,9 +102,14 @@ def words_of_interruption() -> str:
     )
 
 
-def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) -> object:
-    """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback."""
-    RUN_GUARD.will_judge = not (kwargs.get("predict_only") or kwargs.get("launcher_args"))
+def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> object:
+    """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback.
+
+    Args:
+        evaluate: ``simple_evaluate``, with its arguments.
+        arguments: Those arguments, by name.
+    """
+    RUN_GUARD.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     RUN_GUARD.is_ours = False
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
@@ -113,7 +117,7 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
     JUDGE_RUN.anchors = AnchorQuestions()
     JUDGE_RUN.plans = SamplingPlans()
     try:
-        return evaluate(*args, **kwargs)
+        return evaluate()
     except KeyboardInterrupt:
         RUN_GUARD.interrupted()
         raise
@@ -122,7 +126,7 @@ def guarded(evaluate: Callable[..., object], *args: object, **kwargs: object) ->
         if not isinstance(cause, CaptionsError):
             raise
         THIS_RUN.errors.append(sentence(str(cause)))
-        if kwargs.get("verbosity") == "DEBUG":
+        if arguments.get("verbosity") == "DEBUG":
             raise
         raise cause.with_traceback(None) from None
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmms_eval_captions import __version__
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.cli import add_agree
 from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_build
@@ -22,7 +23,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.cli import add_report
 from lmms_eval_captions.lmms_eval_tasks.commands.score.cli import add_score
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.cli import add_t2v_verify
-from lmms_eval_captions.lmms_eval_tasks.registry import modules
+from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
+from lmms_eval_captions.lmms_eval_tasks.registry import modules, tasks_path
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 if TYPE_CHECKING:
@@ -49,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         print(sentence(f"lmms-eval-captions: {error}"), file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        advice = advice_for(error)
+        if advice is None:
+            raise
+        print(f"lmms-eval-captions: {words[0]} needs more packages: {advice}", file=sys.stderr)
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Helpers around the video-caption tasks of lmms-eval. To score captions, run "
         "lmms-eval-captions run --model M --tasks vdc_score.",
     )
+    parser.add_argument("--version", action="version", version=f"lmms-eval-captions {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser(
         "tasks-path",
@@ -125,8 +134,6 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _tasks_path(_: argparse.Namespace) -> int:
-    from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
-
     print(tasks_path())
     return 0
 

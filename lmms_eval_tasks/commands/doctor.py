@@ -1,4 +1,4 @@
-"""Says what a run would use: software, judge, data."""
+"""Report on everything that a run would use: software, judge, data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +20,14 @@ from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import (
     judge_findings,
     sample_findings,
 )
-
-_PACKAGES = (
-    "lmms-eval",
-    "lmms-eval-captions",
-    "torch",
-    "transformers",
-    "datasets",
-    "aiohttp",
-    "av",
+from lmms_eval_captions.lmms_eval_tasks.dependencies import (
+    DISTRIBUTION,
+    EVAL_COMMAND,
+    direct_dependencies,
 )
+
+_SHOWN = (DISTRIBUTION, "lmms-eval", "torch", "transformers", "datasets", "aiohttp", "av")
+"""Packages whose versions are always shown."""
 
 
 def examine(settings: Settings) -> list[Finding]:
@@ -43,26 +42,28 @@ def examine(settings: Settings) -> list[Finding]:
     ]
 
 
-def _software() -> list[Finding]:
-    findings = []
-    for name in _PACKAGES:
-        try:
-            text = f"{name} {importlib.metadata.version(name)}"
-            findings.append(Finding("software", ok=True, text=text))
-        except importlib.metadata.PackageNotFoundError:
-            findings.append(Finding("software", ok=False, text=f"{name} is not installed"))
+def _software() -> Iterator[Finding]:
+    has_eval = direct_dependencies()["lmms-eval"].installed is not None
+    if not has_eval:
+        text = f"lmms-eval is not installed; captioning and `run` need it. Run: {EVAL_COMMAND}"
+        yield Finding("software", ok=True, text=text)
+    needed = [each for each in direct_dependencies().values() if each.is_needed(has_eval=has_eval)]
+    versions = {each.requirement.name: each.installed for each in needed}
+    versions[DISTRIBUTION] = importlib.metadata.version(DISTRIBUTION)
+    shown = ", ".join(f"{name} {versions[name]}" for name in _SHOWN if versions.get(name))
+    yield Finding("software", ok=True, text=shown)
+    for each in needed:
+        if not each.is_allowed:
+            yield Finding("software", ok=False, text=each.advice())
+        elif each.tested and not each.is_as_tested:
+            text = f"{each.requirement.name} {each.installed} is installed, {each.tested} is tested"
+            yield Finding("software", ok=True, text=text)
     decord = importlib.util.find_spec("decord") is not None
     text = "decord is installed" if decord else "decord is not installed, PyAV reads the clips"
-    java = shutil.which("java")
-    return [
-        *findings,
-        Finding("software", ok=True, text=text),
-        Finding(
-            "software",
-            ok=True,
-            text=f"java: {java or 'not found'} (for CIDEr, BLEU, METEOR and ROUGE-L)",
-        ),
-    ]
+    yield Finding("software", ok=True, text=text)
+    java = shutil.which("java") or "not found"
+    text = f"java: {java} (for CIDEr, BLEU, METEOR and ROUGE-L)"
+    yield Finding("software", ok=True, text=text)
 
 
 def _cache(settings: Settings) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.check import (
     check_task,
     tell_warnings,
 )
+from lmms_eval_captions.lmms_eval_tasks.dependencies import EVAL_COMMAND, direct_dependencies
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
@@ -39,7 +41,7 @@ A first argument that is no option is a command of its own:
 Exit code: 0 where every score can be trusted; 1 where one cannot, or the run wrote none; 2 where
 the arguments or settings cannot be used; else lmms-eval's own, 128 and its number for a signal.
 """
-_LMMS_EVAL: Final = (sys.executable, "-m", "lmms_eval")
+_LMMS_EVAL: Final = (sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.launch")
 _EVAL: Final = "eval"
 """The subcommand of lmms-eval that evaluates; it may be left out."""
 _ASKING: Final = ("-h", "--help", "--power-analysis", "--power_analysis")
@@ -92,6 +94,8 @@ def run(arguments: Sequence[str]) -> int:
             "run: expected lmms-eval's arguments, such as --model caption_file --model_args "
             "path=FILE --tasks vdc_score, got none"
         )
+    if importlib.util.find_spec("lmms_eval") is None:
+        raise SettingsError(f"run: lmms-eval is not installed. Run: {EVAL_COMMAND}")
     _require_config(arguments)
     if "--predict_only" not in arguments and "--config" not in arguments:
         read_settings()
@@ -182,9 +186,14 @@ def _reasons(returncode: int, record: Record) -> Iterator[str]:
     if record.errors or returncode < 0:
         return
     if returncode:
+        yield from (
+            each.advice()
+            for each in direct_dependencies().values()
+            if each.installed and not each.is_allowed
+        )
         yield (
             f"lmms-eval ended with exit code {returncode}, which the end of what it said, above, "
-            "explains; mend that and run the same command again"
+            "explains; fix that and run the same command again"
         )
     elif not record.runs:
         yield (

@@ -13,8 +13,8 @@ from typing import Any
 
 from lmms_eval.loggers import evaluation_tracker
 
-from lmms_eval_captions.lmms_eval_tasks.adaptations import complete_results
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
@@ -67,13 +67,22 @@ class Tracker:
 
     Args:
         output: As ``--output_path``.
+        later_version: Saves with one argument more than lmms-eval 0.7.3 has.
     """
 
-    def __init__(self, output: Path | None) -> None:
+    def __init__(self, output: Path | None, *, later_version: bool = False) -> None:
         theirs = evaluation_tracker.EvaluationTracker
-        save = inspect.unwrap(theirs.save_results_aggregated)
+        real = save = inspect.unwrap(theirs.save_results_aggregated)
+        self._more = {"run_id": 7} if later_version else {}
+        if later_version:
+
+            def save(
+                self: Any, results: Results, samples: Any, datetime_str: str, run_id: int
+            ) -> None:
+                real(self, results, samples, datetime_str)
+
         own = type("EvaluationTracker", (theirs,), {"save_results_aggregated": save})
-        complete_results(_module(own))
+        apply_patches(_module(own))
         self._tracker = own(output_path=None if output is None else str(output))
         self._tracker.general_config_tracker.log_experiment_args("a", "model=m", "", "", False)
         self.folder = None if output is None else output / "m"
@@ -83,7 +92,9 @@ class Tracker:
         with warnings.catch_warnings():
             # lmms-eval leaves the file open.
             warnings.simplefilter("ignore", ResourceWarning)
-            self._tracker.save_results_aggregated(results=results, samples={}, datetime_str=STAMP)
+            self._tracker.save_results_aggregated(
+                results=results, samples={}, datetime_str=STAMP, **self._more
+            )
         return {} if self.folder is None else self.read("results")
 
     def read(self, kind: str) -> Results:
@@ -97,7 +108,7 @@ class Tracker:
 
 
 def _module(tracker: type) -> types.ModuleType:
-    module = types.ModuleType("evaluation_tracker")
+    module = types.ModuleType(evaluation_tracker.__name__)
     vars(module)["EvaluationTracker"] = tracker
     return module
 

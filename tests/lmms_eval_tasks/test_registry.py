@@ -11,8 +11,7 @@ from typing import Final
 import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS, modules
+from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS, modules, tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
     benchmark_of_task,

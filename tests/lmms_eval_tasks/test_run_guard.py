@@ -17,8 +17,8 @@ from chains import chain
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
-from lmms_eval_captions.lmms_eval_tasks.adaptations import EVALUATOR, guard_evaluator
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
+from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.base import CaptionModel
@@ -36,16 +36,22 @@ def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RUN_GUARD, "is_ours", False)
 
 
-def _guarded(monkeypatch: pytest.MonkeyPatch, evaluate: Evaluate) -> Evaluate:
-    """An evaluator as lmms-eval has it, wrapped as a task index does."""
-    module = ModuleType(EVALUATOR)
-    vars(module)["simple_evaluate"] = evaluate
-    monkeypatch.setitem(sys.modules, EVALUATOR, module)
-    guard_evaluator()
-    wrapped = vars(module)["simple_evaluate"]
-    guard_evaluator()
-    assert vars(module)["simple_evaluate"] is wrapped, "wrapped once"
-    guarded: Evaluate = wrapped
+def _guarded(evaluate: Evaluate) -> Evaluate:
+    """An evaluator as lmms-eval has it, patched."""
+
+    def simple_evaluate(
+        *,
+        predict_only: bool = False,
+        launcher_args: str | None = None,
+        verbosity: str = "INFO",
+        **others: object,
+    ) -> object:
+        return evaluate(**others)
+
+    module = ModuleType("lmms_eval.evaluator")
+    vars(module).update(simple_evaluate=simple_evaluate, evaluate=print)
+    apply_patches(module)
+    guarded: Evaluate = vars(module)["simple_evaluate"]
     return guarded
 
 
@@ -64,11 +70,11 @@ def _bad_setting() -> None:
     ids=["plain", "tried again"],
 )
 def test_an_error_of_ours_is_kept_for_the_last_line(
-    fails: Callable[[], None], sentence: str, monkeypatch: pytest.MonkeyPatch
+    fails: Callable[[], None], sentence: str
 ) -> None:
     """What lmms-eval shows is that sentence below few lines, without the error of trying again."""
     with pytest.raises(CaptionsError) as ended:
-        _guarded(monkeypatch, lambda **_: fails())(verbosity="INFO")
+        _guarded(lambda **_: fails())(verbosity="INFO")
     assert str(ended.value) == sentence
     assert THIS_RUN.errors == [sentence]
     shown = "".join(traceback.format_exception(ended.value))
@@ -76,22 +82,22 @@ def test_an_error_of_ours_is_kept_for_the_last_line(
     assert fails.__name__ not in shown
 
 
-def test_whoever_debugs_has_the_whole_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_debugs_has_the_whole_traceback() -> None:
     """With lmms-eval's --verbosity DEBUG nothing is taken away."""
-    evaluate = _guarded(monkeypatch, lambda **_: _tried_again())
+    evaluate = _guarded(lambda **_: _tried_again())
     with pytest.raises(RetryError):
         evaluate(verbosity="DEBUG")
     assert THIS_RUN.errors == ["no such file; add it"]
 
 
-def test_errors_of_others_are_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_others_are_left_to_them() -> None:
     """A model that does not load is lmms-eval's to tell."""
 
     def fail(**_: object) -> None:
         raise OSError("no weights")
 
     with pytest.raises(OSError, match="no weights"):
-        _guarded(monkeypatch, fail)()
+        _guarded(fail)()
     assert THIS_RUN.errors == []
 
 
@@ -104,11 +110,11 @@ def test_errors_of_others_are_left_to_them(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_the_judge_is_needed_where_a_run_judges_with_it(
-    arguments: dict[str, object], will_judge: bool, monkeypatch: pytest.MonkeyPatch
+    arguments: dict[str, object], will_judge: bool
 ) -> None:
     """Not where nothing is judged, and not where lmms-eval starts the judge after captioning."""
     seen: list[bool] = []
-    _guarded(monkeypatch, lambda **_: seen.append(RUN_GUARD.will_judge))(**arguments)
+    _guarded(lambda **_: seen.append(RUN_GUARD.will_judge))(**arguments)
     assert seen == [will_judge]
     assert not RUN_GUARD.will_judge
 
@@ -127,7 +133,7 @@ def test_ctrl_c_says_how_many_replies_are_kept(
     bench.setattr(run_guard, "JUDGE_RUN", run)
     run.engine().submit([chain(f"prompt {i}") for i in range(3)]).result(timeout=30)
     with pytest.raises(KeyboardInterrupt) as stopped:
-        _guarded(bench, _interrupted)()
+        _guarded(_interrupted)()
     [line] = THIS_RUN.errors
     assert line.startswith("Stopped by Ctrl-C: 3 new replies are kept in ")
     assert "the same command goes on" in line
@@ -144,7 +150,7 @@ def test_ctrl_c_before_judging_begins_on_a_line_of_its_own(
     """Other bars are left as they stand."""
     bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
     with tqdm(total=3, desc="Captions"), pytest.raises(KeyboardInterrupt):
-        _guarded(bench, _interrupted)()
+        _guarded(_interrupted)()
     assert capsys.readouterr().err.endswith("\n")
     [line] = THIS_RUN.errors
     assert line.startswith("Stopped by Ctrl-C before the judge had answered anything; start")
@@ -159,7 +165,7 @@ def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.Monkey
         _interrupted()
 
     with pytest.raises(KeyboardInterrupt):
-        _guarded(bench, caption)()
+        _guarded(caption)()
     [line] = THIS_RUN.errors
     assert f"--model caption_file --model_args path={RUN_CAPTIONS.log().path} " in line
 
@@ -178,7 +184,7 @@ def test_runs_of_one_process_share_nothing(bench: pytest.MonkeyPatch) -> None:
         THIS_RUN.warn("of this run")
         raise DataError("no such file; add it")
 
-    guarded = _guarded(bench, evaluate)
+    guarded = _guarded(evaluate)
     for caption in ("of a model", "of another model"):
         with pytest.raises(DataError):
             guarded(caption=caption)
@@ -186,7 +192,7 @@ def test_runs_of_one_process_share_nothing(bench: pytest.MonkeyPatch) -> None:
     assert found == ["of a model", "of another model"]
 
 
-def test_ctrl_c_in_a_run_of_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_a_run_of_others_is_theirs() -> None:
     """Without a task of ours nothing is said or taken away."""
 
     def interrupt(**_: object) -> None:
@@ -194,21 +200,9 @@ def test_ctrl_c_in_a_run_of_others_is_theirs(monkeypatch: pytest.MonkeyPatch) ->
 
     before = sys.excepthook
     with pytest.raises(KeyboardInterrupt):
-        _guarded(monkeypatch, interrupt)()
+        _guarded(interrupt)()
     assert THIS_RUN.errors == []
     assert sys.excepthook is before
-
-
-def test_lmms_eval_has_what_is_wrapped() -> None:
-    """The real evaluator is called by the wrapped name, and takes the arguments that are read."""
-    import inspect
-
-    import lmms_eval.__main__ as cli
-    from lmms_eval import evaluator
-
-    parameters = inspect.signature(evaluator.simple_evaluate).parameters
-    assert {"predict_only", "launcher_args", "verbosity"} <= set(parameters)
-    assert "evaluator.simple_evaluate(" in inspect.getsource(cli.cli_evaluate_single)
 
 
 class Text(CaptionModel):
@@ -224,15 +218,14 @@ class Text(CaptionModel):
     ["multiple_choice", "loglikelihood", "generate_visual_cot", "generate_until_multi_round"],
 )
 def test_tasks_that_a_captioner_cannot_answer_end_the_run_before_the_others(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str,
 ) -> None:
     """They are named, and those of groups, too; nothing was captioned that could be lost."""
     began: list[object] = []
-    module = ModuleType(EVALUATOR)
-    vars(module)["evaluate"] = lambda **tasks: began.append(tasks)
+    module = ModuleType("lmms_eval.evaluator")
+    vars(module)["evaluate"] = lambda lm, task_dict: began.append((lm, task_dict))
     vars(module)["simple_evaluate"] = print
-    monkeypatch.setitem(sys.modules, EVALUATOR, module)
-    guard_evaluator()
+    apply_patches(module)
     fine, choice = (SimpleNamespace(OUTPUT_TYPE=name) for name in ("generate_until", kind))
     evaluate = vars(module)["evaluate"]
     asked = "loglikelihood" if kind == "multiple_choice" else kind

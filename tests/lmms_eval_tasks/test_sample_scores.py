@@ -425,10 +425,3 @@ def test_the_table_shows_a_difference_of_the_headline_alone(tmp_path: Path) -> N
     assert "2.25" in rows["vdc_score"]
     for name in ("vdc_score", "unscored"):
         assert rows[name].split("|")[-4].strip() == "N/A"
-
-
-def test_an_unknown_shape_of_lmms_eval_warns_of_its_baseline(logged: list[str]) -> None:
-    """Where scores cannot be handed over, a comparison would be a wrong one."""
-    plugin._adapt_scores(SimpleNamespace(TaskOutput=object))  # type: ignore[arg-type]  # a stand-in
-    plugin._adapt_baselines(SimpleNamespace())  # type: ignore[arg-type]  # a stand-in
-    assert sum("do not use its --baseline" in line for line in logged) == 2

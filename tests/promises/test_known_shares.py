@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +16,9 @@ from conftest import ServerFactory
 from drawn_captions import record
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.known_shares import KnownShare, known_share
+from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     has_score,
@@ -69,7 +69,10 @@ class LmmsEvalTask:
 def run(task: Task, captions: Sequence[str], *, at: Sequence[int] | None = None) -> Items:
     """What lmms-eval does in one process: filter all answers, then hand them in one by one."""
     joined = type("Joined", (LmmsEvalTask,), {})
-    plugin._adapt_filters(SimpleNamespace(ConfigurableTask=joined))  # type: ignore[arg-type]
+    tasks = ModuleType("tasks")
+    vars(tasks)["ConfigurableTask"] = joined
+    (patch,) = (patch for patch in PATCHES if patch.function == "ConfigurableTask.apply_filters")
+    patch.apply(tasks)
     positions = range(len(captions)) if at is None else at
     instances = [Instance(*pair) for pair in zip(positions, captions, strict=True)]
     padding = Instance(0, MISSING, {"__padding_only__": True})

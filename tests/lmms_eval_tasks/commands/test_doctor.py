@@ -21,7 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import Finding
 from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
     VerifiedBenchmark,

@@ -14,7 +14,7 @@ import yaml
 
 from breakdowns import kept_breakdown
 from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks

@@ -22,8 +22,8 @@ from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.settings import VIDCAPBENCH_FORMATS
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from vidcapbench_files import CATEGORIES, N_PAIRS, caption, write_files

@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import Captio
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.plugin import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
     benchmark_of_task,

@@ -1,0 +1,142 @@
+"""Installed packages compared with the tested ones, and advice when one of them breaks a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
+from importlib.resources import files
+from types import ModuleType
+from typing import Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+DISTRIBUTION: Final = "lmms-eval-captions"
+EVAL_COMMAND: Final = f"pip install '{DISTRIBUTION}[eval]'"
+"""Installs lmms-eval and what captioning needs."""
+_NAMES: Final = {
+    "cv2": "opencv-python-headless",
+    "google": "protobuf",
+    "PIL": "pillow",
+}
+"""Top-level modules whose distribution has another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A package that we or lmms-eval need."""
+
+    requirement: Requirement
+    """Requirement of this package's metadata; without bounds for an indirect dependency."""
+    installed: str | None
+    tested: str | None
+    """Version in ``constraints.txt``, ``None`` if this platform has none."""
+
+    @property
+    def is_as_tested(self) -> bool:
+        """True if the tested version is installed; a local label such as ``+cpu`` may differ."""
+        return self.installed is not None and Version(self.installed).public == self.tested
+
+    @property
+    def is_allowed(self) -> bool:
+        """True if the installed version satisfies the requirement."""
+        return self.installed is not None and not self._violated()
+
+    def is_needed(self, *, has_eval: bool) -> bool:
+        """Return True if the base install or the extra ``eval`` needs it on this platform."""
+        marker = self.requirement.marker
+        return marker is None or marker.evaluate({"extra": "eval" if has_eval else ""})
+
+    def advice(self) -> str:
+        """Return what is installed, what is known to work, and the command that installs it.
+
+        >>> Dependency(Requirement("filelock>=3.13,<4"), "4.3.1", "3.32.7").advice()
+        "filelock 4.3.1 is installed, 3.32.7 is known to work. Run: pip install 'filelock<4'"
+        """
+        name = self.requirement.name
+        if self.installed is None and 'extra == "eval"' in str(self.requirement.marker):
+            return f"{name} is not installed. Run: {EVAL_COMMAND}"
+        found = f"{name} {self.installed or ''}".rstrip()
+        state = "installed" if self.installed else "not installed"
+        wanted = ",".join(self._violated()) or f"=={self.tested}"
+        return (
+            f"{found} is {state}, {self.tested} is known to work. Run: pip install '{name}{wanted}'"
+        )
+
+    def _violated(self) -> list[str]:
+        if self.installed is None:
+            return []
+        bounds = self.requirement.specifier
+        return [
+            str(bound) for bound in bounds if not bound.contains(self.installed, prereleases=True)
+        ]
+
+
+@cache
+def pinned_versions() -> dict[str, str]:
+    """Return the tested version of each package that has one for this platform and Python."""
+    text = (files("lmms_eval_captions") / "constraints.txt").read_text(encoding="utf-8")
+    pins = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
+    return {
+        pin.name: next(iter(pin.specifier)).version
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate()
+    }
+
+
+@cache
+def direct_dependencies() -> dict[str, Dependency]:
+    """Return the packages that this package's metadata requires, those of extras included."""
+    requirements = [Requirement(line) for line in requires(DISTRIBUTION) or ()]
+    return {
+        canonicalize_name(requirement.name): _dependency(requirement)
+        for requirement in requirements
+        if requirement.name != DISTRIBUTION
+    }
+
+
+def advice_for(error: BaseException) -> str | None:
+    """Return what to install if a package's version or absence explains an error, else ``None``.
+
+    Args:
+        error: Any error; an import that failed, or a module without an expected attribute, is
+            traced to the package that it belongs to. Causes are searched first.
+    """
+    for cause in reversed(list(_causes(error))):
+        module = _module_of(cause).partition(".")[0]
+        if not module or module in sys.stdlib_module_names:
+            continue
+        owners = packages_distributions().get(module) or [_NAMES.get(module, module)]
+        names = [canonicalize_name(owner) for owner in owners]
+        direct = [direct_dependencies()[name] for name in names if name in direct_dependencies()]
+        dependency = direct[0] if direct else _dependency(Requirement(names[0]))
+        if dependency.tested and not (dependency.is_as_tested and dependency.is_allowed):
+            return dependency.advice()
+    return None
+
+
+def _dependency(requirement: Requirement) -> Dependency:
+    name = canonicalize_name(requirement.name)
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        installed = None
+    return Dependency(requirement, installed, pinned_versions().get(name))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _module_of(error: BaseException) -> str:
+    if isinstance(error, ImportError):
+        return error.name or ""
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return error.obj.__name__
+    return ""

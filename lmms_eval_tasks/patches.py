@@ -1,0 +1,272 @@
+"""Every change made to lmms-eval 0.7.3, in one table, applied as its modules are imported.
+
+A patch gets the call of a function of lmms-eval and decides what happens before and after it. Extra
+arguments pass through. If a function is missing, takes other arguments, or our part fails, the
+unpatched function runs and a warning names what is lost: lmms-eval's own results are never at risk.
+Patches import what they need when they are called, so other people's tasks start as fast as before.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import wrapt
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES
+
+_EVALUATOR: Final = "lmms_eval.evaluator"
+
+
+class Call:
+    """One call of a patched function.
+
+    Attributes:
+        arguments: Arguments by name, ``self`` and defaults included.
+        error: Error that the function raised, if it did.
+        results: Empty until the function has returned, then its result.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        self.arguments = bound.arguments
+        self.error: Exception | None = None
+        self.results: list[Any] = []
+
+    def proceed(self, **changes: object) -> Any:  # noqa: ANN401 - lmms-eval's own
+        """Call the function with its arguments, some of them changed, and return its result.
+
+        Raises:
+            ValueError: If the function has no parameter of a changed argument's name.
+        """
+        args, kwargs = list(self._args), dict(self._kwargs)
+        names = list(inspect.signature(self._function).parameters)
+        for name, value in changes.items():
+            if names.index(name) < len(args):
+                args[names.index(name)] = value
+            else:
+                kwargs[name] = value
+        try:
+            result = self._function(*args, **kwargs)
+        except Exception as error:
+            self.error = error
+            raise
+        self.results.append(result)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change to one function of lmms-eval."""
+
+    module: str
+    function: str
+    """Name within the module, dotted for methods."""
+    around: Callable[[Call], Any]
+    lost: str
+    """Consequence for users if it cannot be applied."""
+    may_end_run: bool = False
+    """True if it raises errors that are meant to end a run, all of them CaptionsError."""
+
+    def apply(self, module: ModuleType) -> None:
+        """Patch the function, once; warn if this version of lmms-eval has none."""
+        *owners, name = self.function.split(".")
+        try:
+            owner = functools.reduce(getattr, owners, module)
+            function = getattr(owner, name)
+        except AttributeError as error:
+            self._warn(error)
+            return
+        if not hasattr(function, "is_patched"):
+            setattr(owner, name, self._patched(function))
+
+    def _patched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def patched(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - lmms-eval's own
+            call = None
+            try:
+                call = Call(function, args, kwargs)
+                return self.around(call)
+            except Exception as error:
+                is_meant = self.may_end_run and isinstance(error, CaptionsError)
+                if is_meant or (call and call.error is error):
+                    raise
+                self._warn(error)
+            return call.results[-1] if call and call.results else function(*args, **kwargs)
+
+        vars(patched)["is_patched"] = True
+        return patched
+
+    def _warn(self, error: Exception) -> None:
+        logger.warning(
+            "lmms-eval-captions and this version of lmms-eval do not fit ({}: {!r}): {}",
+            self.function,
+            error,
+            self.lost,
+        )
+
+
+@functools.cache
+def install() -> None:
+    """Apply every patch to lmms-eval's modules, now or as they are imported."""
+    for module in {patch.module: None for patch in PATCHES if patch.module != _EVALUATOR}:
+        wrapt.when_imported(module)(apply_patches)
+
+
+def apply_patches(module: ModuleType) -> None:
+    """Apply the patches of one loaded module of lmms-eval."""
+    for patch in PATCHES:
+        if patch.module == module.__name__:
+            patch.apply(module)
+
+
+def _add_tasks(call: Call) -> object:
+    """Search our folder after all others, in every index that holds lmms-eval's own tasks."""
+    # The evaluator loads this plug-in while it is being imported itself; it is complete by now.
+    if _EVALUATOR in sys.modules:
+        apply_patches(sys.modules[_EVALUATOR])
+    ERROR_NOTES.listen()
+    given = call.arguments["include_path"]
+    paths = [given] if isinstance(given, str) else list(given or [])
+    if call.arguments["include_defaults"]:
+        paths.append(str(tasks_path()))
+    return call.proceed(include_path=paths or None)
+
+
+def _retry_no_missing_data(call: Call) -> object:
+    """Retry a download, but not if a file is missing or a setting is wrong."""
+    outcome = call.arguments["retry_state"].outcome
+    return not isinstance(outcome.exception(), CaptionsError) and call.proceed()
+
+
+def _show_captions(call: Call) -> object:
+    """Show a task's hooks all its captions before the first one is judged."""
+    from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
+    from lmms_eval_captions.lmms_eval_tasks.known_shares import first_answers
+
+    filtered = call.proceed()
+    task = call.arguments["self"]
+    # --predict_only removes the hook.
+    hooks = getattr(task.config.process_results, "__self__", None)
+    if isinstance(hooks, Hooks) and task.instances:
+        hooks.see_captions(task.task_docs, first_answers(task.instances))
+    return filtered
+
+
+def _guard_run(call: Call) -> object:
+    """End a run early, in one sentence, if its captions could not be judged."""
+    from lmms_eval_captions.lmms_eval_tasks.run_guard import guarded
+
+    return guarded(call.proceed, call.arguments)
+
+
+def _refuse_tasks_early(call: Call) -> object:
+    """Name the tasks that our captioner cannot answer before any other task is captioned."""
+    from lmms_eval_captions.lmms_eval_tasks.run_guard import require_answerable
+
+    require_answerable(call.arguments["lm"], call.arguments["task_dict"])
+    return call.proceed()
+
+
+def _complete_results(call: Call) -> object:
+    """Save our part of a run with lmms-eval's results."""
+    from lmms_eval_captions.lmms_eval_tasks.baseline import compared
+    from lmms_eval_captions.lmms_eval_tasks.run_end import completed
+
+    results = call.arguments["results"]
+    with (
+        compared(results),
+        completed(call.arguments["self"], results, call.arguments["datetime_str"]),
+    ):
+        return call.proceed()
+
+
+def _score_samples(call: Call) -> object:
+    """Score the samples of our tasks once their task is aggregated."""
+    from lmms_eval_captions.lmms_eval_tasks.sample_scores import note_documents, score_samples
+    from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+
+    result = call.proceed()
+    output = call.arguments["self"]
+    benchmark = our_benchmarks().get(output.task_name)
+    if benchmark is not None:
+        score_samples(benchmark, output.logged_samples)
+        note_documents(output.task_name, benchmark, output.logged_samples)
+    return result
+
+
+def _check_baseline(call: Call) -> object:
+    """Check a baseline of our tasks before lmms-eval reads it."""
+    from lmms_eval_captions.lmms_eval_tasks.baseline import baseline_log
+    from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, task_groups
+
+    task = call.arguments["task_name"]
+    if task in task_groups():
+        return {}, None  # it has no samples to compare
+    path = Path(call.arguments["baseline_arg"])
+    if task in our_benchmarks() and path.exists():
+        return call.proceed(baseline_arg=str(baseline_log(path, task)))
+    return call.proceed()
+
+
+_NO_BASELINE: Final = "do not use --baseline with our tasks"
+PATCHES: Final = (
+    Patch(
+        "lmms_eval.tasks",
+        "TaskManager.initialize_tasks",
+        _add_tasks,
+        'add --include_path "$(lmms-eval-captions tasks-path)" if our tasks are not found',
+    ),
+    Patch(
+        "lmms_eval.tasks",
+        "ConfigurableTask.download.retry.retry",
+        _retry_no_missing_data,
+        "missing data is looked for five times before the run ends",
+    ),
+    Patch(
+        "lmms_eval.tasks",
+        "ConfigurableTask.apply_filters",
+        _show_captions,
+        "the judge is asked even if missing captions make a score impossible",
+    ),
+    Patch(
+        _EVALUATOR,
+        "simple_evaluate",
+        _guard_run,
+        "settings of the judge are checked after captioning, not before",
+        may_end_run=True,
+    ),
+    Patch(
+        _EVALUATOR,
+        "evaluate",
+        _refuse_tasks_early,
+        "a task that our captioners cannot answer ends the run after others were captioned",
+        may_end_run=True,
+    ),
+    Patch(
+        "lmms_eval.loggers.evaluation_tracker",
+        "EvaluationTracker.save_results_aggregated",
+        _complete_results,
+        "verdicts, breakdowns and the summary of this run are not written",
+    ),
+    Patch(
+        "lmms_eval.evaluator_utils",
+        "TaskOutput.calculate_clt_aggregate_metric",
+        _score_samples,
+        _NO_BASELINE,
+    ),
+    Patch("lmms_eval.baselines", "load_baseline", _check_baseline, _NO_BASELINE, may_end_run=True),
+)
