@@ -28,7 +28,7 @@ from judge_server import Behaviour, JudgeServer, Refuse, Say
 from planted_questions import Shares
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 Form = Literal[
     "no JSON", "wrong keys", "six options", "2,000 questions", "loop", "empty", "400", "500", "hang"

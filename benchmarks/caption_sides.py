@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from lmms_eval.api.instance import GenerationResult, Instance
+    from typing_extensions import Self
 
 SIDES: Final = ("lmms-eval", "caption_hf")
 PROMPTS: Final = (

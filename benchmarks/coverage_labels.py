@@ -192,7 +192,7 @@ def _judge(setting: Setting, videos: Places, people: Places, rng: np.random.Gene
     share = 1 - setting.kappa
     errs = rng.random(len(videos)) < rng.beta(2 * share, 2 * (1 - share), setting.n_videos)[videos]
     says = (1.0, 0.0, 0.0, 0.0) if setting.lenient else setting.shares
-    judge = people.copy()
+    judge: Places = people.copy()
     judge[errs] = rng.choice(len(says), size=int(errs.sum()), p=says)
     return judge
 

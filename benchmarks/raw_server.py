@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)

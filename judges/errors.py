@@ -9,6 +9,8 @@ from typing import Final
 
 from lmms_eval_captions.judges.surrogates import whole
 
+INSTALL_EVAL: Final = "pip install 'lmms-eval-captions[eval]'"
+"""Command that adds lmms-eval and what captioning needs to a base install."""
 BROKEN_OFF: Final = "connection broken off"
 """Kind of a failure where the server ended a connection without an answer."""
 

@@ -15,9 +15,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from lmms_eval_captions.judges.errors import INSTALL_EVAL
+
 DISTRIBUTION: Final = "lmms-eval-captions"
-EVAL_COMMAND: Final = f"pip install '{DISTRIBUTION}[eval]'"
-"""Installs lmms-eval and what captioning needs."""
 _NAMES: Final = {
     "cv2": "opencv-python-headless",
     "google": "protobuf",
@@ -59,7 +59,7 @@ class Dependency:
         """
         name = self.requirement.name
         if self.installed is None and 'extra == "eval"' in str(self.requirement.marker):
-            return f"{name} is not installed. Run: {EVAL_COMMAND}"
+            return f"{name} is not installed. Run: {INSTALL_EVAL}"
         found = f"{name} {self.installed or ''}".rstrip()
         state = "installed" if self.installed else "not installed"
         wanted = ",".join(self._violated()) or f"=={self.tested}"

@@ -100,7 +100,8 @@ def _term(
     of_captions = np.asarray([ratios(values, captions) for values in runs], np.float64)
     of_videos = np.zeros((len(places), len(runs), *of_captions.shape[2:]))
     np.add.at(of_videos, [places[video] for video in ids], of_captions.swapaxes(0, 1))
-    return of_videos.swapaxes(0, 1)
+    by_run: NDArray[np.float64] = of_videos.swapaxes(0, 1)
+    return by_run
 
 
 def _runs(

@@ -80,4 +80,5 @@ def sums_of_clusters(parts: Floats, clusters: NDArray[np.intp]) -> Floats:
     n_clusters = int(clusters.max()) + 1 if clusters.size else 0
     flat = parts.reshape(len(parts), prod(parts.shape[1:]))
     columns = [np.bincount(clusters, weights=column, minlength=n_clusters) for column in flat.T]
-    return np.array(columns).T.reshape((n_clusters, *parts.shape[1:]))
+    sums: Floats = np.array(columns).T.reshape((n_clusters, *parts.shape[1:]))
+    return sums

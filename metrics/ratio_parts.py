@@ -41,7 +41,7 @@ def parts_within(parts: RatioParts, *, scale: float, bounds: tuple[float, float]
         raise ValueError(
             f"parts_within: expected a lowest value of 0 of a product of ratios, got {lowest!r}"
         )
-    within = parts.copy()
+    within: NDArray[np.float64] = parts.copy()
     within[..., 0, 0] *= scale / (highest - lowest)
     if lowest:
         within[..., 0, 0] -= parts[..., 0, 1] * (lowest / (highest - lowest))

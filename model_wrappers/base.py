@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
-from accelerate import Accelerator
-from lmms_eval.api.model import lmms
-
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import INSTALL_EVAL, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.model_args import parse_model_args, shown_name
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
+
+try:
+    from accelerate import Accelerator
+    from lmms_eval.api.model import lmms
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"captioners need {error.name}, which is not installed. Run: {INSTALL_EVAL}",
+        name=error.name,
+    ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,9 +10,8 @@ from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 
-import torch
 from loguru import logger
 from tqdm import tqdm
 
@@ -56,7 +55,9 @@ from lmms_eval_captions.model_wrappers.visuals import Segment
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
+    import torch
     from lmms_eval.api.instance import GenerationResult, Instance
+    from typing_extensions import Self
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
@@ -288,6 +289,8 @@ class Captioner(CaptionModel):
         """Take a kept caption; draws go on behind it, else the next one is drawn as it was."""
         results.reuse(asked, caption)
         if asked.generation.do_sample:
+            import torch
+
             for device in {torch.device("cpu"), self.device}:
                 torch.rand(_SKIPPED, device=device)
 
@@ -394,6 +397,8 @@ class Captioner(CaptionModel):
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
         """Caption a batch, in halves where the device's memory does not hold it at once."""
+        import torch
+
         try:
             answers = self._answers(batch)
         except torch.OutOfMemoryError as error:
@@ -420,6 +425,8 @@ class Captioner(CaptionModel):
 
 
 def _device_of(name: str) -> torch.device:
+    import torch
+
     try:
         return torch.device(name)
     except RuntimeError as error:

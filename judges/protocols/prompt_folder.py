@@ -150,7 +150,7 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
 @cache
 def _packaged_names(below: str = ".") -> tuple[str, ...]:
     """Names of our prompts, or of those in a folder below theirs."""
-    folder = resources.files("lmms_eval_captions.judges.protocols").joinpath("prompts", below)
+    folder = resources.files("lmms_eval_captions.judges.protocols") / "prompts" / below
     names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(n.removesuffix(_ENDING) for n in names if n.endswith(_ENDING)))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.errors import INSTALL_EVAL, CaptionsError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -20,11 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import (
     judge_findings,
     sample_findings,
 )
-from lmms_eval_captions.lmms_eval_tasks.dependencies import (
-    DISTRIBUTION,
-    EVAL_COMMAND,
-    direct_dependencies,
-)
+from lmms_eval_captions.lmms_eval_tasks.dependencies import DISTRIBUTION, direct_dependencies
 
 _SHOWN = (DISTRIBUTION, "lmms-eval", "torch", "transformers", "datasets", "aiohttp", "av")
 """Packages whose versions are always shown."""
@@ -45,7 +41,7 @@ def examine(settings: Settings) -> list[Finding]:
 def _software() -> Iterator[Finding]:
     has_eval = direct_dependencies()["lmms-eval"].installed is not None
     if not has_eval:
-        text = f"lmms-eval is not installed; captioning and `run` need it. Run: {EVAL_COMMAND}"
+        text = f"lmms-eval is not installed; captioning and `run` need it. Run: {INSTALL_EVAL}"
         yield Finding("software", ok=True, text=text)
     needed = [each for each in direct_dependencies().values() if each.is_needed(has_eval=has_eval)]
     versions = {each.requirement.name: each.installed for each in needed}

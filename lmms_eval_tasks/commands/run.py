@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.check import (
@@ -26,7 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.check import (
     check_task,
     tell_warnings,
 )
-from lmms_eval_captions.lmms_eval_tasks.dependencies import EVAL_COMMAND, direct_dependencies
+from lmms_eval_captions.lmms_eval_tasks.dependencies import direct_dependencies
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
             "path=FILE --tasks vdc_score, got none"
         )
     if importlib.util.find_spec("lmms_eval") is None:
-        raise SettingsError(f"run: lmms-eval is not installed. Run: {EVAL_COMMAND}")
+        raise SettingsError(f"run: lmms-eval is not installed. Run: {INSTALL_EVAL}")
     _require_config(arguments)
     if "--predict_only" not in arguments and "--config" not in arguments:
         read_settings()

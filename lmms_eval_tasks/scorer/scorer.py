@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,12 @@ from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals
-from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
+from lmms_eval_captions.judges.errors import (
+    INSTALL_EVAL,
+    DataError,
+    JudgeStoppedError,
+    SettingsError,
+)
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
@@ -117,6 +123,10 @@ class Scorer:
         self.benchmark = self.protocol.benchmark
         self.config = self.benchmark.judge_config(self.settings)
         require_judge(self.config, self.settings)
+        if "video" in self.protocol.needs and find_spec("av") is None:
+            raise SettingsError(
+                f"{protocol}: reading videos needs av, which is not installed. Run: {INSTALL_EVAL}"
+            )
         if self.config.asks_endpoint and self.settings.max_cost_usd is not None:
             price_of(self.config.model, load_prices(self.settings.prices))
         self._progress = progress

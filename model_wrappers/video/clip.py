@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, eq=False)  # No slots: caches hold weak references.
 class Clip:
     """Some frames of a video, and when they are shown."""
 

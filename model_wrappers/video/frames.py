@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import INSTALL_EVAL, DataError, NoVideosError
 from lmms_eval_captions.model_wrappers.video import decoders, readers
 from lmms_eval_captions.model_wrappers.video.containers import check_file
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
@@ -68,10 +69,13 @@ def read_frames(
     Raises:
         ValueError: If the number of frames is below 1.
         SettingsError: If the video reader is not there.
+        NoVideosError: If PyAV is not installed.
         DataError: If there is no such regular file, it holds no readable frame, or reading it goes
             beyond a limit.
     """
     sampling = Uniform(frames) if isinstance(frames, int) else frames
+    if find_spec("av") is None:
+        raise NoVideosError(f"reading videos needs av, which is not installed. Run: {INSTALL_EVAL}")
     n_bytes = check_file(path)
     until_s = time.monotonic() + limits.timeout_s
     reasons = []

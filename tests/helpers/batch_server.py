@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from judge_server import Say, last_text, logprobs_of, scripted_reply
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 Line = Callable[[str], bytes]
 Fate = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]] | str | Line | None]

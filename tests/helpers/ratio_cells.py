@@ -14,8 +14,9 @@ Floats = npt.NDArray[np.float64]
 
 def ratio(tops: Iterable[float], bottoms: Iterable[float]) -> Floats:
     """Parts of a metric of one run, one term and one factor."""
-    pairs = np.array([list(tops), list(bottoms)], np.float64).T.reshape(-1, 2)
-    return pairs[None, :, None, None]
+    pairs: Floats = np.array([list(tops), list(bottoms)], np.float64).T.reshape(-1, 2)
+    parts: Floats = pairs[None, :, None, None]
+    return parts
 
 
 def of(parts: Floats, level: float = 0.95) -> Interval:

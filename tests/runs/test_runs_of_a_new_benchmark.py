@@ -42,7 +42,7 @@ SAID = {video: caption for video, (caption, _) in VIDEOS.items() if caption != "
 def _answer(text: str, fact: str) -> str:
     """Yes, no or contradicted, whatever stands there: only who counts right gets the numbers."""
     digest = hashlib.blake2b(f"{text}|{fact}".encode(), digest_size=4).digest()
-    return ("yes", "no", "contradicted")[int.from_bytes(digest) % 3]
+    return ("yes", "no", "contradicted")[int.from_bytes(digest, "big") % 3]
 
 
 def _reply(prompt: str) -> str:
