@@ -8,6 +8,9 @@ EXTRAS := eval figures ray scenes
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SOURCES := judges metrics lmms_eval_tasks model_wrappers
 TYPED := $(addprefix .typing/lmms_eval_captions/,__init__.py $(SOURCES))
+QUICK := tests/ci/test_base_install.py tests/metrics tests/judges/protocols tests/judges/endpoint/batch \
+    $(wildcard tests/lmms_eval_tasks/test_*.py) tests/lmms_eval_tasks/data tests/lmms_eval_tasks/vdc \
+    tests/model_wrappers/video tests/model_wrappers/hf
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: setup lock demo check test test-quick test-lowest test-latest test-full test-real package docs clean
@@ -28,9 +31,8 @@ lock: setup
 
 # The built-in sample, from pixels to scores: no key, no network, no GPU.
 demo: setup
-	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval --model caption_baseline \
+	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval-captions run --model caption_baseline \
 	    --tasks video_captions --output_path demo-results --log_samples
-	@$(BIN)/lmms-eval-captions check demo-results > demo-results/check.txt || { cat demo-results/check.txt; exit 1; }
 	@LMMS_CAPTIONS_DATA=sample $(BIN)/lmms-eval-captions report demo-results -o demo-results/report.html
 
 check: setup package
