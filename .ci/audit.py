@@ -28,7 +28,7 @@ def pinned() -> list[str]:
     lines = []
     for requirement in requires(PACKAGE) or ():
         name = _NAME.match(requirement)
-        if name is None or "extra ==" in requirement:
+        if name is None or ("extra ==" in requirement and 'extra == "eval"' not in requirement):
             continue
         try:
             # What follows a plus is a build's own name, which the index does not know.

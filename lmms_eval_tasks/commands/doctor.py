@@ -54,9 +54,10 @@ def _software() -> Iterator[Finding]:
         elif each.tested and not each.is_as_tested:
             text = f"{each.requirement.name} {each.installed} is installed, {each.tested} is tested"
             yield Finding("software", ok=True, text=text)
-    decord = importlib.util.find_spec("decord") is not None
-    text = "decord is installed" if decord else "decord is not installed, PyAV reads the clips"
-    yield Finding("software", ok=True, text=text)
+    if has_eval:
+        decord = importlib.util.find_spec("decord") is not None
+        text = "decord is installed" if decord else "decord is not installed, PyAV reads the clips"
+        yield Finding("software", ok=True, text=text)
     java = shutil.which("java") or "not found"
     text = f"java: {java} (for CIDEr, BLEU, METEOR and ROUGE-L)"
     yield Finding("software", ok=True, text=text)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -14,26 +16,68 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 PACKAGE = "lmms_eval_captions"
-OF_ROOT = ("__init__.py", "py.typed")
-"""What is installed of the root itself."""
+OF_ROOT = ("__init__.py", "constraints.txt", "py.typed")
+"""Files of the root that are installed."""
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built of a copy, since building leaves files beside the sources."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for folder in FOLDERS:
-        left_out = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, source / folder, ignore=left_out)
-    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py", *OF_ROOT):
-        shutil.copy(ROOT / name, source)
-    build = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
-    done = subprocess.run(
-        (sys.executable, "-c", build), cwd=source, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    [file] = out.glob("*.whl")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist, built from a copy, since building leaves files."""
+    source, out = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("dist")
+    generated = shutil.ignore_patterns("__pycache__", ".*_cache", ".venv*", ".git", "*.egg-info")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=generated)
+    for kind in ("wheel", "sdist"):
+        build = f"from setuptools import build_meta; build_meta.build_{kind}({str(out)!r})"
+        done = subprocess.run(
+            (sys.executable, "-c", build), cwd=source, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    """The wheel."""
+    [file] = built.glob("*.whl")
     return file
+
+
+def test_the_sdist_has_tests_docs_and_changelog(built: Path) -> None:
+    """What somebody who packages this project anew needs."""
+    [file] = built.glob("*.tar.gz")
+    with tarfile.open(file) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for folder in ("tests", "docs", "benchmarks", ".ci"):
+        files = {path for path in (ROOT / folder).rglob("*") if path.is_file()}
+        files = {path for path in files if "__pycache__" not in path.parts}
+        assert {path.relative_to(ROOT).as_posix() for path in files} <= names
+    assert {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile", "setup.py"} <= names
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def _metadata(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        return archive.read(name).decode()
+
+
+def test_a_package_index_shows_links_that_lead_somewhere(wheel: Path) -> None:
+    """Every link and picture of the README is absolute or an anchor, and its file exists."""
+    targets = re.findall(r"\]\(([^)]+)\)", _metadata(wheel))
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    prefix = re.compile(r"https://github\.com/[\w-]+/lmms-eval-captions/(?:blob|raw)/main/([^#]+)")
+    files = [found[1] for target in targets if (found := prefix.match(target))]
+    assert len(files) > 30
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+def test_torch_and_lmms_eval_come_with_the_extra_alone(wheel: Path) -> None:
+    """A base install has neither."""
+    lines = re.findall(r"^Requires-Dist: (.+)$", _metadata(wheel), re.MULTILINE)
+    for package in ("torch", "lmms-eval", "transformers", "accelerate", "av", "decord", "datasets"):
+        found = [line for line in lines if re.match(rf"{package}\b(?!-)", line)]
+        assert found
+        assert all("extra ==" in line for line in found)
 
 
 def test_every_file_is_in_the_wheel(wheel: Path) -> None:
@@ -52,8 +96,7 @@ def test_an_installed_wheel_has_its_types(wheel: Path, tmp_path: Path) -> None:
     """One ``py.typed`` in each of the four folders serves the packages within, too."""
     venv.create(tmp_path / "venv")
     [site] = (tmp_path / "venv").glob("lib/python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
+    shutil.unpack_archive(wheel, site, "zip")
     user = tmp_path / "user.py"
     user.write_text(
         f"from {PACKAGE} import Scorer\nfrom {PACKAGE}.judges.protocols import fields\n"

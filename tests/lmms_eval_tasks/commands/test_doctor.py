@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.variables import variables_of
+from lmms_eval_captions.lmms_eval_tasks import dependencies
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor_judges
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
@@ -37,6 +39,24 @@ def _settings(tmp_path: Path, **variables: str) -> Settings:
 
 def _about(topic: str, settings: Settings) -> Finding:
     return next(finding for finding in examine(settings) if finding.topic == topic)
+
+
+def test_packages_are_compared_with_the_tested_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version is shown; one that is known to break a run is a problem."""
+    tested = dict(dependencies.pinned_versions())
+    other = {"filelock": "4.3.1", "aiohttp": "3.99"}
+    monkeypatch.setattr(dependencies, "version", lambda name: other.get(name) or version(name))
+    dependencies.direct_dependencies.cache_clear()
+    found = [each for each in examine(_settings(tmp_path)) if each.topic == "software"]
+    dependencies.direct_dependencies.cache_clear()
+    texts = {each.text: each.ok for each in found}
+    assert texts[f"aiohttp 3.99 is installed, {tested['aiohttp']} is tested"]
+    assert [text for text, ok in texts.items() if not ok] == [
+        f"filelock 4.3.1 is installed, {tested['filelock']} is known to work. "
+        "Run: pip install 'filelock<4'"
+    ]
 
 
 def test_a_judge_that_answers_is_shown_with_its_words(tmp_path: Path, serve: ServerFactory) -> None:
