@@ -7,6 +7,7 @@ import io
 import shutil
 import stat
 import struct
+import sys
 import tarfile
 import time
 import zipfile
@@ -183,7 +184,9 @@ def test_a_damaged_header_is_not_taken_for_the_end(tmp_path: Path) -> None:
     archive.write_bytes(whole[:second] + bytes(512) + whole[second + 512 :])
     refuses(archive, "behind its end mark", BrokenArchiveError)
     archive.write_bytes(bytes(len(whole)))
-    refuses(archive, "holds no file", BrokenArchiveError)
+    # tarfile of Python 3.10 reads this as an empty archive whose end lies before its start.
+    empty = "holds no file" if sys.version_info >= (3, 11) else "members within each other"
+    refuses(archive, empty, BrokenArchiveError)
 
 
 def test_a_tar_that_is_zeros_from_some_place_on_is_broken(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_giant_picture_is_shrunk_and_a_page_is_not() -> None:
     [
         (b"nonsense", "one of 8 bytes is not one"),
         (Path("gone.png"), "gone.png is not one: there is no such file"),
-        ("data:image/png;base64,=", "a data address is not one: no base64"),
+        ("data:image/png;base64,!", "a data address is not one: no base64"),
         (np.zeros((2, 2), np.complex128), "given as ndarray is not one"),
         (_bytes(Image.fromarray(PIXELS))[:60], "one of 60 bytes is not one"),
     ],
