@@ -23,9 +23,10 @@ $(STAMP): pyproject.toml setup.py constraints.txt
 	touch $@
 
 # Adds what pyproject.toml newly requires and keeps all other versions; UPGRADE=--upgrade takes the newest ones.
-lock: setup
+lock:
+	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --disable-pip-version-check uv
 	UV_CUSTOM_COMPILE_COMMAND="make lock    (the versions that are tested, for Python 3.10 to 3.13)" \
-	    $(BIN)/uv pip compile pyproject.toml $(addprefix --extra ,$(EXTRAS)) --group dev --group docs \
+	    .venv-lock/bin/uv pip compile pyproject.toml $(addprefix --extra ,$(EXTRAS)) --group dev --group docs \
 	    --universal --python-version 3.10 --prerelease disallow --no-annotate --quiet $(UPGRADE) -o constraints.txt
 	$(MAKE) test-quick
 
@@ -58,11 +59,11 @@ test: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
 	$(BIN)/python -m pytest -q -n 2 -m cli
 
-# The tests that tell within minutes whether a set of versions works.
+# A five-minute subset, for another set of versions.
 test-quick: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(QUICK)
 
-# The lowest versions that pyproject.toml allows, in an environment of their own.
+# The lowest versions that pyproject.toml allows for the base install and eval, in an environment of their own.
 test-lowest: setup
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-lowest
 	$(BIN)/uv pip install --python .venv-lowest --resolution lowest-direct --editable ".[eval]"
@@ -95,4 +96,4 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-latest demo-results dist site build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-lock .venv-lowest .venv-latest demo-results dist site build *.egg-info .mypy_cache .ruff_cache .pytest_cache

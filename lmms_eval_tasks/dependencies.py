@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
@@ -15,9 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from lmms_eval_captions.judges.errors import INSTALL_EVAL
-
 DISTRIBUTION: Final = "lmms-eval-captions"
+_EXTRA: Final = re.compile(r'extra == "(\w+)"')
 _NAMES: Final = {
     "cv2": "opencv-python-headless",
     "google": "protobuf",
@@ -34,7 +32,7 @@ class Dependency:
     """Requirement of this package's metadata; without bounds for an indirect dependency."""
     installed: str | None
     tested: str | None
-    """Version in ``constraints.txt``, ``None`` if this platform has none."""
+    """Version in ``constraints.txt``, ``None`` if it has none for this platform."""
 
     @property
     def is_as_tested(self) -> bool:
@@ -54,17 +52,20 @@ class Dependency:
     def advice(self) -> str:
         """Return what is installed, what is known to work, and the command that installs it.
 
-        >>> Dependency(Requirement("filelock>=3.13,<4"), "4.3.1", "3.32.7").advice()
+        >>> Dependency(Requirement("filelock>=3.16,<4"), "4.3.1", "3.32.7").advice()
         "filelock 4.3.1 is installed, 3.32.7 is known to work. Run: pip install 'filelock<4'"
         """
         name = self.requirement.name
-        if self.installed is None and 'extra == "eval"' in str(self.requirement.marker):
-            return f"{name} is not installed. Run: {INSTALL_EVAL}"
-        found = f"{name} {self.installed or ''}".rstrip()
-        state = "installed" if self.installed else "not installed"
-        wanted = ",".join(self._violated()) or f"=={self.tested}"
+        if self.installed is None:
+            extra = _EXTRA.search(str(self.requirement.marker))
+            wanted = f"{DISTRIBUTION}[{extra[1]}]" if extra else f"{name}=={self.tested}"
+            return f"{name} is not installed. Run: pip install '{wanted}'"
+        violated = self._violated()
+        is_too_new = bool(violated) and all(bound.startswith("<") for bound in violated)
+        wanted = ",".join(violated) if is_too_new else f"=={self.tested}"
         return (
-            f"{found} is {state}, {self.tested} is known to work. Run: pip install '{name}{wanted}'"
+            f"{name} {self.installed} is installed, {self.tested} is known to work. "
+            f"Run: pip install '{name}{wanted}'"
         )
 
     def _violated(self) -> list[str]:
@@ -106,15 +107,16 @@ def advice_for(error: BaseException) -> str | None:
         error: Any error; an import that failed, or a module without an expected attribute, is
             traced to the package that it belongs to. Causes are searched first.
     """
-    for cause in reversed(list(_causes(error))):
-        module = _module_of(cause).partition(".")[0]
-        if not module or module in sys.stdlib_module_names:
-            continue
+    modules = [_module_of(cause).partition(".")[0] for cause in _causes(error)]
+    for module in reversed(modules):
         owners = packages_distributions().get(module) or [_NAMES.get(module, module)]
-        names = [canonicalize_name(owner) for owner in owners]
-        direct = [direct_dependencies()[name] for name in names if name in direct_dependencies()]
-        dependency = direct[0] if direct else _dependency(Requirement(names[0]))
-        if dependency.tested and not (dependency.is_as_tested and dependency.is_allowed):
+        names = [canonicalize_name(owner) for owner in owners if owner]
+        known = [name for name in names if name in pinned_versions()]
+        if not known:
+            continue
+        name = next((name for name in known if name in direct_dependencies()), known[0])
+        dependency = direct_dependencies().get(name) or _dependency(Requirement(name))
+        if not (dependency.is_as_tested and dependency.is_allowed):
             return dependency.advice()
     return None
 
@@ -128,10 +130,13 @@ def _dependency(requirement: Requirement) -> Dependency:
     return Dependency(requirement, installed, pinned_versions().get(name))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+def _causes(error: BaseException | None) -> list[BaseException]:
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
+        context = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ or context
+    return causes
 
 
 def _module_of(error: BaseException) -> str:

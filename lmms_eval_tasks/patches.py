@@ -104,19 +104,21 @@ class Patch:
                 is_meant = self.may_end_run and isinstance(error, CaptionsError)
                 if is_meant or (call and call.error is error):
                     raise
-                self._warn(error)
+                from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
+
+                append_error(self._warn(error))
             return call.results[-1] if call and call.results else function(*args, **kwargs)
 
         vars(patched)["is_patched"] = True
         return patched
 
-    def _warn(self, error: Exception) -> None:
-        logger.warning(
-            "lmms-eval-captions and this version of lmms-eval do not fit ({}: {!r}): {}",
-            self.function,
-            error,
-            self.lost,
+    def _warn(self, error: Exception) -> str:
+        message = (
+            f"lmms-eval-captions could not extend {self.function} of lmms-eval ({error!r}): "
+            f"{self.lost}"
         )
+        logger.warning("{}", message)
+        return message
 
 
 @functools.cache
@@ -228,7 +230,8 @@ PATCHES: Final = (
         "lmms_eval.tasks",
         "TaskManager.initialize_tasks",
         _add_tasks,
-        'add --include_path "$(lmms-eval-captions tasks-path)" if our tasks are not found',
+        'add --include_path "$(lmms-eval-captions tasks-path)" if our tasks are not found; '
+        "settings of the judge are checked after captioning, not before",
     ),
     Patch(
         "lmms_eval.tasks",

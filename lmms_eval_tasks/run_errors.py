@@ -124,8 +124,9 @@ def _explain(
     from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
 
     show(kind, error, trace)
-    if issubclass(kind, Exception) and advice_for(error) is not None:
-        message = words_of(error, "")
+    advice = advice_for(error)
+    if advice is not None:
+        message = f"{sentence(f'{kind.__name__}: {error}', 120)}: {advice}"
         append_error(message)
         sys.stderr.write(f"{message}\n")
 

@@ -16,6 +16,8 @@ try:
     from accelerate import Accelerator
     from lmms_eval.api.model import lmms
 except ModuleNotFoundError as error:
+    if error.name not in ("accelerate", "lmms_eval", "torch"):
+        raise
     raise ModuleNotFoundError(
         f"captioners need {error.name}, which is not installed. Run: {INSTALL_EVAL}",
         name=error.name,

@@ -26,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.check import (
     check_task,
     tell_warnings,
 )
-from lmms_eval_captions.lmms_eval_tasks.dependencies import direct_dependencies
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
@@ -186,11 +185,6 @@ def _reasons(returncode: int, record: Record) -> Iterator[str]:
     if record.errors or returncode < 0:
         return
     if returncode:
-        yield from (
-            each.advice()
-            for each in direct_dependencies().values()
-            if each.installed and not each.is_allowed
-        )
         yield (
             f"lmms-eval ended with exit code {returncode}, which the end of what it said, above, "
             "explains; fix that and run the same command again"

@@ -43,7 +43,7 @@ def wheel(built: Path) -> Path:
 
 
 def test_the_sdist_has_tests_docs_and_changelog(built: Path) -> None:
-    """What somebody who packages this project anew needs."""
+    """Everything a redistributor needs."""
     [file] = built.glob("*.tar.gz")
     with tarfile.open(file) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -16,8 +16,9 @@ import pytest
 from ended_runs import STAMP, Tracker, results_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError, StoreError
 from lmms_eval_captions.lmms_eval_tasks import run_end
-from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES, Patch
+from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES, Call, Patch
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
 Arguments = dict[str, Any]
 
@@ -29,7 +30,12 @@ ARGUMENTS: dict[str, Arguments] = {
         "retry_state": SimpleNamespace(outcome=SimpleNamespace(exception=OSError))
     },
     "ConfigurableTask.apply_filters": {"self": SimpleNamespace(config=_HIDDEN, instances=[])},
-    "simple_evaluate": {"model": "a", "tasks": []},
+    "simple_evaluate": {
+        "model": "a",
+        "predict_only": False,
+        "launcher_args": None,
+        "verbosity": "INFO",
+    },
     "evaluate": {"lm": None, "task_dict": {}},
     "EvaluationTracker.save_results_aggregated": {
         "self": SimpleNamespace(output_path=None, general_config_tracker=_CONFIG),
@@ -88,7 +94,7 @@ def test_an_argument_of_a_later_version_passes_through(patch: Patch, logged: lis
 
 @every_patch
 def test_a_function_with_other_parameters_runs_unpatched(patch: Patch) -> None:
-    """Once, with what it was given; its own errors stay its own."""
+    """Once, with what it was given; its own errors stay its own, and are not tried again."""
     calls: list[Arguments] = []
 
     def function(**renamed: object) -> str:
@@ -101,7 +107,46 @@ def test_a_function_with_other_parameters_runs_unpatched(patch: Patch) -> None:
     assert patched(other=1) == "result"
     with pytest.raises(OSError, match="theirs"):
         patched(other=1, fails=True)
-    assert calls[0] == {"other": 1}
+    assert calls == [{"other": 1}, {"other": 1, "fails": True}]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
+def test_a_fault_of_ours_costs_nothing_and_repeats_nothing(
+    is_late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    """The function runs once, its result is returned, and who started the run learns of it."""
+    calls: list[str] = []
+
+    def around(call: Call) -> object:
+        if is_late:
+            call.proceed()
+        raise DataError("a defect")
+
+    def function(text: str) -> str:
+        calls.append(text)
+        return "result"
+
+    monkeypatch.setenv(RUN_RECORD, str(tmp_path / "record"))
+    patch = Patch("lmms_eval.tasks", "function", around, "something is lost")
+    assert _patched(patch, function)("a") == "result"
+    assert calls == ["a"]
+    assert "something is lost" in logged[0]
+    assert "something is lost" in (tmp_path / "record").read_text()
+
+
+def test_an_error_of_the_function_itself_is_raised_once(logged: list[str]) -> None:
+    """It is not ours, and trying again would run everything twice."""
+    calls: list[str] = []
+
+    def function(text: str) -> None:
+        calls.append(text)
+        raise OSError("disk full")
+
+    patch = Patch("lmms_eval.tasks", "function", lambda call: call.proceed(), "lost")
+    with pytest.raises(OSError, match="disk full"):
+        _patched(patch, function)("a")
+    assert calls == ["a"]
+    assert not logged
 
 
 @every_patch
