@@ -13,7 +13,7 @@ QUICK := tests/ci/test_base_install.py tests/metrics tests/judges/protocols test
     tests/model_wrappers/video tests/model_wrappers/test_caption_hf.py tests/model_wrappers/hf/test_shared_prefix.py
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup lock demo check test test-quick test-lowest test-latest test-full test-real package docs clean
+.PHONY: setup lock demo check test test-quick golden test-lowest test-latest test-full test-real package docs clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml setup.py constraints.txt
@@ -58,6 +58,10 @@ package: setup
 test: setup
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
 	$(BIN)/python -m pytest -q -n 2 -m cli
+
+# Writes the golden outputs anew and prints what differs from before.
+golden: setup
+	GOLDEN=1 $(BIN)/python -m pytest -q -s tests/golden
 
 # A five-minute subset, for another set of versions.
 test-quick: setup
