@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["CaptionReward", "CaptionScore", "Scorer", "__version__"]
+__all__ = ["CaptionReward", "CaptionScore", "Scorer"]
 
 _SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
 _HOMES: Final = {

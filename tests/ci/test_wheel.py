@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
@@ -78,6 +79,27 @@ def test_torch_and_lmms_eval_come_with_the_extra_alone(wheel: Path) -> None:
         found = [line for line in lines if re.match(rf"{package}\b(?!-)", line)]
         assert found
         assert all("extra ==" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "is_required"),
+    [
+        ("linux", "x86_64", True),
+        ("win32", "AMD64", True),
+        ("darwin", "x86_64", False),
+        ("darwin", "arm64", False),
+        ("linux", "aarch64", False),
+    ],
+)
+def test_decord_is_required_where_it_has_wheels(
+    wheel: Path, system: str, machine: str, is_required: bool
+) -> None:
+    """Elsewhere PyAV reads the clips."""
+    [line] = re.findall(r"^Requires-Dist: (decord.+)$", _metadata(wheel), re.MULTILINE)
+    marker = Requirement(line).marker
+    assert marker is not None
+    platform = {"sys_platform": system, "platform_machine": machine, "extra": "eval"}
+    assert marker.evaluate(platform) is is_required
 
 
 def test_every_file_is_in_the_wheel(wheel: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
@@ -239,6 +240,7 @@ def test_names_of_the_package_are_there() -> None:
     """All that is public can be had; another name is an error as of every module."""
     for name in lmms_eval_captions.__all__:
         assert getattr(lmms_eval_captions, name).__name__ == name
+    assert lmms_eval_captions.__version__ == version("lmms-eval-captions")
     with pytest.raises(AttributeError, match="Scorers"):
         lmms_eval_captions.Scorers  # noqa: B018 - that it raises
 
