@@ -307,7 +307,7 @@ THROUGH_LMMS_EVAL: Final = {
         ("--model", "caption_file", *CAMERA), "got no path", "expected --model_args path=FILE", 1
     ),
     "argument": Mistake((*FILE, "pth=a", *CAMERA), "does not know ['pth']", "it takes", 1),
-    "limit": Mistake((*FILE, "path=a", *CAMERA, "--limit", "few"), "exit code 2", "mend that", 2),
+    "limit": Mistake((*FILE, "path=a", *CAMERA, "--limit", "few"), "exit code 2", "fix that", 2),
     "log-samples": Mistake(
         (*FILE, "path={captions}", *CAMERA, "--log_samples"),
         "--log_samples",
