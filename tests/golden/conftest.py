@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from judge_server import Behaviour, JudgeServer
-from planted import CAPTIONERS, RUNS, World, judged, write_captions, write_data, write_tokenizer
+from planted_world import (
+    CAPTIONERS,
+    RUNS,
+    World,
+    judged,
+    write_captions,
+    write_data,
+    write_tokenizer,
+)
 from runs import environment
 from warm_lmms_eval import WarmProcess
 

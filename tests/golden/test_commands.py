@@ -10,7 +10,7 @@ import pytest
 
 from golden import check, numbers, numbers_of_text
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from planted import World
+from planted_world import World
 
 GATES = {
     "vdc_score": "vdc_acc",

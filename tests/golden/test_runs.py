@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from golden import check, numbers
-from planted import RUNS, World
+from planted_world import RUNS, World
 
 every_run = pytest.mark.parametrize(
     ("captioner", "judge"), RUNS, ids=["-".join(run) for run in RUNS]

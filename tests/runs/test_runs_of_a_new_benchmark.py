@@ -86,8 +86,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in PACKAGE:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPO / folder, package / folder, ignore=ignored)
-    for name in ("__init__.py", "constraints.txt"):
-        shutil.copy(REPO / name, package)
+    for file in ("__init__.py", "constraints.txt"):
+        shutil.copy(REPO / file, package)
     before = {path for path in package.rglob("*") if path.is_file()}
     for folder in ("judges", "lmms_eval_tasks"):
         shutil.copytree(

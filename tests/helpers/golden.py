@@ -14,7 +14,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Final
 
-EXPECTED: Final = Path(__file__).parent / "expected"
+EXPECTED: Final = Path(__file__).parents[1] / "golden" / "expected"
 _NUMBER: Final = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?")
 _VOLATILE: Final = re.compile(
     r"started|finished|seconds|date|time|path|version|port|url|_s$|hash|cache|config|stamp|versions"
