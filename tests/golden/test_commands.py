@@ -90,7 +90,7 @@ def test_agree(
 def test_agree_of_two_judges_and_two_captioners(
     world: World, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether both rank the captioners alike."""
+    """Agreement over both captioners, and the ranking by each judge."""
     others = [str(world.run(captioner, "judge-b")) for captioner in ("alpha", "beta")]
     line = ("agree", folders["alpha"], folders["beta"], *others)
     check("agree-both", _json(capsys, *line))
@@ -99,7 +99,7 @@ def test_agree_of_two_judges_and_two_captioners(
 
 @pytest.mark.parametrize("form", ["json", "text", "latex"])
 def test_stability(form: str, folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """How often two judge runs say the same."""
+    """Share of questions with the same verdict in both judge runs."""
     line = ("stability", *folders.values())
     if form == "json":
         check("stability-json", _json(capsys, *line))

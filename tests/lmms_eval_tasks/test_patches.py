@@ -52,7 +52,7 @@ every_patch = pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.
 
 
 def _patched(patch: Patch, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function in the place of the one that is patched."""
+    """Patch a stand-in for the function of lmms-eval."""
     *owners, name = patch.function.split(".")
     module = owner = ModuleType(patch.module)
     for part in owners:

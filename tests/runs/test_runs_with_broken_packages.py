@@ -27,7 +27,7 @@ def _release(folder: Path, name: str, number: str) -> Path:
 
 
 def _filelock(folder: Path) -> Path:
-    """As filelock 4 has it: without the private module that lmms-eval 0.7.3 imports."""
+    """Make filelock 4: no private module `_api`, which lmms-eval 0.7.3 imports."""
     shutil.copytree(Path(filelock.__file__).parent, folder / "filelock")
     (folder / "filelock" / "_api.py").rename(folder / "filelock" / "_core.py")
     for file in (folder / "filelock").glob("*.py"):
