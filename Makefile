@@ -13,7 +13,7 @@ QUICK := tests/ci/test_base_install.py tests/metrics tests/judges/protocols test
     tests/model_wrappers/video tests/model_wrappers/test_caption_hf.py tests/model_wrappers/hf/test_shared_prefix.py
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup lock demo check test test-quick golden test-lowest test-latest test-full test-real package docs clean
+.PHONY: setup lock demo check test test-quick golden test-lowest test-latest test-full test-real test-nightly package docs clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml setup.py constraints.txt
@@ -93,6 +93,11 @@ test-full: setup
 # own time-outs are too short on. Then caption_vllm writes captions of tiny checkpoints on the same vLLM.
 test-real: setup
 	$(BIN)/python -m pytest -q -s -m real
+
+# Campaigns of random faults, damage and kills, then the real model.
+test-nightly: setup
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m nightly
+	$(MAKE) test-real
 
 # The pages as a site, in site/: every link and every file that is shown must be there.
 docs: setup

@@ -58,10 +58,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a real model, which must be installed first, unless it is asked for."""
-    if "real" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("real")]
+    """Leave out campaigns, which are long and random, and real models, unless asked for."""
+    for item in items:
+        if item.path.parent.name == "campaigns":
+            item.add_marker(pytest.mark.nightly)
+    unasked = [name for name in ("nightly", "real") if name not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

@@ -1,4 +1,4 @@
-"""Tests that need a real model are left out unless they are asked for."""
+"""Campaigns and tests that need a real model are left out unless they are asked for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("chosen", "n_chosen"), [("not cli", 0), ("cli", 0), ("real", 6)])
-def test_a_real_model_is_asked_for_by_name(chosen: str, n_chosen: int) -> None:
-    """Neither half of ``make test`` installs or asks a real model."""
-    file = "tests/runs/test_runs_of_a_real_judge.py"
-    line = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", chosen, file)
+@pytest.mark.parametrize(
+    ("file", "marker", "n_tests"),
+    [("runs/test_runs_of_a_real_judge.py", "real", 6), ("campaigns/test_faults.py", "nightly", 8)],
+)
+@pytest.mark.parametrize("chosen", ["not cli", "cli", "real", "nightly"])
+def test_a_slow_test_is_asked_for_by_name(
+    file: str, marker: str, n_tests: int, chosen: str
+) -> None:
+    """Neither half of ``make test`` installs a real model or runs a campaign."""
+    line = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", chosen, f"tests/{file}")
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout.count(f"{file}::") == n_chosen, done.stdout
+    assert done.stdout.count(f"{file}::") == (n_tests if chosen == marker else 0), done.stdout
