@@ -42,6 +42,7 @@ class Call:
         self._function, self._args, self._kwargs = function, args, kwargs
         bound = inspect.signature(function).bind(*args, **kwargs)
         bound.apply_defaults()
+        self._names = list(bound.signature.parameters)
         self.arguments = bound.arguments
         self.error: Exception | None = None
         self.results: list[Any] = []
@@ -53,10 +54,10 @@ class Call:
             ValueError: If the function has no parameter of a changed argument's name.
         """
         args, kwargs = list(self._args), dict(self._kwargs)
-        names = list(inspect.signature(self._function).parameters)
         for name, value in changes.items():
-            if names.index(name) < len(args):
-                args[names.index(name)] = value
+            index = self._names.index(name)
+            if index < len(args):
+                args[index] = value
             else:
                 kwargs[name] = value
         try:

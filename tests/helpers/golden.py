@@ -17,7 +17,8 @@ from typing import Any, Final
 EXPECTED: Final = Path(__file__).parents[1] / "golden" / "expected"
 _NUMBER: Final = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?")
 _VOLATILE: Final = re.compile(
-    r"started|finished|seconds|date|time|path|version|port|url|_s$|hash|cache|config|stamp|versions"
+    r"(?:^|_)(?:started|finished|seconds|date|time|paths?|versions?|port|url|s|hash|cache|config"
+    r"|stamp|reasons)(?:_|$)"
 )
 
 
