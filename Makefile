@@ -88,15 +88,21 @@ test-full: setup
 	FULL_SIZE=1 $(MAKE) test
 
 # A real small model behind a real vLLM server judges the sample's first clip in every protocol: 4 GB in ~/.cache
-# the first time (see tests/helpers/small_model.py), then some forty minutes on two cores. SMALL_MODEL_VIDEOS=12 plays all, SMALL_MODEL_VDC_QUESTIONS=19 all of 20 videos of VDC.
+# the first time (see tests/support/small_model.py), then some forty minutes on two cores. SMALL_MODEL_VIDEOS=12 plays all, SMALL_MODEL_VDC_QUESTIONS=19 all of 20 videos of VDC.
 # What the runs say is shown as it comes, with the time. SMALL_MODEL_TIMEOUT=900 is for machines that the benchmarks'
 # own time-outs are too short on. Then caption_vllm writes captions of tiny checkpoints on the same vLLM.
 test-real: setup
 	$(BIN)/python -m pytest -q -s -m real
 
-# Campaigns of random faults, damage and kills, then the real model.
+# Campaigns of random faults and damage, simulations of intervals, a policy that learns, then the real model.
 test-nightly: setup
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m nightly
+	$(BIN)/python benchmarks/faults.py --scenarios 200
+	$(BIN)/python benchmarks/store_damage.py --flips 20000 --others 5000 --runs 20
+	$(BIN)/python benchmarks/clips.py --clips 300
+	$(BIN)/python benchmarks/building.py filters
+	$(BIN)/python benchmarks/coverage.py --simulations 300
+	$(BIN)/python benchmarks/coverage_labels.py --simulations 300
+	$(BIN)/python benchmarks/reward_learning.py
 	$(MAKE) test-real
 
 # The pages as a site, in site/: every link and every file that is shown must be there.

@@ -30,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import _support  # noqa: F401 - an import path
 from builder_replies import Told
 from builder_server import Builder, BuilderServer
 from building_runs import in_this_process

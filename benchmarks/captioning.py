@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from loguru import logger
 
+import _support  # noqa: F401 - an import path
 from caption_sides import PROMPTS, SIDES, Setting, Sides
 from zoo import ARCHITECTURES
 

@@ -43,6 +43,7 @@ import numpy as np
 from loguru import logger
 from numpy.typing import NDArray
 
+import _support  # noqa: F401 - an import path
 import clip_truth
 from clip_damage import damage
 from clip_recipes import Recipe, RecipeError, draw, write
@@ -332,7 +333,6 @@ class Campaign:
 
     def hostile(self) -> list[Report]:
         """The hostile clips of the tests."""
-        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
         import hostile_clips
 
         folder = self.folder / "hostile"

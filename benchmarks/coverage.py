@@ -8,8 +8,7 @@ go together with correlations from 0 to 0.5 and whose judge flips 0 to 15 % of t
 paired difference of two captioners, has the truth inside; beside them the naive intervals that take
 every question for itself. A cell outside 93.5 to 96.5 % is drawn again with five times as many
 simulations, as one in 400 is outside by chance. ``--hard`` takes captioners that are right in 5 %
-or 95 % of the questions, ``--runs 3`` several judge runs. Then come the chances to find a true
-difference of 1 point on VDC. Exits with 1 where a cell stays outside.
+or 95 % of the questions, ``--runs 3`` several judge runs. Exits with 1 where a cell stays outside.
 """
 
 # Another package is called coverage, and numba imports it where it is there: what this needs is
@@ -44,7 +43,6 @@ def main() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from coverage_cells import HIGHEST, LOWEST, campaign, line, table
     from simulated_benchmarks import CASES, Design, with_best
-    from vdc_power import power_table
 
     options = _options()
     start = time.monotonic()
@@ -66,8 +64,6 @@ def main() -> int:
     print(f"\n{n_outside} of {len(cells)} cells are outside {LOWEST} to {HIGHEST} %")
     stay = _drawn_again(cases, cells, options)
     print(f"{stay} stay outside; {time.monotonic() - start:.0f} s\n")
-    if options.power:
-        print(power_table(simulations=max(100, options.simulations // 4), seed=options.seed))
     return 1 if stay else 0
 
 
@@ -102,7 +98,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--videos", type=int, nargs="+", default=VIDEOS)
     parser.add_argument("--runs", type=int, default=1, help="judge runs")
     parser.add_argument("--hard", action="store_true", help="captioners right in 5 % or 95 %%")
-    parser.add_argument("--power", action=argparse.BooleanOptionalAction, default=True)
     return parser.parse_args()
 
 

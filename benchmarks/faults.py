@@ -38,6 +38,7 @@ from typing import Any, Final, Literal
 
 from loguru import logger
 
+import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig

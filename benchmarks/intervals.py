@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+import _support  # noqa: F401 - an import path
 from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down
 from lmms_eval_captions.lmms_eval_tasks.judging_document import judging_document
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord

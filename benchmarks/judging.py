@@ -239,7 +239,7 @@ class serving:  # noqa: N801 - used as a statement
     """``judge_server.py`` in a process of its own for as long as the block runs."""
 
     def __init__(self, port: int, latency_s: float) -> None:
-        script = Path(__file__).with_name("judge_server.py")
+        script = Path(__file__).parents[1] / "tests/support/judge_server.py"
         line = [sys.executable, str(script), "--port", str(port), "--latency", str(latency_s)]
         self._process = subprocess.Popen([*line, "--seconds", "3600"], stdout=subprocess.DEVNULL)
         self._url = f"http://127.0.0.1:{port}/stats"

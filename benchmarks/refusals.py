@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig

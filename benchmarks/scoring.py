@@ -32,6 +32,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import _support  # noqa: F401 - an import path
 from judge_server import capquiz_reply
 from judging import serving
 from lmms_eval_captions.judges.protocols.capquiz import UNKNOWN

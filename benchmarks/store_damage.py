@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from loguru import logger
 
+import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine

@@ -25,7 +25,7 @@ from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from priorities import be_scheduled_as_usual
 
-collect_ignore = ["helpers/toy_benchmark"]
+collect_ignore = ["support/toy_benchmark"]
 """A part of the package once a test has copied it there: it cannot be imported from here."""
 
 draw_examples(anew="FULL_SIZE" in os.environ)
@@ -58,12 +58,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out campaigns, which are long and random, and real models, unless asked for."""
-    for item in items:
-        if item.path.parent.name == "campaigns":
-            item.add_marker(pytest.mark.nightly)
-    unasked = [name for name in ("nightly", "real") if name not in config.option.markexpr]
-    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
+    """Leave out real models, unless asked for."""
+    if "real" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("real")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

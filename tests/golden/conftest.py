@@ -36,7 +36,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             LMMS_CAPTIONS_T5=str(write_tokenizer(root / "t5")),
             LMMS_CAPTIONS_JUDGE="judge-a",
             LMMS_CAPTIONS_JUDGE_URL=server.url,
-            LMMS_CAPTIONS_JUDGE_RUNS="2",
+            LMMS_CAPTIONS_JUDGE_RUNS="3",
             LMMS_CAPTIONS_MAX_UNSCORED="0.5",
             LMMS_CAPTIONS_PRICES=str(_prices(root / "prices.yaml")),
             COLUMNS="100",

@@ -80,7 +80,7 @@ def captions(
         Image.fromarray(pixels).save(pictures / f"{n}.png")
     variables = {
         "PYTHONPATH": os.pathsep.join(
-            str(_ROOT / part) for part in (".typing", "tests/helpers", "tests", "benchmarks")
+            str(_ROOT / part) for part in (".typing", "tests/support", "tests", "benchmarks")
         ),
         "FRAME_PIXELS": str(frame_pixels),
         "LMMS_CAPTIONS_CACHE": str(folder / "cache"),

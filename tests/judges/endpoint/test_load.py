@@ -14,18 +14,6 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.load import MOST_TIME, Flight, Load
-from queues import (
-    MOST,
-    PROVIDERS,
-    SERVERS,
-    Provider,
-    Server,
-    Unlimited,
-    provider_violations,
-    simulate,
-    simulate_provider,
-    violations,
-)
 
 KIND, TIMEOUT_S = "vdc_answer:1", 120.0
 
@@ -194,25 +182,6 @@ def test_the_number_stays_in_bounds(
         tell(flight(n, sent_s=sent_s), sent_s + latency_s)
         assert 1 <= load.limit <= most
         assert TIMEOUT_S <= load.time_for(KIND, TIMEOUT_S, 1) <= MOST_TIME * TIMEOUT_S
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("server", SERVERS, ids=str)
-def test_simulated_servers_are_made_full_use_of(server: Server, seed: int) -> None:
-    """In seconds what ``benchmarks/queues.py`` measures."""
-    n = 6000 if server.slots >= MOST else 300
-    found, unlimited = (simulate(server, make, n=n, seed=seed) for make in (Load, Unlimited))
-    assert violations(server, found, unlimited, n) == []
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_what_becomes_slower_by_itself_is_no_queue(provider: Provider, seed: int) -> None:
-    """An endpoint that is slower for everybody is sent as much as before."""
-    found_s, unlimited_s = (
-        simulate_provider(provider, make, n=6000, seed=seed) for make in (Load, Unlimited)
-    )
-    assert provider_violations(provider, found_s, unlimited_s) == []
 
 
 @pytest.mark.parametrize("slots", [1, 4])

@@ -89,4 +89,4 @@ def test_the_table_of_the_docs_is_up_to_date() -> None:
         pytest.skip(f"the table was made with transformers {version_of(page)}")
     if len(TRIALS) != len(ARCHITECTURES):
         pytest.skip("not all architectures were tried in this run")
-    assert table(TRIALS) == table_of(page), "run: python benchmarks/architectures.py"
+    assert table(TRIALS) == table_of(page), "run: python tests/support/architectures.py"

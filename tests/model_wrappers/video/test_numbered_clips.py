@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import av
@@ -16,8 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import clip_recipes
-import clips
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.readers import VideoReader
@@ -309,54 +305,3 @@ def test_colours_are_read_by_the_clips_own_matrix_and_range(
         container.mux(stream.encode(frame))
         container.mux(stream.encode())
     assert read_frames(path, 1).frames[0, 32, 32] == pytest.approx(wanted, abs=4)
-
-
-@needs_ffmpeg
-@pytest.mark.parametrize(
-    ("codec", "container", "shape"),
-    [
-        ("h264", "mp4", "trim"), ("hevc", "mp4", "trim"), ("vp9", "mp4", "trim"),
-        ("h264", "ts", "trim"), ("h264", "ps", "plain"), ("mpeg2", "vob", "sound"),
-        ("xvid", "avi", "plain"), ("xvid", "mp4", "plain"), ("h264", "fmp4", "plain"),
-        ("h264", "ts", "resize"), ("h264", "mkv", "cover"), ("h264", "mkv", "two"),
-        ("mpeg2", "ts", "jump"), ("h264", "m2ts", "plain"), ("theora", "ogg", "plain"),
-        ("aom", "mkv", "plain"), ("mpeg4", "mp4", "vfr"), ("dnxhr", "mxf", "plain"),
-    ],
-)  # fmt: skip
-def test_every_frame_is_ffmpegs(tmp_path: Path, codec: str, container: str, shape: str) -> None:
-    """Clips that only ffmpeg writes: number, picture and time of every frame are ffmpeg's."""
-
-    class Here:
-        """Reads as the program's own process does."""
-
-        def read(self, path: Path, sampling: Sampling, n_threads: int) -> Clip:
-            return read_frames(path, sampling, max_pixels=None, n_threads=n_threads)
-
-    recipe = clip_recipes.Recipe(codec, container, shape)
-    n_written = 0
-    for seed in range(6):
-        random = Random(seed)
-        path = tmp_path / f"{seed}.{container}"
-        try:
-            written_s = clip_recipes.write(recipe, random, path)
-        except clip_recipes.RecipeError:
-            continue
-        n_written += 1
-        report = clips.Report(seed, str(recipe), "valid")
-        clips.check_valid(recipe, path, Here(), random, report, written_s)
-        assert not report.problems, (seed, report.problems)
-        if n_written == 2:
-            return
-    if not n_written:
-        pytest.skip("this ffmpeg does not write it")
-
-
-@needs_ffmpeg
-def test_the_campaign_in_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A dozen clips of ``benchmarks/clips.py``, damaged ones among them: no violation."""
-    arguments = argparse.Namespace(
-        clips=12, seed=5, valid=0.5, jobs=1, limit=60.0, memory=4096, only=None, keep=None,
-        hostile=False,
-    )  # fmt: skip
-    assert clips.campaign(arguments, tmp_path) == []
-    assert "0 violations" in capsys.readouterr().out
