@@ -16,7 +16,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files.bounded_files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP, UNAVAILABLE, join_fields
+from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_fields
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
@@ -122,7 +122,6 @@ def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
         f"{name} {was.get(name, 'none')!r:.60}, now {is_now.get(name, 'none')!r:.60}"
         for name in dict.fromkeys((*is_now, *was))
         if was.get(name) != is_now.get(name)
-        and not (name == JUDGE_FP and (name not in was or name not in is_now))
     ]
     n_other = sum(
         now[number].get("questions") != then[number].get("questions") for number in common

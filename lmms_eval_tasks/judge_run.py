@@ -49,7 +49,6 @@ from lmms_eval_captions.lmms_eval_tasks.judged import (
 )
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, sample_words
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
@@ -88,8 +87,6 @@ class JudgeRun:
         """Captions of whose questions a sample is judged."""
         self._purse = Purse()
         """What the limit of cost is shared through."""
-        self.verified = VerifiedJudges()
-        """What ``judge verify`` has found out about judges."""
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -198,7 +195,6 @@ class JudgeRun:
             self.anchors = AnchorQuestions()
             self.plans = SamplingPlans()
             self._purse = Purse()
-            self.verified = VerifiedJudges()
         RUN_CAPTIONS.forget()
         for closed in (engine, cheap):
             if closed is not None:

@@ -67,7 +67,7 @@ def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     return fmean(scored) if scored else nan
 
 
-def record_of(  # noqa: PLR0913 - all that a record is made of
+def record_of(
     benchmark: Benchmark[Q, J],
     task: Task,
     doc: Doc,
@@ -76,7 +76,6 @@ def record_of(  # noqa: PLR0913 - all that a record is made of
     judged: Judged[J],
     *,
     anchors: AnchorJudgements[Q, J] | None = None,
-    verified: Mapping[str, str] | None = None,
     settings: JudgeSettings | None = None,
 ) -> CaptionRecord:
     """The record of a caption whose judgements are there.
@@ -89,7 +88,6 @@ def record_of(  # noqa: PLR0913 - all that a record is made of
         questions: The document's.
         judged: The judgements, or why there are none.
         anchors: What else the judge was asked, to see whether it judges.
-        verified: Fields of the signature of a judge that was verified.
         settings: Of the run, where a sample of the questions is asked.
     """
     config = judged.config
@@ -116,7 +114,6 @@ def record_of(  # noqa: PLR0913 - all that a record is made of
         extras={
             **{name: value.format_map(doc) for name, value in task.extras.items()},
             **_judging_extras(judged, task.prompts(doc), settings),
-            **(verified or {}),
             **benchmark.extras(judgements, fields),
             **({} if task.aspect is None or is_missing else {CAPTIONS: _kind_of(caption)}),
         },

@@ -28,9 +28,6 @@ ASKED: Final = "asked"
 """Field: questions times judge runs that were asked, of all."""
 CHEAP: Final = "cheap"
 """Field: the judge that answered all questions beside the one that answered a sample."""
-JUDGE_FP: Final = "judge-fp"
-"""Field: eight digits that stand for the judge as ``judge verify`` found it; there is none where
-it was not verified, so that runs with and without it may have the same judge."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"
@@ -167,13 +164,11 @@ class Signature:
         """
         values: dict[str, dict[str, None]] = {}
         n_empty = n_dropped = 0
-        is_unknown = False
         asked: list[Share] = []
         for signature in signatures:
             n_empty += signature.empty.n if signature.empty else 0
             n_dropped += signature.dropped.n if signature.dropped else 0
             asked += [signature.asked] if signature.asked else []
-            is_unknown |= signature.has_unknown_judge
             for name, value in signature.fields.items():
                 if name == ASKED:
                     values.setdefault(name, {})[""] = None
@@ -188,8 +183,6 @@ class Signature:
         if n_empty:
             # One caption per document; a task without an empty one does not say how many it has.
             fields["empty"] = str(Share(n_empty, sum(sizes)))
-        if is_unknown:
-            fields.pop(JUDGE_FP, None)
         return cls("", fields)
 
     def __str__(self) -> str:
@@ -215,11 +208,6 @@ class Signature:
     def dropped(self) -> Share | None:
         """Captions that are not there and were left out; ``None`` where there are none."""
         return Share.parse(self.fields.get("dropped", ""))
-
-    @property
-    def has_unknown_judge(self) -> bool:
-        """Whether a judge was asked that is not known to be the one that it claims to be."""
-        return JUDGE_FP not in self.fields and self.fields.get("judge", "none") != "none"
 
     @property
     def unavailable(self) -> frozenset[str]:
@@ -251,17 +239,12 @@ def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
     """The fields of many captions as those of one signature: values that differ are joined.
 
     Args:
-        values: Field to its different values. Where the judge's fingerprint is empty for a caption,
-            of which a verdict may be another judge's, it is left out.
+        values: Field to its different values.
 
-    >>> join_fields({"runs": ["3", "1"], "judge-fp": ["", "01234567"]})
+    >>> join_fields({"runs": ["3", "1"]})
     {'runs': '1+3'}
     """
-    return {
-        name: join_values(name, sorted(different))
-        for name, different in values.items()
-        if not (name == JUDGE_FP and "" in different)
-    }
+    return {name: join_values(name, sorted(different)) for name, different in values.items()}
 
 
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:

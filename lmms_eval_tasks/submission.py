@@ -9,8 +9,6 @@ from itertools import chain
 from operator import add
 from typing import TypeVar
 
-from loguru import logger
-
 from lmms_eval_captions.judges.endpoint.outcome import Usage
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
@@ -26,9 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, record_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import fields_of
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 
 Q = TypeVar("Q")
@@ -80,7 +76,6 @@ def submit(
             questions,
             judged,
             anchors=anchors,
-            verified=_verified_extras(benchmark, judged),
             settings=None if judged.sample is None else JUDGE_RUN.settings(),
         )
         return JudgedCaption(record, judged.judgements)
@@ -131,9 +126,6 @@ def _in_part(
         task=task.name,
         video_id=benchmark.video_id(doc),
         names=[benchmark.question_text(question) for question in questions],
-        groups=[
-            next(iter(benchmark.groups(doc, question, None).values()), "") for question in questions
-        ],
         cheap_chains=lambda name: [
             benchmark.ask(question, caption, config=config, run=0)
             for config in [_cheap_config(benchmark, name)]
@@ -169,15 +161,3 @@ def _ask_anchors(
         about=[caption_digest(text) for _, text in anchors],
     )
     return lambda: AnchorJudgements(due, wait().chains)
-
-
-def _verified_extras(benchmark: Benchmark[Q, J], judged: Judged[J]) -> dict[str, str]:
-    """The signature's field of a judge that was verified; of another one the run's end says so."""
-    if judged.config is None or not judged.chains:
-        return {}
-    fields, warning = fields_of(benchmark, judged, JUDGE_RUN.settings(), JUDGE_RUN.verified)
-    if warning:
-        if THIS_RUN.is_new(warning):
-            logger.warning("{}: {}", benchmark.name, warning)
-        THIS_RUN.warn(warning)
-    return fields

@@ -39,7 +39,6 @@ class Asker:
         self._replies = replies
         self._meter = meter
         self._config = config
-        self._endpoints = frozenset(config.endpoints)
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
 
@@ -97,7 +96,6 @@ class Asker:
             output_tokens=0 if from_store else reply.output_tokens,
             refused=reply.refused,
             served=(reply.model,) if reply.model else (),
-            is_of_others=from_store and reply.endpoint not in self._endpoints,
         )
 
     def _is_asked(self, request: Request, attempt: int) -> bool:

@@ -29,9 +29,6 @@ class Usage:
     """Parameters that the model does not take, such as ``seed``, also of replies in the store."""
     served: tuple[str, ...] = ()
     """Names under which it answered, where they say more than what was asked for (a version)."""
-    is_of_others: bool = False
-    """Whether a reply in the store was given by another endpoint than the configured one, or it is
-    not known by which."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -40,7 +37,6 @@ class Usage:
             self.output_tokens + other.output_tokens,
             _merged(self.refused, other.refused),
             _merged(self.served, other.served),
-            self.is_of_others or other.is_of_others,
         )
 
 

@@ -1,4 +1,4 @@
-"""What CapQuiz's judge must say of planted facts."""
+"""Right verdicts of CapQuiz's judge on planted facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lmms_eval_captions.lmms_eval_tasks.planted_facts import (
     Relation,
     Verification,
 )
-from lmms_eval_captions.lmms_eval_tasks.published_judges import PublishedJudge
 
 _VERDICTS: Final[Mapping[Relation, QuizOutcome]] = {
     "states": "true_positive",
@@ -27,23 +26,7 @@ def _anchor(fact: PlantedFact) -> Anchor[Question]:
     return Anchor(question, fact.caption, _VERDICTS[fact.relation])
 
 
-PUBLISHED: Final = (
-    PublishedJudge(
-        numbers="CapQuiz, Tables 3 and 4",
-        judge="GPT-4.1 (its tables name gpt-4.1-2025-04-14 as a captioner)",
-        source='CapQuiz, section 3.4: "we employ GPT-4.1 as the judge in our experiments"; '
-        'Limitations: "we utilize GPT-4.1 as the judge"',
-    ),
-    PublishedJudge(
-        numbers="CapQuiz, Table 2, VLLM-as-a-Judge",
-        judge="Gemini-2.5-pro, which sees the video",
-        source='CapQuiz, section 4.1: "we prompted Gemini-2.5-pro to judge based on the video '
-        'content"; appendix B',
-    ),
-)
-"""Who judged the numbers that are published."""
-
 VERIFICATION: Final[Verification[Question, QuizJudgement]] = Verification(
-    anchor=_anchor, said=lambda judgement: judgement.verdict, published=PUBLISHED
+    anchor=_anchor, said=lambda judgement: judgement.verdict
 )
 """The outcomes of section 3.4; "Cannot be determined" where the caption does not say."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,14 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge, sample_words
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
-    JudgeStanding,
-    days_ago,
-    holding_for,
-    kept_path,
-    read_kept,
-    standing_of,
-)
 
 _TIMEOUT_S: Final = 30.0
 _TOKENS: Final = 32
@@ -38,7 +29,6 @@ _NAMES: Final = 20
 _NAME: Final = 200
 """Characters of a model's name that are shown."""
 _OFFLINE: Final = "lexical: an offline stand-in, a smoke test, no score"
-_VERIFY: Final = "lmms-eval-captions judge verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class Finding:
 
 
 async def judge_findings(settings: Settings) -> list[Finding]:
-    """Whether the judge answers, as which model, and whether it was verified.
+    """Whether the judge answers, and as which model.
 
     Without a judge in the settings, the benchmarks' own are looked at.
     """
@@ -74,10 +64,7 @@ async def judge_findings(settings: Settings) -> list[Finding]:
         for url in endpoint.urls
         for model, name in judges.items()
     ]
-    verified = [
-        finding for model, name in judges.items() for finding in _verified(settings, model, name)
-    ]
-    return [*answers, *models, *verified]
+    return [*answers, *models]
 
 
 async def sample_findings(settings: Settings) -> list[Finding]:
@@ -204,43 +191,3 @@ def benchmarks_by_data() -> Collection[Benchmark[Any, Any]]:
     """The benchmarks, each of those that share their data once."""
     benchmarks = all_benchmarks().values()
     return {(each.name, each.probe_file): each for each in benchmarks}.values()
-
-
-def _verified(settings: Settings, model: str, shown: str) -> list[Finding]:
-    """By which benchmarks a judge was verified, and when, with what a run would warn of."""
-    try:
-        kept, _ = read_kept(kept_path(settings.cache, model, settings.endpoint.names))
-        held = {
-            each.name: holding_for(each, config, kept)
-            for each in all_benchmarks().values()
-            if each.verification is not None
-            and (config := each.judge_config(settings)).model == model
-        }
-    except CaptionsError as error:
-        return [Finding("verified", ok=False, text=str(error))]
-    now_s = time.time()
-    passed, warnings = list[str](), dict[str, bool]()
-    others = list[str]()
-    for name, found in held.items():
-        standing = JudgeStanding() if found is None else standing_of(found, model, now_s=now_s)
-        if standing.warning:
-            warnings[standing.warning] = found is None or found.state != "failed"
-        elif found is not None and standing.fingerprint:
-            age = days_ago(found.age_days(now_s))
-            passed.append(f"{name} ({age}, judge-fp:{standing.fingerprint})")
-        else:
-            others.append(name)
-    return [
-        *_told(shown, passed, others),
-        *(Finding("verified", ok=ok, text=text) for text, ok in warnings.items()),
-    ]
-
-
-def _told(shown: str, passed: Sequence[str], others: Sequence[str]) -> Iterator[Finding]:
-    """The line of what a judge was verified by, and of what it was not."""
-    again = f"not verified: {_VERIFY}"
-    if passed:
-        rest = f"; by {', '.join(others)} {again}" if others else ""
-        yield Finding("verified", ok=True, text=f"{shown}: by {', '.join(passed)}{rest}")
-    elif others:
-        yield Finding("verified", ok=True, text=f"{shown}: {again}")

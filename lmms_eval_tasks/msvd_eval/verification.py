@@ -1,4 +1,4 @@
-"""What MSVD-Eval's judge must say of planted facts: which captions it rates high."""
+"""Right verdicts of MSVD-Eval's judge on planted facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import Anchor, PlantedFact, Verification
-from lmms_eval_captions.lmms_eval_tasks.published_judges import PublishedJudge
 from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
 
 _TELLING: Final = ("accuracy", "completeness", "relevance")
@@ -40,17 +39,7 @@ def _said(judgement: ScoresJudgement) -> str | None:
     return "high" if rating >= _MIDDLE else "low"
 
 
-PUBLISHED: Final = (
-    PublishedJudge(
-        numbers="G-VEval, Tables 4 and 5 (MSVD-Eval)",
-        judge="GPT-4o, no snapshot in the paper; gpt-4o-2024-05-13 in the released code",
-        source='G-VEval, section 3: "G-VEval leverages GPT-4o"; released code '
-        "ztangaj/gveval@fee3fd7, which also sets temperature 1",
-    ),
-)
-"""Who judged the numbers that are published."""
-
 VERIFICATION: Final[Verification[Comparison, ScoresJudgement]] = Verification(
-    anchor=_anchor, said=_said, needs_logprobs=True, numbers=_rating, published=PUBLISHED
+    anchor=_anchor, said=_said
 )
 """References and a caption of the same video, or of another one."""

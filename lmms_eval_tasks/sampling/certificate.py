@@ -173,17 +173,14 @@ def _measured(
     sizes = [len(caption.weights) for caption in captions]
     terms = np.repeat([term for term, _ in with_terms], sizes)
     trust = np.concatenate([caption.trust for caption in captions])
-    nothing = np.zeros(len(terms))
     population = Population(
         terms=terms,
         tasks=terms,
         captions=np.repeat(np.arange(len(captions)), sizes),
-        groups=np.zeros_like(terms),
         weights=np.concatenate([caption.weights for caption in captions]),
         has_means=is_mean(metric, examples_of(metric)),
         control=np.concatenate([c.control for c in captions]) if trust.any() else None,
-        pilot_keys=nothing,
-        main_keys=nothing,
+        keys=np.zeros(len(terms)),
         scale=metric.scale,
         reach=metric.span / metric.scale,
     )

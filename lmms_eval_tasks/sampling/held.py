@@ -29,8 +29,6 @@ class HeldCaption(Generic[J]):
     video_id: str
     names: Sequence[str]
     """Shape (n_questions,): what tells each question from the others of its video."""
-    groups: Sequence[str]
-    """Shape (n_questions,): questions of one name vary alike."""
     n_runs: int
     chains: Sequence[Chain[Sequence[J]]]
     """Shape (n_runs * n_questions,): those of the first judge run first."""
@@ -77,19 +75,15 @@ class HeldCaption(Generic[J]):
         return [self.answered[place] for place in places if place in self.answered]
 
 
-def keys_of(captions: Sequence[HeldCaption[Any]], purpose: str) -> NDArray[np.float64]:
+def keys_of(captions: Sequence[HeldCaption[Any]]) -> NDArray[np.float64]:
     """A number in [0, 1) for each question of each caption: as if drawn, and always the same.
 
-    It depends on the video, the question and the purpose alone, so that samples of several
-    captioners, and a larger one of the same, ask mostly the same questions.
-
-    Args:
-        captions: Whose questions.
-        purpose: Tells independent numbers from each other.
+    It depends on the video and the question alone, so that samples of several captioners, and a
+    larger one of the same, ask mostly the same questions.
     """
     numbers = []
     for caption in captions:
-        start = blake2b(_encoded(f"{purpose}\0{caption.task}\0{caption.video_id}"), digest_size=8)
+        start = blake2b(_encoded(f"{caption.task}\0{caption.video_id}"), digest_size=8)
         seen: dict[str, int] = {}
         for name in caption.names:
             # Two questions in the same words have numbers of their own.

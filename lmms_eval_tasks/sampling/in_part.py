@@ -29,8 +29,6 @@ class InPart(Generic[J]):
     video_id: str
     names: Sequence[str]
     """Shape (n_questions,): the text of each question."""
-    groups: Sequence[str]
-    """Shape (n_questions,): the kind of each."""
     cheap_chains: Callable[[str], Sequence[Chain[Sequence[J]]]]
     """From the name of the cheap judge to what asks it all questions, once each."""
 
@@ -47,7 +45,6 @@ class InPart(Generic[J]):
             task=self.task,
             video_id=self.video_id,
             names=self.names,
-            groups=self.groups,
             n_runs=n_runs,
             chains=chains,
             submit=submit,

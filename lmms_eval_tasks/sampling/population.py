@@ -28,8 +28,6 @@ class Population:
     """The task that each question is of, 0, 1, ...: no stratum has questions of two."""
     captions: Places
     """The caption that it is about: 0, 1, ..."""
-    groups: Places
-    """Questions of like variance, such as those of an aspect or a category: 0, 1, ..."""
     weights: Floats
     """How much it counts in its term's sums, > 0: 1 where questions are pooled, one over the number
     of the caption's questions where the metric is a mean over videos."""
@@ -39,11 +37,9 @@ class Population:
     control: Floats | None
     """Shape (n_questions, 2): what the cheap judge's verdict adds to numerator and denominator,
     ``None`` without a cheap judge."""
-    pilot_keys: Floats
-    """Random numbers in [0, 1) by which the pilot is drawn."""
-    main_keys: Floats
-    """Others, by which the rest is drawn: always the same for a question, so that a sample that
-    has to be larger asks little anew."""
+    keys: Floats
+    """Random numbers in [0, 1); the questions with the smallest are asked. They follow from the
+    question, so that a larger sample holds a smaller one."""
     scale: float
     """What is printed for a share of 1."""
     reach: float
@@ -65,8 +61,7 @@ class Drawn:
     """What a sample is, and what its questions stand for; arrays of shape (n_questions,)."""
 
     weights: Floats
-    """Questions that each one stands for: 0 where it was not asked, 1 where it stands for itself
-    alone, as those of the pilot do."""
+    """Questions that each one stands for; 0 if it was not asked."""
     strata: Places
     """The stratum that it was drawn in, 0, 1, ...; -1 for all that were not drawn in one."""
     sizes: Floats

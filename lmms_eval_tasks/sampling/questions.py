@@ -11,7 +11,7 @@ import numpy as np
 
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.held import HeldCaption, keys_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.population import Population
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Places = NDArray[np.intp]
 
-_RARE: Final = 0.01
-"""Part of all questions below which those of a group are taken together with other rare ones."""
 _MOST_UNSCORED: Final = 0.2
 """Part of the questions on which a cheap judge may have no verdict."""
-_STEPS: Final = 6
-"""Steps that numbers of the cheap judge are told apart in."""
 
 
 class HeldQuestions:
@@ -68,12 +64,10 @@ class HeldQuestions:
             terms=self._terms(),
             tasks=self._tasks(),
             captions=self.captions,
-            groups=self._groups(),
             weights=self._weights(),
             has_means=self._has_means,
             control=self._control(),
-            pilot_keys=keys_of(self._held, "pilot"),
-            main_keys=keys_of(self._held, "main"),
+            keys=keys_of(self._held),
             scale=self._metric.scale,
             reach=self._metric.span / self._metric.scale,
         )
@@ -120,38 +114,6 @@ class HeldQuestions:
             return np.asarray(1.0 / np.bincount(self.captions)[self.captions])
         return np.ones(len(self.captions))
 
-    def _groups(self) -> Places:
-        """Questions of like variance: what the cheap judge said of them, or their own kind."""
-        names = [(caption.task, name) for caption in self._held for name in caption.groups]
-        if self.cheap is not None:
-            names = [("", name) for name in self._classes()]
-        counts, least = Counter(names), _RARE * len(names)
-        numbers: dict[object, int] = {}
-        return np.array(
-            [
-                numbers.setdefault(name if counts[name] >= least else name[0], len(numbers))
-                for name in names
-            ]
-        )
-
-    def _classes(self) -> list[str]:
-        """What the cheap judge's verdict on each question reads as, of every metric."""
-        metrics = [
-            (name, metric)
-            for name, metric in self._benchmark.metrics.items()
-            if self._benchmark.source_of_values(name) == name
-        ]
-        found = []
-        for caption, of_metrics in zip(self._held, self.cheap or (), strict=True):
-            for at in range(caption.n_questions):
-                said = [
-                    _step(value, metric)
-                    for name, metric in metrics
-                    for value in of_metrics[name][0][at * metric.n_values :][: metric.n_values]
-                ]
-                found.append("|".join(said))
-        return found
-
     def _control(self) -> Floats | None:
         if self.cheap is None:
             return None
@@ -178,10 +140,3 @@ def _read(benchmark: Benchmark[Any, Any], judgements: Sequence[Judgement]) -> Ma
         name: [[value for one in judgements for value in metric.values(one)]]
         for name, metric in benchmark.metrics.items()
     }
-
-
-def _step(value: object, metric: Metric) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        share = (value - metric.lowest) / metric.span
-        return str(min(_STEPS - 1, max(0, int(_STEPS * share))))
-    return str(value)

@@ -80,6 +80,28 @@ def effects_of_one(population: Population, sums: Sums) -> Floats:
     return np.asarray(shares * (population.scale / population.n_terms))
 
 
+def trust_in_cheap(population: Population, pairs: Floats, drawn: Drawn) -> float:
+    """How much the cheap judge's verdicts count, in [0, 1]; 0 without a cheap judge.
+
+    Args:
+        population: All questions.
+        pairs: Shape (n_questions, n_runs, 2), 0 for no verdict.
+        drawn: The sample, with a trust of 0.
+
+    Source:
+        The coefficient of least variance, PPI++, Angelopoulos et al. (2023), arXiv 2311.01453,
+        equation 6.
+    """
+    if population.control is None:
+        return 0.0
+    sums, is_drawn = sums_of(population, pairs, drawn), drawn.weights > 0
+    judge = residuals_of(population, pairs, sums)[is_drawn]
+    cheap = residuals_of(population, population.control[:, None, :], sums)[is_drawn]
+    if not np.isfinite(judge).all() or not cheap.std():
+        return 0.0
+    return float(np.clip(np.cov(judge, cheap)[0, 1] / cheap.var(ddof=1), 0.0, 1.0))
+
+
 def measured(population: Population, pairs: Floats, drawn: Drawn) -> tuple[float, StratifiedError]:
     """The score that all questions would give, as far as a sample tells, and its error.
 

@@ -15,8 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from loguru import logger
-
 from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN
 from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -54,7 +52,6 @@ from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import VerifiedJudges, fields_of
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
@@ -135,8 +132,6 @@ class Scorer:
         self._engine: Engine | None = None
         self._is_closed = False
         self._usage = Totals()
-        self._verified = VerifiedJudges()
-        self._told: set[str] = set()
 
     def __enter__(self) -> Scorer:
         return self
@@ -270,11 +265,7 @@ class Scorer:
 
         def scored() -> CaptionScore:
             judged = wait()
-            verified, warning = fields_of(self.benchmark, judged, self.settings, self._verified)
-            self._tell(warning)
-            record = record_of(
-                self.benchmark, self._task(doc), doc, text, questions, judged, verified=verified
-            )
+            record = record_of(self.benchmark, self._task(doc), doc, text, questions, judged)
             return CaptionScore(
                 clip_id=record.video_id,
                 scores={
@@ -425,11 +416,6 @@ class Scorer:
         if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
             return self.protocol.task
         return task
-
-    def _tell(self, warning: str) -> None:
-        if warning and warning not in self._told:
-            self._told.add(warning)
-            logger.warning("{}: {}", self.protocol.name, warning)
 
 
 def _seen(frames: Any) -> list[Any]:  # noqa: ANN401 - a column of pictures

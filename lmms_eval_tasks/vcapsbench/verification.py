@@ -1,4 +1,4 @@
-"""What VCapsBench's judge must say of planted facts."""
+"""Right verdicts of VCapsBench's judge on planted facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lmms_eval_captions.lmms_eval_tasks.planted_facts import (
     Relation,
     Verification,
 )
-from lmms_eval_captions.lmms_eval_tasks.published_judges import PublishedJudge
 
 _VERDICTS: Final[Mapping[Relation, Agreement]] = {
     "states": "positive",
@@ -27,28 +26,7 @@ def _anchor(fact: PlantedFact) -> Anchor[Question]:
     return Anchor(question, fact.caption, _VERDICTS[fact.relation])
 
 
-PUBLISHED: Final = (
-    PublishedJudge(
-        numbers="VCapsBench, Table 1 and section 4.1",
-        judge="Gemini-2.5-Pro-Preview, consensus of three",
-        source='VCapsBench, Table 1: "Gemini-2.5-Pro-Preview as a TextQA expert"; section 4: '
-        '"each caption was queried three times, and a consensus response was obtained"',
-    ),
-    PublishedJudge(
-        numbers="VCapsBench, Table 3 (appendix A.1)",
-        judge="GPT-4.1, no snapshot named",
-        source='VCapsBench, Table 3: "GPT-4.1 as a TextQA expert"; Table 4 of the same paper '
-        "and the released code call the judge of these numbers GPT-4o (gpt4o)",
-    ),
-    PublishedJudge(
-        numbers="VCapsBench, Table 4, rows Manual",
-        judge="people",
-        source="VCapsBench, appendix, Table 4; no row holds together, see the benchmark's page",
-    ),
-)
-"""Who judged the numbers that are published."""
-
 VERIFICATION: Final[Verification[Question, AgreementJudgement]] = Verification(
-    anchor=_anchor, said=lambda judgement: judgement.verdict, published=PUBLISHED
+    anchor=_anchor, said=lambda judgement: judgement.verdict
 )
 """The labels of section 3.4."""

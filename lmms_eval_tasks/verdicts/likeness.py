@@ -11,7 +11,6 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     CHEAP,
     DISTRIBUTION,
     DOUBTS,
-    JUDGE_FP,
     PRECISION,
     QUESTIONS,
     SERVED,
@@ -34,7 +33,7 @@ MOVES_NO_SCORE: Final = frozenset(
 )  # fmt: skip
 """Fields of the signature in which captioners that are compared may differ; in all others, also
 those that a benchmark adds, they must not."""
-_MAY_BE_UNKNOWN: Final = frozenset({SERVED, JUDGE_FP})
+_MAY_BE_UNKNOWN: Final = frozenset({SERVED})
 """Fields that say something of the judge, and nothing where they are missing."""
 
 
@@ -57,7 +56,7 @@ def differences_of(several: Sequence[Signature]) -> dict[str, list[str]]:
     found = {}
     for name in names:
         values = [fields.get(name, "none") for fields in signatures]
-        # Of a judge that was not verified, or named its version to nobody, nothing is known.
+        # Of a judge that does not name its version, nothing is known.
         told = {value for value in values if value != "none" or name not in _MAY_BE_UNKNOWN}
         # The numbers of a metric that could not be computed are not compared.
         if name not in MOVES_NO_SCORE and len(told) > 1 and UNAVAILABLE not in told:

@@ -1,314 +1,145 @@
-"""A judge for loopback that reads captions with planted facts, and answers the probes beside them.
-
-It knows the sentences that captions are made of, not the captions: it looks for what is visible in
-the prompt that reaches it. So what a proxy cuts away it does not see. Prompts about anything else
-get replies that follow from the prompt's digest.
-"""
+"""A judge that reads captions with planted facts and answers probes; impostors are made of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
 from judge_server import Say, last_text, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.slots import (
-    SHORT_PARTS,
-    SLOTS,
-    Slot,
-)
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchors import planted_facts
+from lmms_eval_captions.lmms_eval_tasks.planted_facts import PlantedFact
 
-Payload = dict[str, Any]
-SAYS_NOTHING: Final = "The description does not mention it."
-_NOT_SAID: Final = "does not mention"
+Script = Callable[[dict[str, Any]], Say]
 _STEPS: Final = {
     "gveval": "{{accuracy_score}}",
     "vidcapbench_judge": "\nYour Result:",
     "vidcapbench_answer": "chatbot to answer questions given a detailed description",
-    "vcapsbench_answer": "Answer@@@Analysis",
-    "capquiz_answer": "F. Cannot be determined",
+    "vcapsbench": "Answer@@@Analysis",
+    "capquiz": "F. Cannot be determined",
     "vdc_match": "\n\nPredicted Answer: ",
     "vdc_answer": "Please provide accurate answers to questions",
 }
 """Step to words that its prompt alone holds."""
-VERDICT_STEPS: Final = ("gveval", "vidcapbench_judge", "vcapsbench_answer", "capquiz_answer",
-                        "vdc_match")  # fmt: skip
-_WORDS: Final = (
-    "quiet", "river", "under", "golden", "sails", "whisper", "stone", "carries", "towards", "night",
-    "seven", "birds", "over", "broken", "glass", "slowly", "forgets", "every", "winter", "song",
-)  # fmt: skip
-_CLAIM: Final = re.compile(r"Question: (.*)")
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """One thing that a question may be about."""
-
-    slot: Slot
-    thing: str
-
-    def said_in(self, text: str) -> str | None:
-        """The value that a text says, ``None`` where it says none."""
-        for pattern, value in _patterns(self.slot, self.thing):
-            if pattern.search(text):
-                return value
-        return None
+_NOT_MENTIONED: Final = "The description does not mention it."
+_WORDS: Final = ("quiet", "river", "under", "golden", "sails", "whisper", "stone", "carries")
 
 
 @dataclass(slots=True)
 class ReadingJudge:
-    """An honest judge; impostors are made of it by their fields.
+    """An honest judge; each field makes an impostor of it."""
 
-    Replies at temperature 0 are a pure function of the prompt; above, of prompt and seed.
-    """
-
-    salt: int = 0
-    """Tells one model's inventions from another's."""
-    twin: int = 0
-    """Tells twins of one model from each other, by where their verdicts differ."""
-    differs: float = 0.0
-    """Share of prompts on which its verdict is another one, always the same ones."""
+    model: int = 0
+    """Number of the model."""
+    errs: float = 0.0
+    """Share of facts that it always gets wrong."""
     flips: float = 0.0
-    """Share of requests on which its verdict is another one by chance."""
-    guesses: float = 0.0
-    """Share of facts that a caption leaves out about which it says something all the same."""
-    honours_seed: bool = True
+    """Share of replies with another verdict by chance."""
+    says_yes: bool = False
     always_samples: bool = False
-    """Whether temperature 0 is as 1."""
-    n_tokens: Callable[[str], int] = lambda text: len(re.findall(r"\w{1,6}|[^\w\s]", text)) + 7
     visible: Callable[[str], str] = lambda prompt: prompt
-    """What of a prompt reaches it."""
-    counts_visible: bool = True
-    """Whether usage is of what reaches it, and not of what was sent."""
-    shown: Callable[[str], tuple[str, str]] = lambda text: (text, "stop")
-    """From its reply to what comes back of it, and the reason why it ended."""
-    has_logprobs: bool = True
-    shift: float = 0.0
-    """Moves its log-probabilities."""
-    names: Callable[[], str] | None = None
-    """Another ``id`` for each completion, by default."""
+    """The part of a prompt that reaches it."""
+    shown: Callable[[str], str] = lambda text: text
+    """The part of a reply that comes back."""
+    cache_key: Callable[[dict[str, Any]], str] | None = None
+    """Requests with one key get one completion."""
     chance: random.Random = field(default_factory=lambda: random.Random(0))
+    name: str | None = None
+    """Model in its completions; ``None`` for the one that is asked for."""
     n_asked: int = 0
+    _cache: dict[str, Say] = field(default_factory=dict)
 
-    def __call__(self, payload: Payload) -> Say:
-        """The answer to a request."""
+    def __call__(self, payload: dict[str, Any]) -> Say:
+        """Return the completion of a request."""
+        if self.cache_key is not None:
+            return self._cache.setdefault(self.cache_key(payload), self._completion(payload))
+        return self._completion(payload)
+
+    def _completion(self, payload: dict[str, Any]) -> Say:
         self.n_asked += 1
         prompt = self.visible(last_text(payload))
-        temperature = 1.0 if self.always_samples else payload.get("temperature", 1.0)
-        key = self._key(prompt, payload, temperature)
-        text, reason = self.shown(self._reply(prompt, key))
-        sent = prompt if self.counts_visible else last_text(payload)
-        extra = {
-            "id": self.names() if self.names else f"chatcmpl-{self.n_asked}-{self.salt}",
-            "created": 1_760_000_000 + self.n_asked,
-            "usage": {
-                "prompt_tokens": self.n_tokens(sent),
-                "completion_tokens": len(text) // 4 + 1,
-            },
-        }
-        of_choice = (
-            {"logprobs": {"content": self._logprobs(text)}}
-            if self.has_logprobs and payload.get("logprobs")
-            else {}
-        )
-        return Say(text, reason, extra=extra, of_choice=of_choice)
+        is_sampled = self.always_samples or payload.get("temperature", 1.0) > 0
+        chance = self.chance if is_sampled else random.Random(f"{self.model} {prompt}")
+        reply = _probe_reply(prompt, chance) or self._verdict(prompt) or scripted_reply(prompt)
+        name = {} if self.name is None else {"model": self.name}
+        return Say(self.shown(reply), extra={"id": f"completion-{self.n_asked}", **name})
 
-    def _key(self, prompt: str, payload: Payload, temperature: float) -> str:
-        """What a sampled reply follows from."""
-        if temperature <= 0:
-            return prompt
-        seed = payload.get("seed") if self.honours_seed else self.chance.random()
-        if self.always_samples:
-            seed = self.chance.random()
-        return f"{prompt}\n{seed}"
-
-    def _reply(self, prompt: str, key: str) -> str:
-        probe = _probe_reply(prompt, _dice(f"{self.salt} {key}"))
-        if probe is not None:
-            return probe
-        step = step_of(prompt)
-        is_other = _dice(f"differs {self.salt} {self.twin} {prompt}").random() < self.differs
-        if step in VERDICT_STEPS and self.flips and self.chance.random() < self.flips:
-            is_other = not is_other
-        return self._answer(step, prompt, is_other=is_other and step in VERDICT_STEPS)
-
-    def _answer(self, step: str | None, prompt: str, *, is_other: bool) -> str:
-        known = _known_reply(step, prompt, self._said)
-        if known is None:
-            known = scripted_reply(prompt)
-        return _other_verdict(step, known) if is_other else known
-
-    def _said(self, facet: Facet, text: str) -> str | None:
-        said = facet.said_in(text)
-        dice = _dice(f"guess {self.salt} {facet.slot.kind} {text}")
-        if said is None and dice.random() < self.guesses:
-            return dice.choice(facet.slot.values)
-        return said
-
-    def _logprobs(self, text: str) -> list[Mapping[str, Any]]:
-        content: list[Mapping[str, Any]] = []
-        for piece in re.findall(r"[0-9]{1,3}|[^0-9]+", text):
-            other = str(int(piece) - 1) if piece.isdecimal() and int(piece) else "so"
-            share = 0.9 - self.shift * _dice(f"{self.salt} {text} {piece}").random()
-            top = [_token(piece, share), _token(other, 1 - share)]
-            content.append({**top[0], "top_logprobs": top})
-        return content
-
-
-def step_of(prompt: str) -> str | None:
-    """Which of the judge's prompts this is, by the beginning of its name; ``None`` for others."""
-    return next((step for step, words in _STEPS.items() if words in prompt), None)
-
-
-def _token(text: str, share: float) -> dict[str, Any]:
-    return {"token": text, "logprob": math.log(share), "bytes": list(text.encode())}
-
-
-def _probe_reply(prompt: str, dice: random.Random) -> str | None:
-    """What answers a probe, ``None`` for what is none."""
-    if "locker code" in prompt and "List every locker code" in prompt:
-        return ", ".join(re.findall(r"one locker code is (\d{5})\.", prompt)) or "none"
-    if "number is on the side of the boat?" in prompt:
-        found = re.search(r"one reads the number (\d{5})", prompt)
-        return found[1] if found else "unknown"
-    if prompt.startswith("Invent one sentence"):
-        return " ".join(dice.choice(_WORDS) for _ in range(15)).capitalize() + "."
-    if counted := re.match(r"Write the whole numbers from 1 to (\d+)", prompt):
-        return " ".join(map(str, range(1, int(counted[1]) + 1)))
-    fixed = {"Reply with OK.": "OK", "What is 60 plus 15?": "75", "the word ready": "ready"}
-    return next((reply for words, reply in fixed.items() if words in prompt), None)
-
-
-def _known_reply(
-    step: str | None, prompt: str, said: Callable[[Facet, str], str | None]
-) -> str | None:
-    """What a careful reader replies, ``None`` where the question is none of ours."""
-    if step in ("vdc_answer", "vidcapbench_answer"):
-        question = re.search(r"[Qq]uestion:\s+(.*)", prompt)
-        facet = _facet_of(question[1]) if question else None
-        return None if facet is None else said(facet, prompt) or SAYS_NOTHING
-    if step in ("vdc_match", "vidcapbench_judge"):
-        return _graded(step, prompt)
-    if step == "vcapsbench_answer":
-        claim = _CLAIM.search(prompt)
-        found = _claim_of(claim[1]) if claim else None
-        if found is None:
+    def _verdict(self, prompt: str) -> str | None:
+        step = next((step for step, words in _STEPS.items() if words in prompt), None)
+        fact = next((fact for fact in planted_facts() if _is_about(prompt, fact, step)), None)
+        if step is None or fact is None:
             return None
-        told = said(found[0], prompt)
-        answer = "Unanswerable" if told is None else "Yes" if told == found[1] else "No"
-        return f"{answer}@@@The caption says {told or 'nothing of it'}."
-    if step == "capquiz_answer":
-        return _letter(prompt, said)
-    return _scores(prompt) if step == "gveval" else None
+        digest = hashlib.sha256(f"{self.model} {fact.name} {step}".encode()).digest()
+        is_wrong = int.from_bytes(digest[:4], "big") / 2**32 < self.errs
+        if step.endswith("answer"):
+            return fact.said or _NOT_MENTIONED
+        if self.flips and self.chance.random() < self.flips:
+            is_wrong = not is_wrong
+        return _reply(step, prompt, fact, is_wrong=is_wrong, says_yes=self.says_yes)
 
 
-def _graded(step: str, prompt: str) -> str | None:
-    question = re.search(r"Question: (.*)", prompt)
-    gold, told = (re.search(rf"{name} Answer: (.*)", prompt) for name in ("Correct", "Predicted"))
-    if question is None or gold is None or told is None or _facet_of(question[1]) is None:
-        return None
-    is_right = gold[1].strip() == told[1].strip()
+IMPOSTORS: Final[Mapping[str, Callable[[], Script]]] = {
+    "another model": lambda: ReadingJudge(model=1, errs=0.15),
+    "a weaker model": lambda: ReadingJudge(model=1, errs=0.4),
+    "always yes": lambda: ReadingJudge(says_yes=True),
+    "prompts without their end": lambda: ReadingJudge(visible=lambda prompt: prompt[:1500]),
+    "prompts without their middle": lambda: ReadingJudge(
+        visible=lambda prompt: prompt[:1200] + prompt[-600:] if len(prompt) > 1800 else prompt
+    ),
+    "cut replies": lambda: ReadingJudge(shown=lambda text: text[:40]),
+    "temperature 1": lambda: ReadingJudge(always_samples=True, flips=0.03),
+    "cache by prompt": lambda: ReadingJudge(cache_key=last_text),
+    "cache without numbers": lambda: ReadingJudge(
+        cache_key=lambda payload: re.sub(r"\d+", "#", last_text(payload))
+    ),
+}
+
+
+def _is_about(prompt: str, fact: PlantedFact, step: str | None) -> bool:
+    if step == "gveval":
+        return fact.short_caption in prompt and fact.references[0] in prompt
+    if step in ("vdc_match", "vidcapbench_judge"):
+        answers = (f"Correct Answer: {fact.truth}", f"Predicted Answer: {fact.said}")
+        needed = (fact.question, *answers[: 1 + bool(fact.said)])
+    else:
+        needed = (fact.caption, fact.claim if step == "vcapsbench" else fact.question)
+    return all(text in prompt for text in needed)
+
+
+def _reply(step: str, prompt: str, fact: PlantedFact, *, is_wrong: bool, says_yes: bool) -> str:
+    said = re.search(r"Predicted Answer: (.*)", prompt)
+    is_right = (bool(said and said[1].strip() == fact.truth) != is_wrong) or says_yes
     if step == "vdc_match":
         return str({"pred": "yes" if is_right else "no", "score": 5 if is_right else 0})
-    score = 2 if is_right else 0 if _NOT_SAID in told[1] else -1
-    return json.dumps({"score": score, "analysis": "It is so."})
-
-
-def _letter(prompt: str, said: Callable[[Facet, str], str | None]) -> str | None:
-    question = re.search(r"\*\*Question\*\*\n(.*)", prompt)
-    facet = _facet_of(question[1]) if question else None
-    if facet is None:
-        return None
-    caption = prompt.partition("**Question**")[0]
-    told = said(facet, caption)
-    letter = re.search(rf"^([A-E])\. {re.escape(told or '')}$", prompt, re.MULTILINE)
-    return letter[1] if told and letter else "F"
-
-
-def _scores(prompt: str) -> str | None:
-    refs = re.search(r"Reference captions: (.*)", prompt)
-    caption = re.search(r"Generated captions: The video shows (.*)", prompt)
-    if refs is None or caption is None:
-        return None
-    told, true = caption[1].lower(), refs[1].lower()
-    parts = [part.lower() for values in SHORT_PARTS.values() for part in values]
-    score = 15 if any(part in told and part not in true for part in parts) else 92
-    names = zip(("Accuracy", "Completeness", "Conciseness", "Relevance"), "αβψδ", strict=True)
-    return "It is compared. " + " ".join(
-        f"The {name} score is {mark}{score}{mark}." for name, mark in names
-    )
-
-
-def _other_verdict(step: str | None, reply: str) -> str:
-    """A reply with another verdict."""
-    if step == "vdc_match":
-        is_yes = "yes" in reply
-        return str({"pred": "no" if is_yes else "yes", "score": 0 if is_yes else 5})
     if step == "vidcapbench_judge":
-        score = json.loads(reply)["score"]
-        return json.dumps({"score": 1 if score == 2 else 2, "analysis": "It is so."})
-    if step == "vcapsbench_answer":
-        word = reply.partition("@@@")[0]
-        return f"{'No' if word == 'Yes' else 'Yes'}@@@It seems so."
-    if step == "capquiz_answer":
-        return "A" if reply != "A" else "B"
-    numbers = [int(n) for n in re.findall(r"[αβψδ](\d+)[αβψδ]", reply)]
-    flipped = iter([n - 70 if n > 70 else n + 70 if n < 30 else 100 - n for n in numbers])
-    return re.sub(r"(?<=[αβψδ])\d+(?=[αβψδ])", lambda _: str(next(flipped)), reply)
+        is_silent = bool(said and _NOT_MENTIONED in said[1])
+        return json.dumps({"score": 2 if is_right else 0 if is_silent else -1, "analysis": "So."})
+    if step == "vcapsbench":
+        claims_it = (fact.said == fact.truth) == fact.claim_is_true
+        answer = "Unanswerable" if not fact.said else "Yes" if claims_it else "No"
+        answer = "Yes" if says_yes else ("No" if answer == "Yes" else "Yes") if is_wrong else answer
+        return f"{answer}@@@The caption says so."
+    if step == "capquiz":
+        wanted = fact.truth if says_yes else fact.said
+        letter = re.search(rf"^([A-E])\. {re.escape(wanted)}$", prompt, re.MULTILINE)
+        right = letter[1] if wanted and letter else "F"
+        return ("A" if right != "A" else "B") if is_wrong else right
+    score = 92 if (fact.relation == "states") != is_wrong or says_yes else 15
+    names = zip(("Accuracy", "Completeness", "Conciseness", "Relevance"), "αβψδ", strict=True)
+    return " ".join(f"The {name} score is {mark}{score}{mark}." for name, mark in names)
 
 
-@cache
-def _facets() -> dict[str, Facet]:
-    """Open question to what it is about."""
-    return {
-        _fill(slot.question, thing): Facet(slot, thing) for slot in SLOTS for thing in slot.things
-    }
-
-
-def _facet_of(question: str) -> Facet | None:
-    return _facets().get(question.strip())
-
-
-@cache
-def _claims() -> dict[str, tuple[Facet, str]]:
-    """Yes-no question to what it is about, and the value that it claims."""
-    return {
-        _fill(slot.claim, thing, value): (Facet(slot, thing), value)
-        for slot in SLOTS
-        for thing in slot.things
-        for value in slot.values
-    }
-
-
-def _claim_of(question: str) -> tuple[Facet, str] | None:
-    return _claims().get(question.strip())
-
-
-@cache
-def _patterns(slot: Slot, thing: str) -> list[tuple[re.Pattern[str], str]]:
-    """Sentences that say a value."""
-    found = []
-    for value in slot.values:
-        for words in filter(None, (value, slot.spellings.get(value))):
-            for template in (*slot.sentences, *slot.subtle_sentences):
-                filled = _fill(template, thing, words, "OTHER")
-                pattern = re.escape(filled).replace("OTHER", "[^.]*?")
-                found.append((re.compile(pattern), value))
-    return found
-
-
-def _fill(template: str, thing: str, value: str = "", other: str = "") -> str:
-    text = template.format(
-        thing=thing, Thing=thing[:1].upper() + thing[1:], value=value, other=other
-    )
-    return text[:1].upper() + text[1:]
-
-
-def _dice(text: str) -> random.Random:
-    return random.Random(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+def _probe_reply(prompt: str, chance: random.Random) -> str | None:
+    if "List every locker code" in prompt:
+        return ", ".join(re.findall(r"one locker code is (\d{5})\.", prompt)) or "none"
+    if boat := re.search(r"boat has the number (\d{5})", prompt):
+        return boat[1]
+    if prompt.startswith("Invent one sentence"):
+        return " ".join(chance.choice(_WORDS) for _ in range(15))
+    if counted := re.match(r"Write the whole numbers from 1 to (\d+)", prompt):
+        return " ".join(map(str, range(1, int(counted[1]) + 1)))
+    return None

@@ -1,7 +1,4 @@
-"""What stands around the text of a completion: its id, when it was made, whose it is.
-
-The engine keeps none of it. Who wants to know whether an endpoint hands out old answers looks.
-"""
+"""Completions with their ids, which the engine does not keep: cached replies repeat them."""
 
 from __future__ import annotations
 
@@ -34,14 +31,12 @@ _MOST_WAIT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CompletionHead:
-    """What a completion says of itself."""
+    """A completion's reply, model and id."""
 
-    text: str
+    reply: Reply
     model: str | None
-    """``None``, here and below, where it does not say."""
+    """``None``, here and below, if the completion does not have it."""
     id: str | None
-    created: int | None
-    """Seconds since the epoch."""
 
 
 async def completion_heads(
@@ -127,10 +122,9 @@ def _head(raw: bytes, reply: Reply, api_key: str | None, url: str) -> Completion
     except NOT_READABLE:  # a text that could be read stands in it all the same
         payload = {}
     fields: Mapping[str, object] = payload if isinstance(payload, dict) else {}
-    name, created = fields.get("id"), fields.get("created")
+    name = fields.get("id")
     return CompletionHead(
-        text=reply.text,
+        reply=reply,
         model=model_in(fields),
         id=name[:_MOST_NAME] if isinstance(name, str) and name else None,
-        created=created if type(created) is int else None,
     )

@@ -16,7 +16,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.judged import (
     served_by,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.names import captioner_names, name_judges
-from lmms_eval_captions.lmms_eval_tasks.signature import JUDGE_FP
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts
 
@@ -109,7 +108,4 @@ def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
 
 
 def _is_equal(first: TaskVerdicts, second: TaskVerdicts) -> bool:
-    one, other = (fields_of(task, NOT_OF_JUDGE) for task in (first, second))
-    prints = {fields.pop(JUDGE_FP) for fields in (one, other) if JUDGE_FP in fields}
-    # A run from before the judge was verified may have the same one.
-    return one == other and len(prints) < 2
+    return fields_of(first, NOT_OF_JUDGE) == fields_of(second, NOT_OF_JUDGE)

@@ -1,1 +1,1 @@
-"""``judge verify``: whether an endpoint behaves like the judge that it claims to be."""
+"""Verification of a judge: is the endpoint the judge that it claims to be?"""

@@ -1,220 +1,207 @@
-"""A few requests that show what an endpoint does with requests: all of them new to everybody.
-
-Words that are drawn anew for each verification stand in them, so that no store, ours or the
-endpoint's, has their answers.
-"""
+"""Four probes of an endpoint: model name, truncation, temperature 0 and cached replies."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.slots import FILLERS
+from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.http.completion_head import CompletionHead, heads_of
+from lmms_eval_captions.judges.endpoint.model_names import is_same_model
+from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.settings import JudgeSettings
 
-N_GREEDY: Final = 4
-"""Times that the same is asked at temperature 0."""
-N_SAMPLED: Final = 4
-"""Times that the same is asked at temperature 1, each with a seed of its own."""
-N_ECHOES: Final = 3
-LENGTHS: Final[dict[str, int]] = {"short": 50, "middle": 350, "long": 1000}
-"""Words of descriptions that hide codes. Captions of all benchmarks are shorter than the last."""
-PLACES: Final = ("beginning", "middle", "end")
+FindingState = Literal["ok", "note", "failed"]
+N_WORDS: Final = (50, 1000)
+"""Lengths of the descriptions that hide codes; benchmark captions are shorter than the second."""
 COUNTED_TO: Final = 80
-TEXTS: Final[dict[str, str]] = {
-    "prose": "A woman in a red coat crosses the street while two dogs bark at a passing tram. " * 4,
-    "numbers": "3.14159 27182818 00:04:17.250 1,048,576 0x7f3a 96825/193226 -0.0075 1e-12 " * 4,
-    "letters": "Zoë trägt Ærøskøbings œuvre; Łódź, Kraków și Iași; naïveté, coöperate, São. " * 4,
-    "scripts": "東京の夜景と雨 Улица ночью пуста संगीत बजता है 서울의 아침 مشهد هادئ 🎬🚲🌧️ " * 4,
-}
-"""Texts that tokenizers split in different ways."""
+_N_GREEDY: Final = 3
+_OPENING_WORDS: Final = 6
+"""Words by which two invented sentences are compared; honest servers may diverge later on."""
+_FILLERS: Final = (
+    "The light in the scene is even and changes very little.",
+    "Several passers-by appear for a moment and leave again.",
+    "The background stays calm, and nothing in it needs attention.",
+    "A soft breeze moves the leaves at the edge of the frame.",
+    "The transitions are smooth, and no part of the scene is skipped.",
+)
 _TOPICS: Final = (
-    "a lighthouse", "a spoon", "an old map", "a beehive", "a lift", "a comet", "a violin",
-    "a puddle", "a suitcase", "a glacier", "a keyhole", "a market stall",
+    "a lighthouse", "a spoon", "an old map", "a beehive", "a comet", "a violin", "a glacier",
 )  # fmt: skip
+_RAISE_CONTEXT: Final = (
+    "raise the server's context length (vLLM --max-model-len, llama.cpp -c, "
+    "OLLAMA_CONTEXT_LENGTH), or ask without the proxy"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """A request and what it is about."""
+class Finding:
+    """The result of a probe."""
 
-    request: Request
     name: str
-    """What tells it from others of its kind."""
-    kind: str
-    codes: tuple[str, ...] = ()
-    """Words that the reply must hold, in the order of their places."""
-    n_chars: int = 0
-    """Length of what is sent."""
+    state: FindingState
+    text: str
+    """Evidence, and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """A probe and its reply."""
-
-    probe: Probe
-    reply: Reply | None
-    """``None`` where none came."""
-
-
-class ProbeMaker:
-    """Makes the probes of one verification.
+class Probes:
+    """The probes of one verification: random words in them defeat every earlier cache.
 
     Args:
-        model: Who is asked.
-        timeout_s: Seconds until a reply must be complete.
-        rng: Draws what nobody can have asked before.
-        least_tokens: Output tokens that every probe may take: a judge that thinks first takes as
-            many as the benchmarks allow.
+        config: The judge; probes may take as many tokens as its replies.
+        settings: The judge's endpoint.
+        rng: Draws the random words.
     """
 
-    def __init__(
-        self, model: str, timeout_s: float, rng: random.Random, *, least_tokens: int = 0
-    ) -> None:
-        self._model = model
-        self._timeout_s = timeout_s
-        self._rng = rng
-        self._least_tokens = least_tokens
-        self._seed = rng.randrange(1_000, 900_000)
-
-    def all(self) -> list[Probe]:
-        """Every probe but those that look at a completion's head."""
-        return [
-            *self.hidden_codes(),
-            *self.echoes(),
-            *self.samples(),
-            self.counting(),
-            *self.texts(),
-            self.number(),
-        ]
-
-    def heads(self, n: int) -> list[Request]:
-        """Requests for the same, each with a seed of its own."""
-        return [
-            self._request("Reply with the word ready.", "head", seed=place, max_tokens=16)
-            for place in range(n)
-        ]
-
-    def hidden_codes(self) -> list[Probe]:
-        """Descriptions of several lengths with a code at their beginning, middle and end."""
-        probes = []
-        for name, n_words in LENGTHS.items():
-            codes = self._codes(len(PLACES))
-            text = _with_codes(codes, n_words, self._rng)
-            ask = "List every locker code that the description mentions, separated by commas."
-            prompt = f"{ask}\n\nDescription:\n{text}\n\n{ask}"
-            probes.append(self._probe(prompt, "codes", name, codes=codes, max_tokens=64))
-        return probes
-
-    def echoes(self) -> list[Probe]:
-        """The same question about descriptions that differ in one word."""
-        story = " ".join(self._rng.sample(FILLERS, 4))
-        probes = []
-        for place, code in enumerate(self._codes(N_ECHOES)):
-            prompt = (
-                f"Description:\n{story} On the side of the boat one reads the number {code}.\n\n"
-                "Question:\nWhich number is on the side of the boat? Reply with it alone."
-            )
-            probes.append(self._probe(prompt, "echo", str(place), codes=(code,), max_tokens=32))
-        return probes
-
-    def samples(self) -> list[Probe]:
-        """One sentence is to be invented: without chance, with chance, and twice with one seed."""
-        topics = " and ".join(self._rng.sample(_TOPICS, 2))
-        prompt = (
+    def __init__(self, config: JudgeConfig, settings: JudgeSettings, rng: random.Random) -> None:
+        self._config = config
+        self._settings = settings
+        codes = [str(code) for code in rng.sample(range(10_001, 99_999), 8)]
+        self._codes = (codes[0:3], codes[3:6])
+        self._numbers = codes[6:8]
+        topics = " and ".join(rng.sample(_TOPICS, 2))
+        self._sentence = (
             f"Invent one sentence of about fifteen words about {topics}, in the year "
-            f"{self._rng.randrange(1200, 1990)}. Reply with the sentence alone."
+            f"{rng.randrange(1200, 1990)}. Reply with the sentence alone."
         )
-        greedy = [
-            self._probe(prompt, "greedy", str(place), seed=place, max_tokens=60)
-            for place in range(N_GREEDY)
-        ]
-        drawn = [
-            self._probe(prompt, "sampled", str(place), seed=place, temperature=1.0, max_tokens=60)
-            for place in range(N_SAMPLED)
-        ]
-        # The same once more, under another name in our store, which else would answer it.
-        again = self._probe(prompt, "sampled again", "0", temperature=1.0, max_tokens=60)
-        return [*greedy, *drawn, again]
 
-    def counting(self) -> Probe:
-        """A long reply whose end is known."""
-        prompt = (
+    def requests(self) -> list[Request]:
+        """Requests for one address of the endpoint."""
+        count = (
             f"Write the whole numbers from 1 to {COUNTED_TO} in digits, separated by single "
             "spaces, and nothing else. Leave none of them out."
         )
-        return self._probe(prompt, "counting", str(COUNTED_TO), max_tokens=512)
-
-    def texts(self) -> list[Probe]:
-        """The same texts for everybody, whose tokens are counted."""
         return [
-            self._probe(f"{text}\nReply with OK.", "tokens", name, max_tokens=16)
-            for name, text in TEXTS.items()
+            *(
+                self._request(_hidden(codes, n_words))
+                for codes, n_words in zip(self._codes, N_WORDS, strict=True)
+            ),
+            self._request(count),
+            *(self._request(self._sentence) for _ in range(_N_GREEDY)),
+            *(self._request(self._sentence, temperature=1.0, seed=seed) for seed in (1, 2)),
+            *(
+                self._request(
+                    f"Description:\n{' '.join(_FILLERS)} The boat has the number {number}.\n\n"
+                    "Question:\nWhich number does the boat have? Reply with it alone."
+                )
+                for number in self._numbers
+            ),
         ]
 
-    def number(self) -> Probe:
-        """A number is to be written, with what might have stood in its place."""
-        prompt = "What is 60 plus 15? Reply with the number in digits alone."
-        return self._probe(
-            prompt, "logprobs", "number", max_tokens=16, logprobs=True, top_logprobs=10
+    @property
+    def n_requests(self) -> int:
+        """Requests to all addresses."""
+        return len(self.requests()) * len(self._settings.endpoint.urls)
+
+    def findings(self) -> list[Finding]:
+        """Ask every address and return what the replies show.
+
+        Raises:
+            JudgeStoppedError: If the endpoint does not answer.
+        """
+        endpoint, found = self._settings.endpoint, []
+        for url in endpoint.urls:
+            heads = heads_of(url, self.requests(), api_key=endpoint.api_key, api=self._settings.api)
+            found += self.read(heads)
+        return list(dict.fromkeys(found))
+
+    def read(self, heads: Sequence[CompletionHead]) -> Iterator[Finding]:
+        """Findings of one address.
+
+        Args:
+            heads: Completions in the order of :meth:`requests`.
+        """
+        texts = [strip_reasoning(head.reply.text) for head in heads]
+        yield self._model(heads)
+        yield self._truncation(texts)
+        yield _temperature(heads, texts[3 : 3 + _N_GREEDY])
+        yield self._cached(heads, texts[-4:])
+
+    def _model(self, heads: Sequence[CompletionHead]) -> Finding:
+        names = list(dict.fromkeys(head.model for head in heads if head.model))
+        asked = [self._config.model, *filter(None, [self._settings.alias])]
+        if not names:
+            return Finding("model", "note", "replies do not name their model")
+        others = [name for name in names if not any(is_same_model(name, each) for each in asked)]
+        if others:
+            text = (
+                f"{asked[-1]!r} was asked for, {', '.join(map(repr, others))} answered; set "
+                "LMMS_CAPTIONS_JUDGE to that model, or LMMS_CAPTIONS_JUDGE_ALIAS if it is only "
+                "another name"
+            )
+            return Finding("model", "failed", text)
+        return Finding("model", "ok", f"replies are from {', '.join(names)}")
+
+    def _truncation(self, texts: Sequence[str]) -> Finding:
+        short, long = (
+            [code for code in codes if code not in text]
+            for codes, text in zip(self._codes, texts, strict=False)
         )
+        if long and not short:
+            text = (
+                f"in a description of {N_WORDS[1]:,} words {len(long)} of 3 codes were not seen, "
+                f"in a short one all were; {_RAISE_CONTEXT}"
+            )
+            return Finding("truncation", "failed", text)
+        if short:
+            return Finding("truncation", "note", "the judge does not find codes in a short text")
+        counted = texts[2]
+        if counted.lstrip().startswith("1 2 3 4 5") and str(COUNTED_TO) not in counted:
+            text = f"the numbers from 1 to {COUNTED_TO} end with {counted[-20:]!r}; look for a "
+            return Finding("truncation", "failed", f"{text}limit of output tokens")
+        return Finding("truncation", "ok", f"{N_WORDS[1]:,} words and a long reply arrive complete")
 
-    def _codes(self, n: int) -> tuple[str, ...]:
-        return tuple(str(number) for number in self._rng.sample(range(10_001, 99_999), n))
+    def _cached(self, heads: Sequence[CompletionHead], texts: Sequence[str]) -> Finding:
+        ids = [head.id for head in heads if head.id]
+        if len(ids) > 1 and len(set(ids)) < len(ids):
+            repeated = next(name for name in ids if ids.count(name) > 1)
+            text = f"different completions have the same id ({repeated!r:.60}); turn the cache off"
+            return Finding("cached replies", "failed", text)
+        first, second, *boats = texts
+        if first and _opening(first) == _opening(second):
+            text = "temperature 1 gave the same sentence twice: a cache, or a fixed temperature"
+            return Finding("cached replies", "failed", text)
+        own, other = self._numbers
+        if own in boats[1] and other not in boats[1]:
+            text = "a number of an earlier request was answered; turn the cache off"
+            return Finding("cached replies", "failed", text)
+        return Finding("cached replies", "ok", "every request has its own reply")
 
-    def _probe(
-        self,
-        prompt: str,
-        kind: str,
-        name: str,
-        *,
-        codes: tuple[str, ...] = (),
-        seed: int = 0,
-        max_tokens: int,
-        temperature: float = 0.0,
-        **params: object,
-    ) -> Probe:
-        request = self._request(
-            prompt,
-            kind,
-            seed=seed,
-            max_tokens=max(max_tokens, self._least_tokens),
-            temperature=temperature,
-            **params,
-        )
-        return Probe(request, name, kind, codes, len(prompt))
-
-    def _request(
-        self,
-        prompt: str,
-        kind: str,
-        *,
-        seed: int,
-        max_tokens: int,
-        temperature: float = 0.0,
-        **params: object,
-    ) -> Request:
+    def _request(self, prompt: str, *, temperature: float = 0.0, seed: int = 0) -> Request:
         return Request(
-            protocol=f"judge_probe_{kind.replace(' ', '_')}:1",
-            model=self._model,
+            protocol="judge_probe:1",
+            model=self._config.model,
             messages=[{"role": "user", "content": prompt}],
-            params={
-                "temperature": temperature,
-                "max_tokens": max_tokens,
-                **params,
-            },
-            seed=self._seed + seed,
-            timeout_s=self._timeout_s,
+            params={"temperature": temperature, "max_tokens": max(512, self._config.max_tokens)},
+            seed=seed,
+            timeout_s=self._config.timeout_s,
             stand_in=lambda: "",
         )
 
 
-def _with_codes(codes: Sequence[str], n_words: int, rng: random.Random) -> str:
-    """Sentences of about so many words with a code in the first, the middle and the last one."""
-    n_sentences = max(len(codes), round(n_words / 13))
-    sentences = [rng.choice(FILLERS) for _ in range(n_sentences)]
-    for place, code in zip((0, n_sentences // 2, n_sentences - 1), codes, strict=True):
-        sentences[place] = f"A note on the wall says that one locker code is {code}."
-    return " ".join(sentences)
+def _temperature(heads: Sequence[CompletionHead], greedy: Sequence[str]) -> Finding:
+    if any("temperature" in head.reply.refused for head in heads):
+        return Finding("temperature", "note", "the model has no temperature; its verdicts vary")
+    if len({_opening(text) for text in greedy}) == len(greedy):
+        text = (
+            f"at temperature 0 one request had {len(greedy)} different replies; look for a proxy "
+            "or server setting that replaces the temperature"
+        )
+        return Finding("temperature", "failed", text)
+    return Finding("temperature", "ok", "temperature 0 repeats itself")
+
+
+def _opening(text: str) -> tuple[str, ...]:
+    return tuple(text.split()[:_OPENING_WORDS])
+
+
+def _hidden(codes: Sequence[str], n_words: int) -> str:
+    """A description with a code at its beginning, middle and end."""
+    sentences = [_FILLERS[index % len(_FILLERS)] for index in range(n_words // 10)]
+    for index, code in zip((0, len(sentences) // 2, len(sentences) - 1), codes, strict=True):
+        sentences[index] = f"A note on the wall says that one locker code is {code}."
+    ask = "List every locker code that the description mentions, separated by commas."
+    return f"{ask}\n\nDescription:\n{' '.join(sentences)}\n\n{ask}"

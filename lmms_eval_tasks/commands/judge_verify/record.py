@@ -1,4 +1,4 @@
-"""The record of a verification: what a judge said of every anchor, to compare others with."""
+"""Records of judges: the verdict on every anchor, in a file that is compared with later."""
 
 from __future__ import annotations
 
@@ -6,128 +6,66 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, Final
+from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.benchmark_record import (
-    BenchmarkRecord,
-    benchmark_record,
-    fingerprint,
-    probe_facts,
-    text,
-    texts,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import ProbeFacts
 
-FORMAT: Final = "lmms-eval-captions judge record"
-VERSION: Final = 1
+UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class BenchmarkRecord:
+    """Verdicts on the anchors of one benchmark."""
+
+    prompts: str
+    """See :attr:`.anchors.Subject.prompts`."""
+    verdicts: Mapping[str, str]
+    """Anchor's name to its verdict, ``unreadable`` if it had none."""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeRecord:
-    """What is known of one judge at one endpoint."""
+    """Verdicts of one judge on all anchors."""
 
     model: str
-    served: tuple[str, ...]
-    """Names under which it answered, where they say more than what was asked for."""
-    endpoints: tuple[str, ...]
-    """Names of its addresses, without secrets."""
     made: str
-    """When, as ISO 8601 has it."""
-    probes: ProbeFacts
+    """ISO date and time."""
     benchmarks: Mapping[str, BenchmarkRecord]
-    fingerprints: Mapping[str, str]
-    """Benchmark to the fingerprint of the judge: its own, or that of the record before it, with
-    which it was found to be the same."""
-
-    def to_json(self) -> dict[str, object]:
-        """As an object of JSON; it holds no secret."""
-        return {"format": FORMAT, "version": VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, document: object, where: str) -> JudgeRecord:
-        """The inverse of :meth:`to_json`.
-
-        Args:
-            document: What was read.
-            where: Where from, for the message.
-
-        Raises:
-            DataError: If it is no record of this version.
-        """
-        try:
-            found: Any = document
-            _require_version(found)
-            benchmarks = {
-                str(name): benchmark_record(each) for name, each in found["benchmarks"].items()
-            }
-            return cls(
-                model=text(found["model"]),
-                served=texts(found["served"]),
-                endpoints=texts(found["endpoints"]),
-                made=text(found["made"]),
-                probes=probe_facts(found["probes"]),
-                benchmarks=benchmarks,
-                fingerprints={
-                    name: fingerprint(found["fingerprints"][name]) for name in benchmarks
-                },
-            )
-        except (TypeError, LookupError, ValueError, AttributeError) as error:
-            raise DataError(
-                f"{where}: expected a record that `lmms-eval-captions judge verify -o FILE` wrote "
-                f"(version {VERSION}): {error}; write it again with this version"
-            ) from error
-
-
-def _require_version(found: Mapping[str, object]) -> None:
-    if found["format"] != FORMAT or found["version"] != VERSION:
-        raise ValueError(f"it is version {found['version']!r:.20} of {found['format']!r:.60}")
 
 
 def read_record(path: Path) -> JudgeRecord:
-    """A record from its file.
+    """Read a record.
 
     Raises:
-        DataError: If there is none, or it is none.
+        DataError: If the file is missing or not a record.
     """
     try:
-        document = parse_json(read_whole(path))
-    except (OSError, ValueError) as error:
+        document: Any = parse_json(read_whole(path))
+        benchmarks = {
+            str(name): BenchmarkRecord(
+                str(each["prompts"]),
+                {str(anchor): str(verdict) for anchor, verdict in each["verdicts"].items()},
+            )
+            for name, each in document["benchmarks"].items()
+        }
+        return JudgeRecord(str(document["model"]), str(document["made"]), benchmarks)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise DataError(
-            f"--against {path}: expected a record that `lmms-eval-captions judge verify -o FILE` "
-            f"wrote: {error}"
+            f"{path}: expected a record that `lmms-eval-captions judge verify -o FILE` wrote: "
+            f"{error}"
         ) from error
-    return JudgeRecord.from_json(document, f"--against {path}")
-
-
-def require_writable(path: Path) -> None:
-    """Find out whether a record can be written, before anything is asked for it.
-
-    Raises:
-        DataError: If it cannot.
-    """
-    where = path.expanduser()
-    try:
-        where.parent.mkdir(parents=True, exist_ok=True)
-        if where.is_dir():
-            raise IsADirectoryError("it is a folder")
-        with TemporaryFile(dir=where.parent):
-            pass
-    except OSError as error:
-        raise DataError(f"-o {path}: cannot be written: {error}") from error
 
 
 def write_record(path: Path, record: JudgeRecord) -> None:
     """Write a record.
 
     Raises:
-        DataError: If the file cannot be written.
+        DataError: If it cannot be written.
     """
     try:
-        raw = json.dumps(record.to_json(), indent=1)
-        write_atomically(path.expanduser(), f"{raw}\n".encode("ascii"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(asdict(record), indent=1).encode("utf-8"))
     except OSError as error:
-        raise DataError(f"-o {path}: cannot be written: {error}") from error
+        raise DataError(f"{path}: the record cannot be written: {error}") from error

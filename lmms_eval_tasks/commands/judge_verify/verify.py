@@ -1,193 +1,291 @@
-"""One verification: probes, anchors beside a record, items of a recorded run; what came of it."""
+"""Ask a judge about the anchors, and compare its verdicts with a record or the right ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import random
+import secrets
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.http.completion_head import CompletionHead, heads_of
-from lmms_eval_captions.judges.endpoint.model_names import is_same_model
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchor_round import AnchorRound
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.asking import (
-    ask_all,
-    engine_of,
-    reply_to,
+from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
+from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchors import Subject, planted_facts
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import Finding, Probes
+from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
+    UNREADABLE,
+    BenchmarkRecord,
+    JudgeRecord,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.findings import Finding
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.head_findings import (
-    model_finding,
-    with_heads,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.outcome import (
-    BenchmarkOutcome,
-    Verified,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.plan import Plan
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_facts import (
-    ProbeFacts,
-    compared_facts,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probe_findings import ProbeReader
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.probes import Probed
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import JudgeRecord
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.subjects import Subject
+
+State = Literal["passed", "failed", "undecided"]
+EXIT_CODES: Final[Mapping[State, int]] = {"passed": 0, "failed": 1, "undecided": 3}
+_FALSE_ALARM: Final = 0.01
+"""Probability, at most, that an honest judge fails by its verdicts."""
+_MISSED: Final = 0.05
+"""Probability, at most, that a judge passes that differs on :attr:`Limits.other`."""
+_MOST_MISSING: Final = 0.05
+"""Share of anchors without a reply above which nothing is decided."""
+_N_EXAMPLES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeVerification:
-    """A verification of one judge, from its plan to what is kept."""
+class Limits:
+    """Shares of anchors with another verdict."""
 
-    plan: Plan
+    honest: float
+    """A judge that differs on so many is honest."""
+    other: float
+    """A judge that differs on so many is another one."""
 
-    def run(self) -> Verified:
-        """Ask, compare, and keep what came of it.
 
-        Raises:
-            JudgeError: If the endpoint cannot be asked.
-            DataError: If something cannot be read or kept.
-        """
-        limit_usd = self.plan.limit_usd
-        heads = self._heads()
-        whose = self._model_finding(heads)
-        if whose.state == "differs":
-            verified = replace(
-                self._verified([whose], [], None),
-                n_calls=self.plan.n_heads,
-                usd=self.plan.heads_usd,
-            )
-            self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
-            return verified
-        with engine_of(self.plan.settings, max_cost_usd=limit_usd) as engine:
-            findings, facts = self._probe(engine, heads)
-            rounds = [self._round(subject, engine) for subject in self.plan.subjects]
-            outcomes = [each.outcome() for each in rounds]
-            totals = engine.totals()
-        if any(each.is_weak for each in rounds):
-            findings = [each.of_weak_judge() for each in findings]
-        findings = [whose, *findings, *self._served(rounds)]
-        findings += [finding for each in rounds for finding in each.findings()]
-        record = self._record(facts, rounds, outcomes)
-        verified = replace(
-            self._verified(findings, outcomes, record),
-            n_calls=totals.calls + self.plan.n_heads,
-            n_stored=totals.n_from_store,
-            usd=None if totals.usd is None else totals.usd + (self.plan.heads_usd or 0.0),
+WITH_RECORD: Final = Limits(honest=0.03, other=0.10)
+"""A judge asked twice at temperature 0 differs on less than 3%."""
+WITH_TRUTH: Final = Limits(honest=0.15, other=0.25)
+"""Any usable judge has 85% of the anchors right; a few can be debated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Verdicts of one benchmark next to the expected ones."""
+
+    name: str
+    verdicts: Mapping[str, str]
+    """Anchor's name to the judge's verdict, of those with a reply."""
+    different: Sequence[str]
+    """A sentence for each anchor with another verdict."""
+    n_anchors: int
+
+    @property
+    def n_missing(self) -> int:
+        """Anchors without a reply."""
+        return self.n_anchors - len(self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The result of a verification."""
+
+    model: str
+    endpoints: Sequence[str]
+    limits: Limits
+    findings: Sequence[Finding]
+    benchmarks: Sequence[Compared]
+    record: JudgeRecord
+    n_calls: int = 0
+    usd: float | None = None
+    reasons: Sequence[str] = field(default_factory=tuple)
+    """Why the judge failed, or why nothing was decided."""
+    state: State = "passed"
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON object."""
+        return {
+            "verdict": self.state,
+            "reasons": list(self.reasons),
+            "model": self.model,
+            "endpoints": list(self.endpoints),
+            "findings": [
+                {"name": each.name, "state": each.state, "text": each.text}
+                for each in self.findings
+            ],
+            "benchmarks": {
+                each.name: {
+                    "anchors": each.n_anchors,
+                    "missing": each.n_missing,
+                    "different": len(each.different),
+                }
+                for each in self.benchmarks
+            },
+            "calls": self.n_calls,
+            "usd": self.usd,
+        }
+
+
+def decide(n: int, n_different: int, limits: Limits, *, n_tests: int = 1) -> State:
+    """Decide by exact binomial tests.
+
+    Args:
+        n: Anchors with a verdict, >= 0.
+        n_different: Of them, those with another verdict than expected.
+        limits: Shares of an honest and of another judge.
+        n_tests: Tests among which the probability of a false alarm is shared.
+
+    >>> decide(300, 5, WITH_RECORD), decide(300, 40, WITH_RECORD), decide(40, 3, WITH_RECORD)
+    ('passed', 'failed', 'undecided')
+    """
+    from scipy.stats import binom
+
+    if binom.sf(n_different - 1, n, limits.honest) < _FALSE_ALARM / n_tests:
+        return "failed"
+    return "passed" if binom.cdf(n_different, n, limits.other) < _MISSED else "undecided"
+
+
+def verify(
+    subjects: Sequence[Subject],
+    settings: JudgeSettings,
+    *,
+    against: JudgeRecord | None,
+    max_cost_usd: float | None,
+) -> Verified:
+    """Probe the endpoint, ask about all anchors, and decide.
+
+    Args:
+        subjects: Benchmarks with the same judge.
+        settings: The judge's endpoint.
+        against: Record of the trusted judge; ``None`` compares with the right verdicts.
+        max_cost_usd: Cost limit; ``None`` for no limit.
+
+    Raises:
+        DataError: If the record lacks a benchmark or was made with other prompts.
+        JudgeError: If the endpoint cannot be asked.
+    """
+    expected = {each.name: _expected(each, against) for each in subjects}
+    config = subjects[0].config
+    rng = random.Random(secrets.randbits(64))  # noqa: S311 - no secret # nosec B311
+    probes = Probes(config, settings, rng)
+    findings = probes.findings()
+    # Replies of an interrupted verification are used again, those of a finished one never.
+    name = slug("+".join([config.model, *settings.endpoint.names]))
+    store = settings.cache / "judge_verify" / name
+    with _engine(settings, store, max_cost_usd) as engine:
+        verdicts = {each.name: _ask(engine, each) for each in subjects}
+        totals = engine.totals()
+    shutil.rmtree(store, ignore_errors=True)
+    compared = [_compare(each.name, verdicts[each.name], expected[each.name]) for each in subjects]
+    limits = WITH_TRUTH if against is None else WITH_RECORD
+    state, reasons = _result(findings, compared, limits)
+    return Verified(
+        model=config.model,
+        endpoints=settings.endpoint.names,
+        limits=limits,
+        findings=findings,
+        benchmarks=compared,
+        record=JudgeRecord(
+            config.model,
+            datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            {each.name: BenchmarkRecord(each.prompts, verdicts[each.name]) for each in subjects},
+        ),
+        n_calls=totals.calls + probes.n_requests,
+        usd=totals.usd,
+        reasons=reasons,
+        state=state,
+    )
+
+
+def _expected(subject: Subject, against: JudgeRecord | None) -> Mapping[str, str]:
+    if against is None:
+        return {fact.name: subject.right_verdict(fact) for fact in planted_facts()}
+    found = against.benchmarks.get(subject.name)
+    if found is None:
+        raise DataError(
+            f"--against: expected a record of {subject.name}, the file has "
+            f"{', '.join(against.benchmarks) or 'none'}; choose of these with --tasks, or write a "
+            "new record with -o FILE"
         )
-        self.plan.kept.keep(verified, self.plan.subjects, self.plan.trusted)
-        return verified
-
-    def _heads(self) -> list[CompletionHead]:
-        """Of two completions of the first address, and of one of each other."""
-        settings, endpoint = self.plan.settings, self.plan.settings.endpoint
-        heads: list[CompletionHead] = []
-        for url, requests in zip(endpoint.urls, self.plan.heads, strict=True):
-            heads += heads_of(url, requests, api_key=endpoint.api_key, api=settings.api)
-        return heads
-
-    def _model_finding(self, heads: Sequence[CompletionHead]) -> Finding:
-        alias, model = self.plan.settings.alias, self.plan.model
-        is_same = all(
-            is_same_model(head.model, alias or model)
-            or (alias is not None and is_same_model(head.model, model))
-            for head in heads
-            if head.model
+    if found.prompts != subject.prompts:
+        raise DataError(
+            f"--against: the record of {subject.name} was made with other prompts "
+            f"({found.prompts}, now {subject.prompts}); write a new one with -o FILE"
         )
-        return model_finding(heads, alias or model, is_same=is_same)
+    return found.verdicts
 
-    def _probe(
-        self, engine: Engine, heads: Sequence[CompletionHead]
-    ) -> tuple[list[Finding], ProbeFacts]:
-        answers = ask_all(engine, [reply_to(probe.request) for probe in self.plan.probes])
-        probed = [
-            Probed(probe, answer.result)
-            for probe, answer in zip(self.plan.probes, answers, strict=True)
-        ]
-        reader = ProbeReader(probed)
-        findings, facts = reader.findings(), reader.facts()
-        findings = [
-            with_heads(each, heads) if each.name == "cached replies" else each for each in findings
-        ]
-        if self.plan.trusted is not None:
-            findings += compared_facts(facts, self.plan.trusted.probes)
-        return [self._weighed(finding) for finding in findings], facts
 
-    def _weighed(self, finding: Finding) -> Finding:
-        """A finding about log-probabilities fails those alone who need them."""
-        needs = any(each.verification.needs_logprobs for each in self.plan.subjects)
-        if finding.name == "logprobs" and finding.state == "differs" and not needs:
-            return replace(finding, state="note")
-        return finding
-
-    def _round(self, subject: Subject, engine: Engine) -> AnchorRound:
-        found = AnchorRound(
-            subject,
-            nonce=self.plan.nonce,
-            trusted=self.plan.trusted,
-            recorded=self.plan.items.get(subject.name),
-            test=self.plan.options.test,
+def _engine(settings: JudgeSettings, store: Path, max_cost_usd: float | None) -> Engine:
+    return Engine(
+        EngineConfig(
+            urls=settings.endpoint.urls,
+            store=store,
+            api=settings.api,
+            api_key=settings.endpoint.api_key,
+            concurrency=settings.concurrency,
+            max_rate=settings.rate,
+            max_cost_usd=max_cost_usd,
+            prices=settings.prices,
+            progress=sys.stderr.isatty(),
+            alias=settings.alias,
+            sampling=explicit_sampling(settings.endpoint.urls, settings.api),
         )
-        found.run(partial(ask_all, engine), ask_all=self.plan.options.wants_record)
-        return found
+    )
 
-    def _served(self, rounds: Sequence[AnchorRound]) -> list[Finding]:
-        """Whether the same version answered as in the record."""
-        before = _by_fold(self.plan.trusted.served if self.plan.trusted else ())
-        now = _by_fold(name for each in rounds for name in each.served)
-        others = [name for fold, name in sorted(now.items()) if fold not in before]
-        if not before or not others:
-            return []
-        is_other = len(others) == len(now)
-        return [
-            Finding(
-                name="model",
-                state="differs" if is_other else "note",
-                evidence=f"{', '.join(others)} answers{'' if is_other else ', too'}, in the record "
-                f"it was {', '.join(sorted(before.values()))}",
-                advice="name the version that you want with LMMS_CAPTIONS_JUDGE",
-            )
-        ]
 
-    def _record(
-        self,
-        facts: ProbeFacts,
-        rounds: Sequence[AnchorRound],
-        outcomes: Sequence[BenchmarkOutcome],
-    ) -> JudgeRecord | None:
-        """What was said of all anchors, of those benchmarks where all were asked."""
-        whole = {each.subject.name: each.record() for each in rounds if each.is_whole}
-        if not whole:
-            return None
-        served = dict.fromkeys(name for each in rounds for name in each.served)
-        prints = {each.name: each.fingerprint for each in outcomes if each.name in whole}
-        return JudgeRecord(
-            model=self.plan.model,
-            served=tuple(served),
-            endpoints=self.plan.settings.endpoint.names,
-            made=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            probes=facts,
-            benchmarks=whole,
-            fingerprints=prints,
+def _ask(engine: Engine, subject: Subject) -> dict[str, str]:
+    """Verdicts of a benchmark's anchors that had a reply."""
+    facts = planted_facts()
+    futures = [engine.submit([subject.chain(fact)]) for fact in facts]
+    verdicts = {}
+    for fact, future in zip(facts, futures, strict=True):
+        ((judgement,),) = future.result()
+        verdict = subject.verification.said(judgement)
+        if verdict is not None:
+            verdicts[fact.name] = verdict
+        elif judgement.reply:
+            verdicts[fact.name] = UNREADABLE
+    return verdicts
+
+
+def _compare(name: str, verdicts: Mapping[str, str], expected: Mapping[str, str]) -> Compared:
+    different = [
+        f"anchor {fact.name} ({fact.kind}): {verdicts[fact.name]}, expected {expected[fact.name]}"
+        for fact in planted_facts()
+        if fact.name in verdicts
+        and fact.name in expected
+        and verdicts[fact.name] != expected[fact.name]
+    ]
+    return Compared(name, verdicts, different, len(planted_facts()))
+
+
+def _result(
+    findings: Sequence[Finding], benchmarks: Sequence[Compared], limits: Limits
+) -> tuple[State, list[str]]:
+    """State of a verification, and its reasons."""
+    reasons = list(dict.fromkeys(each.name for each in findings if each.state == "failed"))
+    n = sum(len(each.verdicts) for each in benchmarks)
+    n_different = sum(len(each.different) for each in benchmarks)
+    # All anchors together, then each benchmark by itself.
+    n_tests = len(benchmarks) + 1
+    reasons += [
+        _share(each.name, len(each.different), len(each.verdicts))
+        for each in benchmarks
+        if decide(len(each.verdicts), len(each.different), limits, n_tests=n_tests) == "failed"
+    ]
+    in_all = decide(n, n_different, limits, n_tests=n_tests)
+    if in_all == "failed" and not reasons:
+        reasons.append(_share("all benchmarks", n_different, n))
+    if reasons:
+        return "failed", reasons
+    missing = sum(each.n_missing for each in benchmarks)
+    if missing > _MOST_MISSING * (n + missing):
+        return "undecided", [f"{missing} of {n + missing} anchors have no reply"]
+    if in_all == "undecided":
+        return "undecided", [f"{_share('verdicts', n_different, n)}, too few anchors to tell"]
+    return "passed", []
+
+
+def _share(name: str, n_different: int, n: int) -> str:
+    return f"{name}: {n_different} of {n} anchors have another verdict"
+
+
+def text_of(verified: Verified) -> str:
+    """The result for a terminal; the last line is the verdict."""
+    lines = [f"{verified.model} at {', '.join(verified.endpoints)}"]
+    lines += [f"  {each.state:<7} {each.name}: {each.text}" for each in verified.findings]
+    for each in verified.benchmarks:
+        n = len(each.verdicts)
+        same = (n - len(each.different)) / n if n else float("nan")
+        lines.append(
+            f"  {each.name}: {n} anchors, {same:.1%} as expected, {each.n_missing} without a reply"
         )
-
-    def _verified(
-        self,
-        findings: Sequence[Finding],
-        outcomes: Sequence[BenchmarkOutcome],
-        record: JudgeRecord | None,
-    ) -> Verified:
-        return Verified(
-            model=self.plan.model,
-            endpoints=self.plan.settings.endpoint.names,
-            findings=findings,
-            benchmarks=outcomes,
-            record=record,
-            goes_on=self.plan.goes_on,
-        )
-
-
-def _by_fold(names: Iterable[str]) -> dict[str, str]:
-    """Names by what is the same where they differ in upper and lower case alone."""
-    return {name.casefold(): name for name in names}
+        lines += [f"    {sentence}" for sentence in each.different[:_N_EXAMPLES]]
+    cost = "" if verified.usd is None else f", ${verified.usd:.2f}"
+    lines.append(f"  {verified.n_calls:,} requests{cost}")
+    reasons = f": {'; '.join(verified.reasons)}" if verified.reasons else ""
+    return "\n".join([*lines, f"{verified.state.upper()}{reasons}"]) + "\n"

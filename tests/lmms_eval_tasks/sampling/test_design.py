@@ -27,11 +27,9 @@ def population(
         tasks=captions % n_terms,
         has_means=True,
         captions=captions,
-        groups=captions % n_terms,
         weights=np.full(n, 1 / n_each),
         control=None,
-        pilot_keys=rng.random(n),
-        main_keys=rng.random(n),
+        keys=rng.random(n),
         scale=100.0,
         reach=1.0,
     )
@@ -187,14 +185,14 @@ def test_captions_whose_questions_lack_verdicts_count_as_much_as_others() -> Non
     assert abs(np.mean(scores) - full) < 4 * np.std(scores) / np.sqrt(60)
 
 
-def test_a_judge_without_verdicts_is_asked_the_pilot_alone() -> None:
+def test_a_judge_without_verdicts_is_asked_the_first_sample_alone() -> None:
     """Where a fifth has no verdict there will be no score, and no more is paid for."""
     questions = population(3)
     none = draw(questions, np.full((questions.n_questions, 1, 2), np.nan))
     some = draw(questions, verdicts(questions, unscored=0.5))
     for found in (none, some):
         assert np.isnan(found.score)
-        assert found.drawn.n_asked == 300
+        assert found.drawn.n_asked == FEW
 
 
 def test_captions_with_one_question_each() -> None:
