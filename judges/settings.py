@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
 from lmms_eval_captions.judges.endpoint.endpoint import (
@@ -55,9 +55,6 @@ JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
 """Whose stored replies serve, the default first."""
-PromptOrder = Literal["paper", "constant-first"]
-PROMPT_ORDERS: Final[tuple[PromptOrder, ...]] = ("paper", "constant-first")
-"""In which order the judge's prompts say what they say, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
 _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
 """The prefix as it may be misspelt, and what stands behind it."""
@@ -126,10 +123,6 @@ class JudgeSettings(_CommonSettings):
     """How often VCapsBench asks each question; without, as its YAML file says."""
     frames: int | None = optional("LMMS_CAPTIONS_JUDGE_FRAMES", whole_number(least=1))
     """Frames of a clip that a judge is shown that sees the video; without, the benchmark's own."""
-    prompt_order: PromptOrder = required(
-        "LMMS_CAPTIONS_PROMPT_ORDER", choice_of(*PROMPT_ORDERS), PROMPT_ORDERS[0]
-    )
-    """Whether prompts come as the papers print them, or with everything constant first."""
     store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
     """Whether stored replies of the judge's name serve, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")

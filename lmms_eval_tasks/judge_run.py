@@ -120,7 +120,7 @@ class JudgeRun:
                 self._n_engines = 1
                 atexit.register(self.close)
                 logger.info(
-                    "judge {}{} at {}, {}{}, at most {:.2%} unscored{}{}{}, {}, replies in {}",
+                    "judge {}{} at {}, {}{}, at most {:.2%} unscored{}{}, {}, replies in {}",
                     settings.judge or "of each benchmark",
                     f", which answers as {settings.alias}," if settings.alias else "",
                     ", ".join(map(redact_url, settings.endpoint.urls))
@@ -134,9 +134,6 @@ class JudgeRun:
                     ", unreadable replies asked anew" if settings.ask_again else "",
                     ", stored replies of this endpoint alone"
                     if settings.store_by == "endpoint"
-                    else "",
-                    ", prompts with everything constant first"
-                    if settings.prompt_order == "constant-first"
                     else "",
                     limit_words(settings),
                     settings.cache / "replies",

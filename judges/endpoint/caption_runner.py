@@ -13,7 +13,6 @@ from lmms_eval_captions.judges.endpoint.chain import About, Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread, settle
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.waiting_chains import Work
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")
@@ -87,17 +86,10 @@ class CaptionRunner:
 
         self._meter.count_submitted(len(chains))
         try:
-            self._add([partial(run, index) for index in range(len(chains))], about)
+            slots.add([partial(run, index) for index in range(len(chains))])
             slots.fill()
         except Exception as error:  # noqa: BLE001 - handed to the caller, who is in another thread
             settle(future, error)
-
-    def _add(self, works: Sequence[Work], about: About) -> None:
-        if about is None or isinstance(about, bytes):
-            self._slots.add(works, about)
-        else:
-            for work, of_chain in zip(works, about, strict=True):
-                self._slots.add([work], of_chain)
 
     def _ask_of(self, question_index: int, about: About, index: int) -> Ask:
         if about is None or not self._has_replicas:

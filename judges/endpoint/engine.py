@@ -16,8 +16,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
-from loguru import logger
-
 from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
@@ -27,7 +25,6 @@ from lmms_eval_captions.judges.endpoint.caption_runner import CaptionRunner
 from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread
-from lmms_eval_captions.judges.endpoint.head_start import HeadStart
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.load import Load
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
@@ -43,10 +40,8 @@ from lmms_eval_captions.judges.endpoint.request import Client
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.store.claims import Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name
-from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")
@@ -79,13 +74,10 @@ class Engine:
         limits = [AddressLimits(config.patience_s) for _ in config.urls]
         load = Load(config.concurrency, start=start)
         pacing = Pacing(limits, RateCap(config.max_rate))
-        self._head_start = HeadStart(config.concurrency, is_possible=config.mode == "now")
-        self._told: str = self._head_start.state
         replicas = Replicas(list(map(endpoint_name, config.urls)))
         self._slots = Slots(
             lambda: load.limit,
             pacing,
-            waiting=WaitingChains(self._head_start, replicas),
             most_chains=_MOST_CHAINS * config.concurrency,
             on_defect=thread.on_defect,
         )
@@ -105,11 +97,8 @@ class Engine:
             patience_s=config.store_patience_s,
             endpoints=config.serving_endpoints,
         )
-        # Who waits for a batch would hold its claims for hours; batches are written down elsewhere.
-        self._claims = Claims(config.store / ".claims" if config.mode == "now" else None)
         replies = ReplySource(
             stored=self._stored,
-            claims=self._claims,
             sender=self._sender,
             slots=self._slots,
             meter=self.meter,
@@ -124,7 +113,7 @@ class Engine:
         )
         idle_s = _BATCH_BAR_S if config.mode == "batch" else 1.0
         self._bar = Bar(visible=config.progress, idle_s=idle_s)
-        ticks = (self._refresh, self._claims.tick, self._slots.tick, self._watch, self._draw)
+        ticks = (self._refresh, self._watch, self._draw)
         thread.start(ticks=ticks, shut_down=self._shut_down)
 
     def __enter__(self) -> Engine:
@@ -178,11 +167,6 @@ class Engine:
         return future
 
     @property
-    def head_start(self) -> tuple[str, str]:
-        """Whether first questions go ahead (``tried``, ``on``, ``off``), and why; any thread."""
-        return self._head_start.state, self._head_start.why
-
-    @property
     def n_in_flight(self) -> int:
         """Requests sent and not answered; from any thread."""
         return self._sender.n_in_flight
@@ -216,21 +200,12 @@ class Engine:
             try:
                 await asyncio.wait_for(self._sender.close(), _CLIENT_CLOSE_S)
             finally:
-                try:
-                    self._stored.close()
-                finally:
-                    self._claims.close()
+                self._stored.close()
 
     def _refresh(self) -> None:
         self._stored.refresh()
 
     def _watch(self) -> None:
-        state, why = self.head_start
-        if state != self._told:
-            # Worth a word only where it was tried.
-            if self._told == "tried":
-                logger.trace("the first question of each caption goes ahead: {}, {}", state, why)
-            self._told = state
         sender = self._sender
         self._trouble.tick(time.monotonic(), sender.n_in_flight, sender.first_due_s)
 

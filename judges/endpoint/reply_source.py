@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
@@ -15,13 +14,14 @@ from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.request import Reply, Request, is_too_late
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.store.claims import FRESH_S, Claims
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, TooLateError
 
 _ANEW_S: Final = 1.0
 """Within so long another process whose folder was removed has written its replies anew."""
 _LOOK_S: Final = 0.25
+FRESH_S: Final = 0.05
+"""Age of the latest look into the store, at most, when a request is sent."""
 
 
 class ReplySource:
@@ -29,7 +29,6 @@ class ReplySource:
 
     Args:
         stored: The stored replies.
-        claims: The requests that processes which share the store have under way.
         sender: Sends what nobody has asked yet.
         slots: Where a request gives up its slot, and stands aside.
         meter: Counts replies that cost nothing, and requests that are under way.
@@ -43,7 +42,6 @@ class ReplySource:
         self,
         *,
         stored: StoredReplies,
-        claims: Claims,
         sender: Sender,
         slots: Slots,
         meter: Meter,
@@ -52,14 +50,11 @@ class ReplySource:
         ended_by: Callable[[BaseException], JudgeStoppedError],
     ) -> None:
         self._stored = stored
-        self._claims = claims
         self._sender = sender
         self._slots = slots
         self._meter = meter
         self._trouble = trouble
         self._alias = config.alias
-        # Another process may take so many time-outs, and so long beside.
-        self._n_times, self._patience_s = config.n_attempts, config.outage_patience_s
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._is_away = False
@@ -84,7 +79,6 @@ class ReplySource:
             stored = await self._look_up(request.model, key)
             if stored is not None:
                 self._meter.count_stored(stored.endpoint)
-                self._slots.let_follow(question_index)
                 return stored, True
             twin = self._under_way.get(key)
             if twin is None or twin.done():
@@ -106,16 +100,15 @@ class ReplySource:
     async def _send_once(
         self, question_index: int, request: Request, attempt: int, key: bytes
     ) -> tuple[Reply, bool]:
-        """Send and save; identical requests meanwhile wait for this one, in other processes too."""
+        """Send and save; identical requests of this process meanwhile wait for this one."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        is_saved = False
         try:
             self._under_way[key] = twin
-            stored = await self._claim(question_index, request, key)
+            # It may have been stored while this one waited for its turn.
+            stored = await self._look_up(request.model, key, max_age_s=FRESH_S)
             if stored is None:
                 reply = await self._send(question_index, request, attempt)
                 await self._stored.save(request.model, key, reply)
-                is_saved = True
             else:
                 reply = stored
                 self._meter.count_stored(stored.endpoint)
@@ -132,7 +125,6 @@ class ReplySource:
         finally:
             twin.cancel()  # does nothing where it is settled
             self._under_way.pop(key, None)
-            self._claims.release(key, in_a_while=is_saved)
             self._slots.release()
         return reply, stored is not None
 
@@ -146,19 +138,6 @@ class ReplySource:
             raise
         finally:
             self._meter.n_asking -= 1
-
-    async def _claim(self, question_index: int, request: Request, key: bytes) -> Reply | None:
-        """Claim a request; its reply instead, where another process has stored it meanwhile."""
-        model, max_age_s = request.model, FRESH_S
-        if not self._claims.take(key):
-            self._slots.stand_aside(question_index)
-            await self._claims.wait(
-                key,
-                partial(self._stored.has, model, key),
-                patience_s=self._n_times * request.timeout_s + self._patience_s,
-            )
-            max_age_s = 0.0
-        return await self._look_up(model, key, max_age_s=max_age_s)
 
     async def _look_up(
         self, model: str, key: bytes, *, max_age_s: float | None = None

@@ -104,7 +104,6 @@ class Sender:
                 raise
             except JudgeUnavailableError as error:
                 self._slots.release()
-                self._slots.let_follow(question_index)
                 self._note(error, flight)
                 if failed is None:
                     failed = FailedAttempts(flight.sent_s, since_s=time.monotonic())
@@ -114,7 +113,6 @@ class Sender:
             else:
                 now_s = time.monotonic()
                 self._patience.on_reply(now_s)
-                self._slots.answered(question_index, reply, now_s - flight.sent_s)
                 if self._config.mode == "now":
                     self._answered(flight, now_s)
                 self._meter.count_call(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.pacing import Pacing
-from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.waiting_chains import WaitingChains, Work
 from lmms_eval_captions.judges.errors import TooLateError
 
 AnyTask = asyncio.Task[Any]
+Work = Callable[[int], Awaitable[None]]
+"""Runs a chain, given the number of its question."""
 
 _LOOK_S: Final = 0.05
 _END_S: Final = 10.0
@@ -33,7 +34,6 @@ class Slots:
     Args:
         limit: Tells how many slots there are now, >= 1.
         pacing: How fast requests may go out; who waits for that holds no slot.
-        waiting: The chains that have not started, and which is next.
         most_chains: Bound of the chains that have started and not ended, >= 1.
         on_defect: Told of an exception after which requests might wait for ever.
     """
@@ -43,7 +43,6 @@ class Slots:
         limit: Callable[[], int],
         pacing: Pacing,
         *,
-        waiting: WaitingChains,
         most_chains: int,
         on_defect: Callable[[BaseException], None],
     ) -> None:
@@ -51,7 +50,8 @@ class Slots:
         self._pacing = pacing
         self._most_chains = most_chains
         self._on_defect = on_defect
-        self._waiting = waiting
+        self._waiting: deque[Work] = deque()
+        """Chains that have not started, in the order of submission."""
         self._n_started = 0
         self._chains: dict[AnyTask, int] = {}
         """Tasks of chains that have started and not ended, to the numbers of their questions."""
@@ -70,15 +70,9 @@ class Slots:
         """Runs out when the rate allows one more request."""
         self._closing = False
 
-    def add(self, works: Iterable[Work], about: bytes | None = None) -> None:
-        """Queue chains; they start with a :meth:`fill`.
-
-        Args:
-            works: What runs each.
-            about: What tells the caption that they are of from others, ``None`` where they are of
-                none, or of several.
-        """
-        self._waiting.add(works, about)
+    def add(self, works: Iterable[Work]) -> None:
+        """Queue chains; they start with a :meth:`fill`."""
+        self._waiting.extend(works)
 
     def fill(self) -> None:
         """Hand out the slots that are free."""
@@ -133,23 +127,7 @@ class Slots:
     def stand_aside(self, question_index: int) -> None:
         """Keep no slot for this task's request: it waits for what somebody else has asked."""
         self._task_of_request(question_index)
-        self._waiting.follow(question_index)
         self._fill_soon()
-
-    def let_follow(self, question_index: int) -> None:
-        """Hold no question back any longer that waits for this one to have got through."""
-        if self._waiting.follow(question_index):
-            self._fill_soon()
-
-    def answered(self, question_index: int, reply: Reply, seconds: float) -> None:
-        """A question's request was answered, after so many seconds on the wire."""
-        self._waiting.on_reply(question_index, reply, seconds)
-        self.let_follow(question_index)
-
-    def tick(self) -> None:
-        """Hold no question back for too long; to be called a few times a second."""
-        if self._waiting.follow_if_due(time.monotonic()):
-            self.fill()
 
     async def finish(self, within_s: float) -> None:
         """Hand out no further slot, and wait a while for the requests that have one.
@@ -201,11 +179,11 @@ class Slots:
             and len(self._chains) < self._most_chains
             and not self._closing
         ):
-            self._start(limit)
+            self._start()
 
-    def _start(self, limit: int) -> None:
+    def _start(self) -> None:
         question_index = self._n_started
-        work = self._waiting.pop(question_index, limit, time.monotonic())
+        work = self._waiting.popleft()
         self._n_started += 1
         task = asyncio.ensure_future(work(question_index))
         self._chains[task] = question_index
@@ -232,7 +210,6 @@ class Slots:
             question_index = self._chains.pop(task, None)
             if question_index is not None:
                 self._expected.discard(question_index)
-                self._waiting.on_end(question_index)
             self._fill()
             # A chain deals with what is raised in it, and in the requests that it gathers.
             if question_index is not None and not self._closing:

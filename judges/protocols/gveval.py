@@ -1,7 +1,6 @@
 """G-VEval: a judge reasons about a caption, then scores it; the score is an expectation.
 
-Works for captions of images and of videos, from reference captions, from the picture, or both, with
-one overall score or along four dimensions (ACCR).
+From reference captions, from frames of the video, or both, along four dimensions (ACCR).
 
 Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
 Parity: as in that code the listed alternatives that are scores are scaled to 1, whatever they sum
@@ -23,10 +22,10 @@ from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Message, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, Written, read_scores
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, Written, read_scores
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.protocols.prompt import Prompt, attach_pictures
+from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
@@ -35,59 +34,29 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]
-Visual = Literal["image", "video"]
-Criteria = Literal["accr", "overall"]
-Scale = Literal["scoring", "rating"]
 
-_SCALES: Final[dict[Scale, tuple[int, int]]] = {"scoring": (0, 100), "rating": (1, 5)}
+LOWEST: Final = 0
+HIGHEST: Final = 100
 _TOP_LOGPROBS: Final = 10
 """Alternatives asked for. Deviation: the released code asks for 5, which cuts flat distributions;
 the most that OpenAI gives, 20, makes every reply a megabyte."""
-_LITERAL: Final = {f"{name}_score": f"{{{{{name}_score}}}}" for name in ACCR} | {
-    "score": "{{score}}"
-}
+_LITERAL: Final = {f"{name}_score": f"{{{{{name}_score}}}}" for name in ACCR}
 """What looks like a slot and goes to the judge as it is."""
 _AS_PRINTED: Final = Prompts()
-_MARKS: Final = dict(zip((*ACCR, *OVERALL), "αβψδ$", strict=True))
+_MARKS: Final = dict(zip(ACCR, "αβψδ", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class GVeval:
-    """One way of scoring captions.
-
-    Images, the overall score and the 1-5 scale are reached from no task or command yet: they wait
-    for the meta-evaluation of image sets, and are chosen here alone.
-    """
+    """One way of scoring video captions, from 0 to 100 along four dimensions."""
 
     setting: Setting
-    """What the judge is shown beside the caption."""
-    visual: Visual = "video"
-    criteria: Criteria = "accr"
-    """Four scores, or one."""
-    scale: Scale = "scoring"
-    """0 to 100 (the paper's choice), or 1 to 5."""
-
-    def __post_init__(self) -> None:
-        if self.visual == "image" and self.criteria == "accr":
-            raise SettingsError(
-                "G-VEval: expected criteria 'overall' for images, got 'accr', which is defined for "
-                "videos alone (appendix B.3)"
-            )
-
-    @property
-    def dimensions(self) -> tuple[str, ...]:
-        """Names of the scores, in the order of the prompt."""
-        return ACCR if self.criteria == "accr" else OVERALL
+    """What the judge is shown next to the caption."""
 
     @property
     def sees(self) -> bool:
         """Whether the judge is shown a picture."""
         return self.setting != "ref_only"
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Lowest and highest score."""
-        return _SCALES[self.scale]
 
     async def judge(
         self,
@@ -140,8 +109,7 @@ class GVeval:
     @property
     def prompt_name(self) -> str:
         """Name of the prompt that the judge is asked with."""
-        name = self.visual if self.criteria == "overall" else "accr"
-        return f"gveval_{name}_{self.setting}"
+        return f"gveval_accr_{self.setting}"
 
     def messages(
         self, caption: str, references: Sequence[str], *, prompts: Prompts = _AS_PRINTED
@@ -149,20 +117,14 @@ class GVeval:
         """The prompt as printed, or as replaced, without a picture.
 
         References are joined as in the released code (the paper does not say), with the closing
-        quotation mark that it forgets. The 1-5 scale is not printed: its bounds in the same words.
+        quotation mark that it forgets.
 
         Raises:
             SettingsError: If the setting needs references and there are none.
         """
         if self.setting != "ref_free" and not references:
             raise SettingsError(f"G-VEval: setting {self.setting!r} needs reference captions")
-        lowest, highest = self.bounds
-        prompt = Prompt(
-            [
-                (part["role"], part["content"].replace("0 to 100", f"{lowest} to {highest}"))
-                for part in prompts.messages(self.prompt_name)
-            ]
-        )
+        prompt = prompts.load(self.prompt_name)
         joined = "; ".join(f"'{reference}'" for reference in references)
         return prompt.render(Caption=caption, Reference=joined, **_LITERAL)
 
@@ -170,8 +132,7 @@ class GVeval:
         self, reply: Reply
     ) -> tuple[dict[str, float], dict[str, ScoreDistribution], bool] | None:
         """Numbers, distributions, and whether one of them is plain; ``None`` is unreadable."""
-        lowest, highest = self.bounds
-        written = read_scores(reply, self.dimensions, lowest=lowest, highest=highest)
+        written = read_scores(reply, ACCR, lowest=LOWEST, highest=HIGHEST)
         if written is None:
             return None
         numbers = {name: float(number.text) for name, number in written.items()}
@@ -183,9 +144,8 @@ class GVeval:
         """``None`` where there are no log-probabilities of it, or it is no whole number."""
         if reply.logprobs is None or written.start is None or not written.text.isdecimal():
             return None
-        lowest, highest = self.bounds
         return number_distribution(
-            reply.logprobs, written.text, written.start, lowest=lowest, highest=highest
+            reply.logprobs, written.text, written.start, lowest=LOWEST, highest=HIGHEST
         )
 
     def _stand_in(self, caption: str, references: Sequence[str]) -> str:
@@ -199,10 +159,7 @@ class GVeval:
             complete = max(lexical.recall(reference, caption) for reference in references)
             length = max(len(lexical.content_words(reference)) for reference in references)
             shares = [precise, complete, min(1.0, length / max(1, len(words))), precise]
-        lowest, highest = self.bounds
-        scores = [round(lowest + share * (highest - lowest)) for share in shares]
-        if self.criteria == "overall":
-            return f"Words in common. The final score is ${round(sum(scores) / 4)}$."
+        scores = [round(HIGHEST * share) for share in shares]
         return "Words in common. " + " ".join(
             f"The {name.capitalize()} score is {_MARKS[name]}{score}{_MARKS[name]}."
             for name, score in zip(ACCR, scores, strict=True)

@@ -23,7 +23,6 @@ from lmms_eval_captions.judges.protocols.reading import (
 
 ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
 """The four dimensions, in the order in which the paper asks for them."""
-OVERALL: Final = ("overall",)
 
 _SIGNS: Final = {
     "accuracy": ("αɑΑ𝛂𝛼𝜶", "alpha"),
@@ -33,7 +32,7 @@ _SIGNS: Final = {
 }
 _MARKERS: Final = {
     name: rf"(?:[{signs}]|\\?(?<![a-z]){word}(?![a-z]))" for name, (signs, word) in _SIGNS.items()
-} | {"overall": r"\\?\$"}
+}
 _ALL_SIGNS: Final = "".join(signs for signs, _ in _SIGNS.values())
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
 _MOST_DIGITS: Final = 6
@@ -111,10 +110,11 @@ def read_scores(
     that contradicts its sentence are unreadable. See
     :mod:`lmms_eval_captions.judges.protocols.reading`.
 
-    >>> reply = Reply("It misses 2 dogs. The final score is $85$.")
-    >>> read_scores(reply, OVERALL, lowest=0, highest=100)
-    {'overall': Written(text='85', start=38)}
-    >>> read_scores(Reply("The final score is $185$."), OVERALL, lowest=0, highest=100) is None
+    >>> reply = Reply("It misses 2 dogs. The Accuracy score is α85α.")
+    >>> read_scores(reply, ["accuracy"], lowest=0, highest=100)
+    {'accuracy': Written(text='85', start=41)}
+    >>> off_scale = Reply("The Accuracy score is α185α.")
+    >>> read_scores(off_scale, ["accuracy"], lowest=0, highest=100) is None
     True
     """
     stripped = strip_reasoning(reply.text)
@@ -139,12 +139,6 @@ def read_scores(
 def _statements(
     text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
 ) -> list[_Statement]:
-    alone = _NUMBER.fullmatch(text.strip(" *_`.$"))
-    if alone is not None and not cut and tuple(dimensions) == OVERALL:
-        value = float(alone[0])
-        is_on_scale = scale[0] <= value <= scale[1] and alone[0][0] not in "+-"
-        start = text.index(alone[0])
-        return [_Statement(OVERALL[0], value if is_on_scale else UNCLEAR, alone[0], start)]
     statements: list[_Statement] = []
     for number in _candidates(text):
         start, end = number.span()
@@ -197,14 +191,9 @@ def _before(text: str, dimensions: Sequence[str]) -> tuple[str | None, str | Non
     dress = _DRESS_BEFORE.search(text)
     at = dress.start() if dress else len(text)
     for dimension in dimensions:
-        if dimension == "overall":
-            marker = re.search(r"\\?\$", text[at:])
-            position = at + marker.start() if marker else len(text)
-        else:
-            marker = re.search(rf"{_MARKERS[dimension]}\Z", text[:at], re.IGNORECASE)
-            position = marker.start() if marker else len(text)
+        marker = re.search(rf"{_MARKERS[dimension]}\Z", text[:at], re.IGNORECASE)
         if marker is not None:
-            return dimension, _label(text[:position])
+            return dimension, _label(text[: marker.start()])
     return None, _label(text)
 
 
@@ -229,14 +218,9 @@ def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
     dress = _DRESS_BEHIND.match(text, at)
     end = dress.end() if dress else at
     for dimension in dimensions:
-        if dimension == "overall":
-            marker = re.search(r"\\?\$", text[at:end])
-            if marker is not None:
-                return dimension, at + marker.end()
-        else:
-            marker = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
-            if marker is not None:
-                return dimension, marker.end()
+        marker = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
+        if marker is not None:
+            return dimension, marker.end()
     return None, 0
 
 

@@ -66,7 +66,7 @@ class JudgeConfig:
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {keys}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
-        prompts = Prompts(settings.prompts, order=settings.prompt_order)
+        prompts = Prompts(settings.prompts)
         prompts.check()
         extras: dict[str, str] = {}
         asks, frames, temperature = own.asks, own.frames, own.temperature

@@ -2,9 +2,6 @@
 
 ``LMMS_CAPTIONS_PROMPTS`` names a folder of files that are called as ours are and hold what ours
 hold: the same keys, the same slots. Each is read once per process.
-
-Of those that are not replaced some exist in a second order, in ``prompts/constant_first``, which
-servers that cache prefixes read faster (``LMMS_CAPTIONS_PROMPT_ORDER``).
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -30,14 +27,11 @@ from lmms_eval_captions.judges.protocols.prompt import (
     read_yaml,
     slots_of,
 )
-from lmms_eval_captions.judges.settings import PromptOrder
 from lmms_eval_captions.judges.surrogates import whole_json
 
 _VARIABLE: Final = "LMMS_CAPTIONS_PROMPTS"
 _ROLES: Final = ("system", "user", "assistant")
 _ENDING: Final = ".yaml"
-_CONSTANT_FIRST: Final = "constant_first"
-"""Folder of the second order, below that of the prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +43,6 @@ class Prompts:
 
     folder: Path | None = None
     """Files that replace packaged ones, or ``None``."""
-    order: PromptOrder = field(default="paper", kw_only=True)
-    """The order of the packaged ones, where they have a second one; those of the folder are used as
-    they were written."""
 
     def check(self) -> None:
         """Do nothing where all is well: an error is better told before anything is asked."""
@@ -61,14 +52,6 @@ class Prompts:
     def replaced(self) -> tuple[str, ...]:
         """Names of the prompts that the folder has."""
         return tuple(_replacing(self.folder))
-
-    @property
-    def reordered(self) -> tuple[str, ...]:
-        """Names of the prompts that come with everything constant first."""
-        if self.order == "paper":
-            return ()
-        replaced = _replacing(self.folder)
-        return tuple(name for name in _packaged_names(_CONSTANT_FIRST) if name not in replaced)
 
     def load(self, name: str) -> Prompt:
         """A prompt of messages, by its file's name, or ``file.key`` where it has several."""
@@ -81,8 +64,6 @@ class Prompts:
 
     def read(self, name: str) -> Content:
         """A prompt's file as it is."""
-        if name in self.reordered:
-            return read_yaml(f"{_CONSTANT_FIRST}/{name}")
         return _replacing(self.folder).get(name) or read_yaml(name)
 
     def text(self, name: str, key: str) -> str:
@@ -90,29 +71,23 @@ class Prompts:
         return str(self.read(name)[key])
 
     def extras(self, names: Iterable[str]) -> dict[str, str]:
-        """The signature's fields of prompts, empty where all of them are those of the papers.
-
-        ``prompts`` stands for words that are not ours, ``prompt-order`` for another order of ours.
+        """Signature field ``prompts`` of custom prompts, empty if all are those of the papers.
 
         Args:
             names: What a score depends on: prompts, or texts in a file of them, written
                 ``vdc_caption.camera``.
         """
         changed: dict[str, object] = {}
-        extras: dict[str, str] = {}
-        reordered = self.reordered
         for name in names:
             file, key = file_and_key(name)
             content = self.read(file)[key]
-            if file in reordered:
-                extras["prompt-order"] = self.order
-            elif content != read_yaml(file)[key]:
+            if content != read_yaml(file)[key]:
                 changed[name] = content
         if changed:
             text = json.dumps(changed, sort_keys=True)
             digest = hashlib.blake2b(text.encode("ascii"), digest_size=4).hexdigest()
-            return {"prompts": digest, **extras}
-        return extras
+            return {"prompts": digest}
+        return {}
 
 
 @cache
@@ -148,9 +123,9 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
 
 
 @cache
-def _packaged_names(below: str = ".") -> tuple[str, ...]:
-    """Names of our prompts, or of those in a folder below theirs."""
-    folder = resources.files("lmms_eval_captions.judges.protocols") / "prompts" / below
+def _packaged_names() -> tuple[str, ...]:
+    """Names of our prompts."""
+    folder = resources.files("lmms_eval_captions.judges.protocols") / "prompts"
     names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(n.removesuffix(_ENDING) for n in names if n.endswith(_ENDING)))
 

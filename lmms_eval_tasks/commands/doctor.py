@@ -78,18 +78,15 @@ def _cache(settings: Settings) -> list[Finding]:
 
 
 def _prompts(settings: Settings) -> list[Finding]:
-    prompts = Prompts(settings.prompts, order=settings.prompt_order)
+    prompts = Prompts(settings.prompts)
     try:
         prompts.check()
     except SettingsError as error:
         return [Finding("prompts", ok=False, text=str(error))]
-    texts = []
-    if settings.prompts is not None:
-        texts.append(f"{settings.prompts} replaces {', '.join(prompts.replaced)}")
-    if settings.prompt_order != "paper":
-        names = ", ".join(prompts.reordered) or "none, as all that could be are replaced"
-        texts.append(f"with everything constant first, not as printed: {names}")
-    return [Finding("prompts", ok=True, text=text) for text in texts]
+    if settings.prompts is None:
+        return []
+    text = f"{settings.prompts} replaces {', '.join(prompts.replaced)}"
+    return [Finding("prompts", ok=True, text=text)]
 
 
 def _data(settings: Settings) -> list[Finding]:

@@ -62,10 +62,10 @@ def sample(
         correction) and 7.5 (difference estimator).
     """
     n = population.n_questions
-    sizes = np.bincount(population.tasks)
+    sizes = np.bincount(population.tasks).astype(np.float64)
     order = np.lexsort((population.keys, population.tasks))
     ranks = np.empty(n, dtype=np.intp)
-    ranks[order] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ranks[order] = np.arange(n) - (np.cumsum(sizes) - sizes)[population.tasks[order]]
     pairs: Floats = np.full((n, 1, 2), np.nan)
     is_asked = np.zeros(n, dtype=bool)
 
@@ -88,7 +88,9 @@ def sample(
             drawn = Drawn(weights=is_asked * 1.0, strata=np.full(n, -1), sizes=np.zeros(0), lam=0.0)
             return Sampled(drawn, known, float("nan"), StratifiedError(0.0, float("inf")))
         weights = np.where(is_asked, (sizes / counts)[population.tasks], 0.0)
-        drawn = Drawn(weights=weights, strata=population.tasks, sizes=sizes * 1.0, lam=0.0)
+        drawn = Drawn(
+            weights=weights, strata=population.tasks, sizes=sizes.astype(np.float64), lam=0.0
+        )
         drawn = replace(drawn, lam=trust_in_cheap(population, known, drawn))
         score, error = measured(population, known, drawn)
         reached = error.half_width()

@@ -33,7 +33,6 @@ class ScorerSettings(TypedDict, total=False):
     timeout_s: float | None
     vcapsbench_asks: int | None
     frames: int | None
-    prompt_order: Literal["paper", "constant-first"]
     store_by: Literal["model", "endpoint"]
     ask_again: bool
     max_unscored: float

@@ -292,7 +292,8 @@ def test_a_cheap_judge_makes_the_sample_smaller(
     assert 0.3 < certificate.correlation < 1
     assert certificate.trust is not None
     assert 0.2 < certificate.trust <= 1
-    assert certificate.half_width is not None and alone.half_width is not None
+    assert certificate.half_width is not None
+    assert alone.half_width is not None
     assert (certificate.asked, certificate.half_width) < (alone.asked, alone.half_width)
     assert certificate.half_width is not None
     assert certificate.half_width <= float(PRECISION)

@@ -14,10 +14,8 @@ from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.settings import PromptOrder
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.shared_prefix import SharedPrefix
 
 T = TypeVar("T")
 
@@ -73,8 +71,6 @@ class TaskEstimate:
     """Of all captions together."""
     reply_tokens: dict[str, int] = field(default_factory=dict)
     """Protocol of each request that is sent to the tokens of a typical reply."""
-    shared: Mapping[PromptOrder, SharedPrefix] = field(default_factory=dict)
-    """What the prompts share, in each order of them."""
 
     def cost_usd(self, prices: Prices, mode: JudgeMode) -> float | None:
         """US dollars, ``None`` where the judge's price is not known."""

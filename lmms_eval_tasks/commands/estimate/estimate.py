@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.prices import load_prices
@@ -29,10 +28,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     CaptionedDocument,
     RequestCounter,
     TaskEstimate,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.prompts_asked import (
-    N_CAPTIONS,
-    shares_by_order,
 )
 from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
@@ -87,12 +82,7 @@ def estimate(
         try:
             task = benchmark.tasks[name]
             documents = _captioned(benchmark, task, settings, given, counts)
-            first = list(islice(documents, N_CAPTIONS))
-            asked = counter.count(
-                counts, chain(first, documents), config, is_real=given is not None
-            )
-            asyncio.run(asked)
-            counts.shared = shares_by_order(first, config, task.judge_prompts)
+            asyncio.run(counter.count(counts, documents, config, is_real=given is not None))
         except CaptionsError as error:
             result.problems.append(f"{name}: {error}")
         else:

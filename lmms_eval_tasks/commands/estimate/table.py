@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.settings import PROMPT_ORDERS
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
     N_ATTEMPTS,
@@ -95,7 +94,6 @@ def _assumptions(estimate: Estimate, prices: Prices) -> list[str]:
         *_time(estimate),
         f"Input: the real questions in the real prompts, {CHARS_PER_TOKEN:g} characters per token; "
         f"a first step's answer, part of the second step's prompt, has {len(TYPICAL_ANSWER)}.",
-        *_shared(estimate),
         f"Output tokens per reply: {outputs or 'none'}.",
         "Calls are exact but for replies that cannot be read (asked again, 3 times at most). Input "
         "tokens may be off by 20%, output tokens by half, by far more for a judge that reasons; "
@@ -180,30 +178,6 @@ def _sampled(estimate: Estimate, precision: float) -> Iterator[tuple[str, float]
         name = tasks[0].task if len(tasks) == 1 else f"{tasks[0].task} ... {tasks[-1].task}"
         if can_be_sampled(benchmark_of_task(tasks[0].task)) and n > 0:
             yield name, 1.0 if n <= FEW else needed / (needed + n)
-
-
-def _shared(estimate: Estimate) -> Iterator[str]:
-    """How much of the prompts a server that caches prefixes need not read again."""
-    tasks = [task for task in estimate.tasks if task.n_calls and not is_offline(task.model)]
-    own = estimate.settings.prompt_order
-    shares = {
-        order: {task.task: f"{task.shared[order].share:.0%}" for task in tasks}
-        for order in PROMPT_ORDERS
-    }
-    [other] = (order for order in PROMPT_ORDERS if order != own)
-    differing = {task: share for task, share in shares[other].items() if share != shares[own][task]}
-    if tasks:
-        differs = f"; with LMMS_CAPTIONS_PROMPT_ORDER={other}: {_listed(differing)}"
-        yield (
-            "Shared beginnings: a server that caches prefixes (vLLM with --enable-prefix-caching) "
-            "need not read again what an earlier prompt began with, too. Of the prompts that is, "
-            "if its cache holds each caption until the last question about it: "
-            f"{_listed(shares[own])}{differs if differing else ''}."
-        )
-
-
-def _listed(shares: Mapping[str, str]) -> str:
-    return ", ".join(f"{task} {share}" for task, share in shares.items())
 
 
 def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:

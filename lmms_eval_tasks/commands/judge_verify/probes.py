@@ -102,7 +102,8 @@ class Probes:
         Raises:
             JudgeStoppedError: If the endpoint does not answer.
         """
-        endpoint, found = self._settings.endpoint, []
+        endpoint = self._settings.endpoint
+        found: list[Finding] = []
         for url in endpoint.urls:
             heads = heads_of(url, self.requests(), api_key=endpoint.api_key, api=self._settings.api)
             found += self.read(heads)

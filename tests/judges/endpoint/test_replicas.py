@@ -141,15 +141,3 @@ def test_a_single_replica_is_asked_whatever_becomes_of_it(about: bytes | None) -
     replicas.in_flight[0] = 1_000
     replicas.failed(0, until_s=10.0)
     assert replicas.choose(about, 0.0) == 0
-
-
-def test_room_is_at_the_first_replica_that_is_up() -> None:
-    """A chain of a caption starts where its replica may have one more request."""
-    replicas = Replicas(NAMES)
-    order = replicas.order(b"one")
-    assert replicas.has_room(order, 0.0)
-    replicas.in_flight[:] = [2, 2, 2, 2]
-    replicas.in_flight[order[0]] = 3
-    assert not replicas.has_room(order, 0.0)
-    replicas.failed(order[0], until_s=1.0)
-    assert replicas.has_room(order, 0.0)

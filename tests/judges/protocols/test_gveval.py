@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -17,95 +16,16 @@ from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, OVERALL, read_scores
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, read_scores
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 _SETTINGS: tuple[Setting, ...] = ("ref_only", "ref_free", "combined")
 
 
-def _overall(text: str, reason: str = "stop", highest: int = 100) -> float | None:
-    found = read_scores(Reply(text, reason), OVERALL, lowest=0, highest=highest)
-    return None if found is None else float(found["overall"].text)
-
-
 def _accr(text: str, reason: str = "stop") -> list[float] | None:
     found = read_scores(Reply(text, reason), ACCR, lowest=0, highest=100)
     return None if found is None else [float(found[name].text) for name in ACCR]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("It misses a dog. The final score is $85$.", 85, id="as-asked"),
-        pytest.param("The final score is $0$.", 0, id="lowest"),
-        pytest.param("The final score is $100$", 100, id="highest"),
-        pytest.param("The final score is $ 85 $.", 85, id="spaces"),
-        pytest.param("The final score is **$85$**.", 85, id="bold"),
-        pytest.param("The final score is $$85$$.", 85, id="display-formula"),
-        pytest.param("The final score is $\\boxed{85}$.", 85, id="boxed"),
-        pytest.param("The final score is ${85}$.", 85, id="one-brace"),
-        pytest.param("The final score is ${{85}}$.", 85, id="braces-of-the-prompt"),
-        pytest.param("The final score is \\$85\\$.", 85, id="escaped-dollars"),
-        pytest.param("The final score is $85/100$.", 85, id="of-100"),
-        pytest.param("The final score is $85 out of 100$.", 85, id="out-of-100"),
-        pytest.param("The final score is $85%$.", 85, id="percent"),
-        pytest.param("The final score is $87.5$.", 87.5, id="fraction"),
-        pytest.param("The final score is 85.", 85, id="no-markers"),
-        pytest.param("The final score is $85.", 85, id="no-closing-marker"),
-        pytest.param("Final score: 85", 85, id="colon"),
-        pytest.param(
-            "It shows 3 of 5 dogs; 60 would be harsh. The final score is $70$.", 70, id="numbers"
-        ),
-        pytest.param("A toy of $5 and $10. The final score is $70$.", 70, id="prices"),
-        pytest.param("<think>$10$? no</think>The final score is $70$.", 70, id="reasoning"),
-        pytest.param("hm, $10$</think>The final score is $70$.", 70, id="reasoning-no-open-tag"),
-        pytest.param(
-            "The final score is $60$. On reflection, the final score is $70$.",
-            None,
-            id="two-scores",
-        ),
-        pytest.param("The final score is $8/10$.", None, id="another-scale"),
-        pytest.param("The final score is $80-85$.", None, id="range"),
-        pytest.param("The final score is 80 to 85.", None, id="range-in-words"),
-        pytest.param("The final score is $-5$.", None, id="negative"),
-        pytest.param("The final score is $101$.", None, id="above"),
-        pytest.param("The final score is $1000$.", None, id="far-above"),
-        pytest.param(f"The final score is ${'9' * 5000}$.", None, id="absurd"),
-        pytest.param(f"The final score is $85/{'9' * 5000}$.", None, id="of-an-absurd-number"),
-        pytest.param(f"The final score is {'9' * 5000}.", None, id="absurd-without-markers"),
-        pytest.param("The final score is ${{score}}$.", None, id="the-prompt-again"),
-        pytest.param("The final score is eighty-five.", None, id="in-words"),
-        pytest.param("I'm sorry, but I can't assist with that.", None, id="refusal"),
-        pytest.param("The caption is good, 85 I would say.", None, id="number-alone"),
-        pytest.param("<think>The final score is $70$.", None, id="cut-while-reasoning"),
-        pytest.param("", None, id="empty"),
-    ],
-)
-def test_overall_replies(text: str, expected: float | None) -> None:
-    """A reply gives the score that it states, or nothing."""
-    assert _overall(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("The final score is $8", None, id="inside-the-number"),
-        pytest.param("The final score is 8", None, id="inside-the-number-no-marker"),
-        pytest.param("The final score is $85$. The capt", 85, id="after-the-score"),
-        pytest.param("The caption misses", None, id="before-the-score"),
-    ],
-)
-def test_replies_cut_at_max_tokens(text: str, expected: float | None) -> None:
-    """A number that may have lost digits is none."""
-    assert _overall(text, "length") == expected
-
-
-def test_a_rating_is_read_on_its_own_scale() -> None:
-    """On the scale of 1 to 5, 4/5 is 4, and 4/100 and 80% are nothing."""
-    assert _overall("The final score is $4/5$.", highest=5) == 4
-    assert _overall("The final score is $4/100$.", highest=5) is None
-    assert _overall("The final score is $80%$.", highest=5) is None
 
 
 _ASKED = (
@@ -181,7 +101,6 @@ def test_long_replies_of_little_sense_are_read_at_once(piece: str) -> None:
     """A judge that repeats itself to the end of its tokens holds nothing up."""
     text = piece * (20_000 // len(piece))
     started_s = time.monotonic()
-    assert _overall(text) is None
     assert _accr(text) is None
     assert time.monotonic() - started_s < 2.0
 
@@ -189,8 +108,8 @@ def test_long_replies_of_little_sense_are_read_at_once(piece: str) -> None:
 @given(st.text(), st.sampled_from(["stop", "length"]))
 def test_any_text_is_read_without_an_error(text: str, reason: str) -> None:
     """Whatever a judge says, reading it gives a score on the scale or nothing."""
-    for value in (_overall(text, reason), *(_accr(text, reason) or [])):
-        assert value is None or 0 <= value <= 100
+    for value in _accr(text, reason) or []:
+        assert 0 <= value <= 100
 
 
 @given(st.lists(st.integers(0, 100), min_size=4, max_size=4))
@@ -205,10 +124,10 @@ def test_what_is_asked_for_is_read(scores: list[int]) -> None:
 
 def test_positions_are_those_of_the_whole_reply() -> None:
     """A score's position counts the reasoning before it, as token positions do."""
-    text = "<think>50 perhaps</think>\nThe final score is $85$."
-    found = read_scores(Reply(text), OVERALL, lowest=0, highest=100)
+    text = f"<think>50 perhaps</think>\n{_ASKED.replace('90', '85')}"
+    found = read_scores(Reply(text), ACCR, lowest=0, highest=100)
     assert found is not None
-    start = found["overall"].start
+    start = found["accuracy"].start
     assert start is not None
     assert text[start : start + 2] == "85"
 
@@ -221,17 +140,12 @@ def _words(text: str) -> str:
 
 
 @pytest.mark.parametrize("setting", _SETTINGS)
-@pytest.mark.parametrize("kind", ["image", "video", "accr"])
-def test_prompts_are_the_papers(kind: str, setting: Setting) -> None:
+def test_prompts_are_the_papers(setting: Setting) -> None:
     """Every word of a prompt is in the paper's appendix B, in order."""
     paper = SHARED / "papers" / "002_12c73a71e1c9a3b4.txt"
     if not paper.is_file():
         pytest.skip(f"no paper at {paper}")
-    visual: Literal["image", "video"] = "image" if kind == "image" else "video"
-    scorer = (
-        GVeval(setting) if kind == "accr" else GVeval(setting, visual=visual, criteria="overall")
-    )
-    sent = str(scorer.messages("{{Caption}}", ["{{Reference}}"])[0]["content"])
+    sent = str(GVeval(setting).messages("{{Caption}}", ["{{Reference}}"])[0]["content"])
     printed = _words(paper.read_text(encoding="utf-8"))
     # One closing delta of the reference-free prompt is lost in the paper's text.
     parts = re.split(r"(?<=\{relevance_score\}\})δ\.", sent)
@@ -245,19 +159,8 @@ def test_slots_of_scores_are_sent_as_printed() -> None:
     sent = str(GVeval("ref_free").messages("{{score}} {{Reference}}", [])[0]["content"])
     assert "The Accuracy score is α{{accuracy_score}}α." in sent
     assert "Generated captions: {{score}} {{Reference}}\n" in sent
-    overall = GVeval("ref_only", visual="image", criteria="overall", scale="rating")
-    text = str(overall.messages("A dog from 0 to 100.", ["a dog", "a cat"])[0]["content"])
-    assert "Score is from 1 to 5 - selection" in text
-    assert "integer from 1 to 5, and should be wrapped in the dollar signs ($)" in text
-    assert (
-        "Reference captions: 'a dog'; 'a cat'\n\nGenerated captions: A dog from 0 to 100.\n" in text
-    )
-
-
-def test_there_is_no_accr_for_images() -> None:
-    """The paper defines four scores for videos alone."""
-    with pytest.raises(SettingsError, match="images"):
-        GVeval("ref_only", visual="image")
+    text = str(GVeval("ref_only").messages("A dog.", ["a dog", "a cat"])[0]["content"])
+    assert "Reference captions: 'a dog'; 'a cat'\n\nGenerated captions: A dog.\n" in text
 
 
 def test_a_setting_without_what_it_needs_is_an_error() -> None:
@@ -363,18 +266,16 @@ def test_a_missing_picture_is_an_error_and_no_score(make_engine: EngineFactory) 
 
 
 @pytest.mark.parametrize("setting", _SETTINGS)
-@pytest.mark.parametrize("overall", [False, True])
 def test_the_offline_stand_in_answers_the_protocol(
-    setting: Setting, overall: bool, make_engine: EngineFactory, tmp_path: Path
+    setting: Setting, make_engine: EngineFactory, tmp_path: Path
 ) -> None:
     """``lexical`` scores every setting without a server, plainly."""
-    scorer = GVeval(setting, criteria="overall" if overall else "accr", scale="rating")
-    chain: Chain[ScoresJudgement] = lambda ask: scorer.judge(  # noqa: E731
+    chain: Chain[ScoresJudgement] = lambda ask: GVeval(setting).judge(  # noqa: E731
         ask, "a dog runs", references=["a dog runs"],
         picture=lambda: Picture(b"", "image/png"),
         config=JudgeConfig(model="lexical"), run=0,
     )  # fmt: skip
     one = make_engine("http://127.0.0.1:9/v1").submit([chain]).result()[0]
-    assert (set(one.numbers), one.scoring) == (set(OVERALL if overall else ACCR), "plain")
-    assert all(1 <= value <= 5 for value in one.numbers.values())
+    assert (set(one.numbers), one.scoring) == (set(ACCR), "plain")
+    assert all(0 <= value <= 100 for value in one.numbers.values())
     assert not (tmp_path / "replies").exists()

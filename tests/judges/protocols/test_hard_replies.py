@@ -1,72 +1,105 @@
-"""Every reader against the hard replies: what a person reads, or nothing."""
+"""Every reader against the hard replies: the verdict that a person reads, or none.
+
+A row of ``hard_replies.jsonl`` is a reply and the verdict that a person who knows the prompt reads.
+ ``expected`` is null if there is no verdict or people differ; ``allowed`` are then the
+verdicts that a person may defend. ``plain`` replies must be read. ``cuttable`` is false if a
+beginning of the reply is a complete reply of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Final, get_args
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from hard_replies import HARD_REPLIES, PLAIN_REPLIES, READERS, HardReply, Reader
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.protocols.gveval import GVeval
+from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.letters import read_choice
+from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
+from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, read_ratings
 
-_CASES: Final = [
-    pytest.param(case, id=f"{case.reader}-{index}") for index, case in enumerate(HARD_REPLIES)
+Row = dict[str, Any]
+ROWS: Final[list[Row]] = [
+    json.loads(line)
+    for line in Path(__file__).with_name("hard_replies.jsonl").read_text("utf-8").splitlines()
 ]
-_LEAST_SHARE_READ: Final = 0.85
-"""Of the clear replies of each reader."""
+MENU: Final = (
+    "A red car", "A blue car", "A bicycle", "Two dogs", "A red car with a white stripe",
+    "Cannot be determined",
+)  # fmt: skip
+"""Options of CapQuiz's replies; one option is the beginning of another."""
+LEAST_READ: Final = 0.85
 
 
-@pytest.mark.parametrize("case", _CASES)
-def test_no_hard_reply_is_read_as_another_verdict(case: HardReply) -> None:
-    """A reader gives the verdict that a person reads, or none."""
-    read = READERS[case.reader](Reply(case.text, case.finish_reason))
-    assert read in {None, case.reads, *case.allowed}, case.why
+def _gveval(reply: Reply) -> object:
+    read = GVeval("ref_only").read(reply)
+    return None if read is None else [read[0][name] for name in ACCR]
 
 
-@pytest.mark.parametrize("case", PLAIN_REPLIES)
-def test_words_near_a_verdict_do_not_hide_it(case: HardReply) -> None:
-    """What only looks like a form that is shown, or an option that is named, is read."""
-    assert READERS[case.reader](Reply(case.text, case.finish_reason)) == case.reads
+def _ratings(reply: Reply) -> object:
+    read = read_ratings(reply)
+    return None if read is None else [read[name] for name in DIMENSIONS]
 
 
-@pytest.mark.parametrize("reader", get_args(Reader))
-def test_most_clear_replies_are_read(reader: Reader) -> None:
-    """A reader reads at least 85% of the replies that a person reads without hesitation."""
-    clear = [case for case in HARD_REPLIES if case.reader == reader and case.clear]
-    unread = [
-        f"{case.text!r}: a person reads {case.reads!r} ({case.why})"
-        for case in clear
-        if READERS[reader](Reply(case.text, case.finish_reason)) != case.reads
+def _match(reply: Reply) -> object:
+    read = read_match(reply)
+    return None if read is None else list(read)
+
+
+READERS: Final[dict[str, Callable[[Reply], object]]] = {
+    "vdc": _match,
+    "vidcapbench": read_correctness,
+    "vcapsbench": read_answer,
+    "capquiz": lambda reply: read_choice(reply, MENU),
+    "gveval": _gveval,
+    "video_rating": _ratings,
+}
+EACH: Final = pytest.mark.parametrize("reader", READERS)
+
+
+def _read(row: Row) -> object:
+    return READERS[row["reader"]](Reply(row["reply"], row.get("finish_reason", "stop")))
+
+
+@EACH
+def test_no_hard_reply_is_read_as_another_verdict(reader: str) -> None:
+    """A reader returns the verdict that a person reads, or none."""
+    misread = [
+        f"{row['reply']!r} reads {read!r}, a person {row['expected']!r} ({row['why']})"
+        for row in ROWS
+        if row["reader"] == reader
+        and (read := _read(row)) not in (None, row["expected"], *row.get("allowed", ()))
     ]
-    share = 1 - len(unread) / len(clear)
-    assert share >= _LEAST_SHARE_READ, f"{share:.0%} of {len(clear)} read\n" + "\n".join(unread)
+    assert not misread, "\n".join(misread)
 
 
-@pytest.mark.parametrize("finish_reason", ["length", None])
-@pytest.mark.parametrize("reader", get_args(Reader))
-def test_a_cut_hard_reply_is_never_another_verdict(
-    reader: Reader, finish_reason: str | None
-) -> None:
-    """Each beginning of a clear reply is read as the whole or not at all, unless it says it ended.
+@EACH
+def test_most_clear_replies_are_read(reader: str) -> None:
+    """85% of the replies that a person reads without hesitation, and all plain ones."""
+    clear = [row for row in ROWS if row["reader"] == reader and row["expected"] is not None]
+    unread = [row for row in clear if _read(row) != row["expected"]]
+    assert not [row for row in unread if row.get("plain")]
+    assert len(unread) <= (1 - LEAST_READ) * len(clear), unread
 
-    A reply that ended by itself (``stop``) is whole, and one without a verdict may begin with one.
+
+@EACH
+def test_a_cut_reply_is_never_another_verdict(reader: str) -> None:
+    """Each beginning of a clear reply is read as the complete one, or not at all.
+
+    Except if it ended by itself (``stop``): it is complete then.
     """
     changed = [
-        f"{case.text[:end]!r} reads {read!r}, the whole {case.reads!r}"
-        for case in HARD_REPLIES
-        if case.reader == reader and case.clear and case.cuttable
-        for end in range(len(case.text))
-        if (read := READERS[reader](Reply(case.text[:end], finish_reason))) is not None
-        and read != case.reads
+        f"{text!r} reads {read!r}, complete {row['expected']!r}"
+        for row in ROWS
+        if row["reader"] == reader and row["expected"] is not None and row.get("cuttable", True)
+        for end in range(len(row["reply"]))
+        for text in [row["reply"][:end]]
+        if (read := READERS[reader](Reply(text, "length"))) not in (None, row["expected"])
     ]
     assert not changed, "\n".join(changed)
-
-
-def test_the_table_is_large_and_consistent() -> None:
-    """There are 300 replies or more, 45 or more of each reader, and none stands there twice."""
-    texts = {(case.reader, case.text) for case in HARD_REPLIES}
-    assert len(texts) == len(HARD_REPLIES) >= 300
-    for reader in get_args(Reader):
-        assert sum(case.reader == reader for case in HARD_REPLIES) >= 45
-    assert not [case for case in HARD_REPLIES if case.clear and case.allowed]
-    assert not [case for case in HARD_REPLIES if not case.why]

@@ -8,6 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
+    VerifiedBenchmark,
+    VerifyState,
+    kept_path,
+    write_kept,
+)
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
@@ -25,12 +31,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import Finding
 from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verified_judges import (
-    VerifiedBenchmark,
-    VerifyState,
-    kept_path,
-    write_kept,
-)
 
 
 def _settings(tmp_path: Path, **variables: str) -> Settings:
