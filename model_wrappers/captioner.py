@@ -32,7 +32,6 @@ from lmms_eval_captions.model_wrappers.model_args import (
     shown_name,
     true_or_false,
 )
-from lmms_eval_captions.model_wrappers.multi_round import answer_rounds
 from lmms_eval_captions.model_wrappers.ordering import (
     PlannedCaption,
     make_batches,
@@ -43,14 +42,12 @@ from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
 from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
-from lmms_eval_captions.model_wrappers.source_code import code_digest, packages_of
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
 from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
-from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform, Within
-from lmms_eval_captions.model_wrappers.visuals import Segment
+from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -102,8 +99,6 @@ class Captioner(CaptionModel):
         SettingsError: If an argument is unknown or cannot be used.
     """
 
-    answers = CaptionModel.answers | {"generate_until_multi_round"}
-
     sampling: Sampling = Uniform(32)
     """Frames that the model looks at; set it on the class or in ``__init__``."""
     without_bearing: ClassVar[frozenset[str]] = frozenset()
@@ -117,8 +112,8 @@ class Captioner(CaptionModel):
     takes: ClassVar[Takes] = "videos"
     """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
     one picture (``job.clip``) and one prompt; ``all``, whatever a task shows and says
-    (``job.clips`` and ``job.messages``): several, none, system messages, earlier turns. Tasks that
-    show more are refused by name before the first caption."""
+    (``job.clips`` and ``job.messages``): several, none, a system message. Tasks that show more are
+    refused by name before the first caption."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Note the arguments: captions are kept for a captioner of equal ones."""
@@ -175,19 +170,15 @@ class Captioner(CaptionModel):
         """Everything about the captioner that moves a caption: its captions are kept under it.
 
         It has all arguments but those that move none (``without_bearing``), what the files and
-        checkpoints that they name hold, the frames that are looked at, the code of the class, of
-        its bases and of the user's modules that these import, and versions of packages. A subclass
-        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        checkpoints that they name hold, the frames that are looked at, and versions of packages;
+        not the code of the class. A subclass whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
         """
         moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
-        classes = [cls for cls in type(self).__mro__ if issubclass(cls, Captioner)][:-1]
-        modules = {cls.__module__ for cls in classes}
         return {
             "class": type(self).__qualname__,
             "arguments": stamped(moving),
             "sampling": self.sampling,
-            "code": code_digest({read_frames.__module__, *modules}),
-            "versions": versions(packages_of(modules)),
+            "versions": versions(),
         }
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
@@ -302,12 +293,6 @@ class Captioner(CaptionModel):
         name = "-".join(filter(None, [type(self).__name__, named]))
         return caption_store.open_kept(name, self.identity(), is_quiet=self.rank != 0)
 
-    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[list[str]]:
-        """The answers of each request's rounds, in the order of the requests."""
-        return answer_rounds(
-            requests, self.generate_until, self.task_dict, is_simple=self.is_simple
-        )
-
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
         """What can be captioned; a video that cannot be found is reported here.
 
@@ -357,17 +342,11 @@ class Captioner(CaptionModel):
             return Shown([self._read(source)])
         return read_document(source, self.takes, self._read)
 
-    def _read(self, video: Path | Segment) -> Clip:
-        if isinstance(video, Segment):
-            within = Within(self.sampling, video.start_s, video.end_s)
-            return within.alone(self._read_frames(video.path, within))
-        return self._read_frames(video, self.sampling)
-
-    def _read_frames(self, path: Path, sampling: Sampling) -> Clip:
+    def _read(self, path: Path) -> Clip:
         # One thread per decoder: there are several at once, and the model wants cores too.
         return read_frames(
             path,
-            sampling,
+            self.sampling,
             max_pixels=self.max_pixels,
             n_threads=1,
             limits=self.limits,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final
@@ -113,25 +112,15 @@ def clip_stamp(path: Path) -> list[object]:
     return [path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()]
 
 
-def versions(more: Iterable[str] = ()) -> dict[str, str]:
-    """The packages that captions are made with; builds for other devices are the same version.
-
-    Args:
-        more: Names that a user's own modules import; those of no package are passed over.
-    """
+def versions() -> dict[str, str]:
+    """The packages that captions are made with; builds for other devices are the same version."""
     found = {}
-    for name in {*_PACKAGES, *(owner for top in more for owner in _owners().get(top, ()))}:
+    for name in _PACKAGES:
         try:
             found[name] = version(name).partition("+")[0]
         except PackageNotFoundError:
             continue
     return found
-
-
-@cache
-def _owners() -> Mapping[str, list[str]]:
-    """Packages by the first parts of their modules' names."""
-    return packages_distributions()
 
 
 def as_json(value: object) -> str:

@@ -14,7 +14,7 @@ from lmms_eval_captions.model_wrappers.caption_jobs import (
     shown_at_marks,
 )
 from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
-from lmms_eval_captions.model_wrappers.visuals import Picture, Segment, one_question
+from lmms_eval_captions.model_wrappers.visuals import Picture, one_question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,9 +132,7 @@ def refusal(takes: Takes, visuals: Visuals) -> str | None:
     return None
 
 
-def read_document(
-    document: DocVisuals, takes: Takes, read_video: Callable[[Path | Segment], Clip]
-) -> Shown:
+def read_document(document: DocVisuals, takes: Takes, read_video: Callable[[Path], Clip]) -> Shown:
     """What a document shows, decoded.
 
     Raises:
@@ -148,7 +146,7 @@ def read_document(
     for visual in visuals.shown:
         if isinstance(visual, Picture):
             clips.append(read_picture(visual.raw))
-        elif isinstance(visual, Path | Segment):
+        elif isinstance(visual, Path):
             clips.append(read_video(visual))
         else:
             raise TypeError(f"expected a picture or a video, got {visual!r}")

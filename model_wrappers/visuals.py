@@ -19,19 +19,8 @@ PICTURE_ENDINGS: Final = frozenset(
 _SOUND_ENDINGS: Final = frozenset((".wav", ".mp3", ".m4a", ".aac", ".flac", ".opus"))
 _FILE_KEYS: Final = ("url", "path", "video_path", "video", "image_path", "image")
 """Under which a dict of a task names its file."""
-_START_KEYS: Final = ("video_start", "start_time", "start")
-_END_KEYS: Final = ("video_end", "end_time", "end")
+_PART_KEYS: Final = ("video_start", "start_time", "start", "video_end", "end_time", "end")
 _ROLES: Final = ("system", "user", "assistant")
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a video, which is shown as if it were the whole."""
-
-    path: Path
-    start_s: float = 0.0
-    """From the first frame of the video."""
-    end_s: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +53,10 @@ def conversation_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Vi
     """
     shown: list[object] = []
     said = [_message(message, shown) for message in messages]
+    if any(turn.role == "assistant" for turn in said):
+        raise DataError(
+            "expected one question, got a conversation: run this task with a model of lmms-eval"
+        )
     by_users = [part for turn in said if turn.role == "user" for part in turn.content]
     if not any(isinstance(part, str) for part in by_users):
         asked = said.pop() if said and said[-1].role == "user" else Message("user", ())
@@ -97,7 +90,7 @@ def _flat(shown: object) -> list[object]:
 
 
 def _sorted(visual: object) -> object:
-    """A video's path, a ``Segment`` or a ``Picture``."""
+    """A video's path or a ``Picture``."""
     if isinstance(visual, Mapping):
         return _of_mapping(visual)
     if isinstance(visual, str | Path):
@@ -146,25 +139,17 @@ def _of_mapping(visual: Mapping[str, object]) -> object:
         )
     if visual.get("type") == "audio":
         raise DataError(f"expected a picture or a video, got sound: {name}")
-    return _part_of(_of_name(name), visual)
+    return _complete(_of_name(name), visual)
 
 
-def _part_of(visual: object, bounds: Mapping[str, object]) -> object:
-    """A video, cut where the task says from when to when it is shown."""
-    start_s, end_s = (_seconds(bounds, keys) for keys in (_START_KEYS, _END_KEYS))
-    if not isinstance(visual, Path) or (start_s is None and end_s is None):
-        return visual
-    segment = Segment(visual, start_s or 0.0, float("inf") if end_s is None else end_s)
-    if not segment.start_s <= segment.end_s:
-        raise DataError(f"expected a part of {visual} that ends after its start, got {segment}")
-    return segment
-
-
-def _seconds(bounds: Mapping[str, object], keys: Sequence[str]) -> float | None:
-    given = next((bounds[key] for key in keys if bounds.get(key) is not None), None)
-    if given is None or (isinstance(given, int | float) and not isinstance(given, bool)):
-        return None if given is None else float(given)
-    raise DataError(f"expected seconds for {' or '.join(keys)}, got {given!r}")
+def _complete(visual: object, bounds: Mapping[str, object]) -> object:
+    """A visual that is shown from its beginning to its end."""
+    if any(bounds.get(key) is not None for key in _PART_KEYS):
+        raise DataError(
+            f"expected complete videos, got a part of {visual}: captioners caption one video; "
+            "run this task with a model of lmms-eval"
+        )
+    return visual
 
 
 def _message(message: Mapping[str, object], shown: list[object]) -> Message:
@@ -198,4 +183,4 @@ def _shown_in(item: Mapping[str, object]) -> object:
         return Picture(visual) if isinstance(visual, Path) else visual
     if isinstance(visual, Picture) and isinstance(visual.raw, Path):
         visual = visual.raw
-    return _part_of(visual, item)
+    return _complete(visual, item)

@@ -24,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.cli import add_score
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.cli import add_stability
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.cli import add_t2v_verify
 from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
-from lmms_eval_captions.lmms_eval_tasks.registry import modules, tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ def _parser() -> argparse.ArgumentParser:
     add_label(commands)
     add_labels(commands)
     add_t2v_verify(commands)
-    for benchmark in modules("commands"):
-        benchmark.add_commands(commands)
     return parser
 
 

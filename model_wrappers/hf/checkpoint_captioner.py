@@ -16,11 +16,10 @@ from lmms_eval_captions.model_wrappers.model_args import (
     shown_name,
     true_or_false,
 )
-from lmms_eval_captions.model_wrappers.source_code import code_digest
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
@@ -104,15 +103,6 @@ class CheckpointCaptioner(Captioner):
         self.sampling = sampling_of(self.budget.n_frames, fps)
         if self.rank == 0:
             logger.info("{}: {}", shown_name(type(self)), self.budget)
-
-    def identity(self) -> Mapping[str, object]:
-        """See ``Captioner``; a checkpoint's own code may come from another repository."""
-        return {**super().identity(), "remote_code": code_digest(self._modules_of_checkpoint())}
-
-    def _modules_of_checkpoint(self) -> set[str]:
-        parts = (self.config, self.processor, getattr(self, "model", None))
-        names = {base.__module__ for part in parts for base in type(part).__mro__}
-        return {name for name in names if name.startswith("transformers_modules.")}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
         """See whether clips, prompts and captions fit the model's positions together.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -12,7 +12,6 @@ from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_on
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _MOMENT_S = 1e-6
 """Time stamps are rounded by containers: a frame due this much later counts as shown."""
@@ -149,41 +148,6 @@ class Explicit:
         n_total = len(times_s)
         from_start = (p if p >= 0 else n_total + p for p in self.positions)
         return sorted({min(max(p, 0), n_total - 1) for p in from_start})
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """What a sampling chooses of a part of a clip, as if that part were all of it.
-
-    >>> Within(Uniform(3), 1.0, 2.0).indices(np.arange(100) / 25)
-    [25, 37, 50]
-    """
-
-    sampling: Sampling
-    start_s: float
-    """From the first frame of the clip."""
-    end_s: float
-
-    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`; a part without a frame is shown by the one on screen then."""
-        passed_s = times_s - times_s[0]
-        after_start = passed_s >= self.start_s - _MOMENT_S
-        inside = np.flatnonzero(after_start & (passed_s <= self.end_s + _MOMENT_S))
-        if not len(inside):
-            n_passed = int(np.searchsorted(passed_s, self.start_s + _MOMENT_S, side="right"))
-            return [max(n_passed - 1, 0)]
-        return [int(inside[index]) for index in self.sampling.indices(times_s[inside])]
-
-    def alone(self, clip: Clip) -> Clip:
-        """A clip whose frames were chosen so, with the times and the length of the part."""
-        end_s = min(self.end_s, clip.duration_s) if clip.duration_s else self.end_s
-        duration_s = max(end_s - self.start_s, 0.0) if end_s < float("inf") else 0.0
-        return replace(
-            clip,
-            timestamps_s=np.maximum(clip.timestamps_s - self.start_s, 0.0),
-            duration_s=duration_s,
-            n_total=max(len(clip.frames), round(duration_s * clip.fps)),
-        )
 
 
 def sampling_of(max_num_frames: object, fps: object) -> Sampling:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from docs_messages import Message, messages, messages_page
-from docs_site import ROOT, for_site, linked_files, section, source_page
+from docs_site import for_site, linked_files, section, source_page
 
 PLACES: Final = {
     "README.md": "index.md",
@@ -78,16 +77,3 @@ def test_files_that_are_linked_are_shown() -> None:
     folder = source_page("tests/support/toy_benchmark")
     assert folder.count("\n## tests/support/toy_benchmark/") == 9
     assert "__pycache__" not in folder
-
-
-def test_messages_are_taken_from_the_code() -> None:
-    """An error and a line of the log, with what is filled in left out."""
-    found = messages(ROOT)
-    path = "model_wrappers/caption_file.py"
-    words = "caption_file: expected --model_args path=FILE, got no path"
-    assert Message(words, "error", path) in found
-    assert {message.kind for message in found} == {"error", "warning", "told"}
-    assert len(found) > 200
-    page = messages_page(ROOT)
-    assert f"## {path}\n" in page
-    assert f"- error: `` {words} ``" in page

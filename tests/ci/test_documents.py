@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from docs_messages import HOLE, texts
 from docs_site import documents, for_site, linked_files
 
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
@@ -22,10 +21,6 @@ from lmms_eval_captions.model_wrappers.model_args import arguments_of
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENTS: Final = tuple(documents())
 ROOMS: Final = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
-OWN: Final = ("ARCHITECTURE.md", *(name for name in DOCUMENTS if name.startswith("docs/")))
-"""Documents that speak of this repository alone."""
-SHOWN_AS_EXAMPLE: Final = ("mybench", "caption_mine.py", "my-prompts", "DATA/")
-"""What a document makes up."""
 
 
 def _text(document: str) -> str:
@@ -49,24 +44,6 @@ def test_links_lead_somewhere(document: str) -> None:
         path = (ROOT / document).parent / name if name else ROOT / document
         assert path.exists(), target
         assert not anchor or anchor in _anchors(path), target
-
-
-@pytest.mark.parametrize("document", ["README.md", *OWN])
-def test_paths_that_are_named_are_there(document: str) -> None:
-    """Each is a path of the repository, or the end of one where its folder was named before."""
-    listed = [
-        path
-        for folder in (*ROOMS, "benchmarks", "docs", "tests")
-        for path in (ROOT / folder).rglob("*")
-    ]
-    ends = tuple(f"/{path.relative_to(ROOT).as_posix()}" for path in listed)
-    words = re.findall(r"`([\w.\-/]+)`", _text(document))
-    paths = [word for word in words if re.search(r"^(\w+/)+|\.(py|yaml|toml)$", word)]
-    named = [path for path in paths if not any(mark in path for mark in SHOWN_AS_EXAMPLE)]
-    assert len(named) > 5 or document != "ARCHITECTURE.md"
-    for path in named:
-        exists = (ROOT / path).exists() or any(end.endswith(f"/{path.strip('/')}") for end in ends)
-        assert exists, path
 
 
 def test_every_folder_is_a_room_of_the_architecture() -> None:
@@ -201,14 +178,3 @@ def test_commands_that_are_named_are_there(
         assert ended.value.code == 0, command
         for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", rest.partition("#")[0]):
             assert option in printed or option in words, (command, option)
-
-
-def test_messages_that_are_explained_are_said() -> None:
-    """Each heading of the page of troubleshooting that quotes a message quotes one of the code."""
-    quoted = re.findall(r"^### `` ?(.+?) ?``$", _text("docs/troubleshooting.md"), re.MULTILINE)
-    said = ["".join(text.split()) for text in texts(ROOT)]
-    assert len(quoted) > 40
-    for message in quoted:
-        pieces = [re.escape("".join(piece.split())) for piece in message.split(HOLE)]
-        pattern = re.compile(".*".join(piece for piece in pieces if piece), re.DOTALL)
-        assert any(pattern.search(text) for text in said), message

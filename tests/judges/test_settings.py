@@ -31,31 +31,12 @@ def test_defaults_are_those_of_the_page_of_settings() -> None:
     assert settings.cache == data.cache == Path.home() / ".cache" / "lmms-eval-captions"
 
 
-@pytest.mark.parametrize(("value", "is_set"), [("1", True), ("0", False), ("", False)])
-def test_asking_again_is_a_switch(value: str, is_set: bool) -> None:
-    """1 is on; 0, or nothing, is off."""
-    assert read_judge_settings({"LMMS_CAPTIONS_ASK_AGAIN": value}).ask_again is is_set
-
-
-@pytest.mark.parametrize(("value", "by"), [("", "model"), ("model", "model"), ("endpoint",) * 2])
-def test_whose_replies_serve_is_the_models_if_not_set(value: str, by: str) -> None:
-    """By the model's name, or by the endpoint that is asked."""
-    assert read_judge_settings({"LMMS_CAPTIONS_STORE_BY": value}).store_by == by
-
-
 @pytest.mark.parametrize(
     ("value", "rate"), [("", None), ("100", 100.0), ("0.5", 0.5), ("2e3", 2e3)]
 )
 def test_a_rate_is_a_number_of_requests_a_second(value: str, rate: float | None) -> None:
     """Less than one, too; without, there is no limit."""
     assert read_judge_settings({"LMMS_CAPTIONS_JUDGE_RATE": value}).rate == rate
-
-
-def test_batches_have_no_rate() -> None:
-    """The provider works on them as it likes: both together are refused in words."""
-    environ = {"LMMS_CAPTIONS_JUDGE_MODE": "batch", "LMMS_CAPTIONS_JUDGE_RATE": "100"}
-    with pytest.raises(SettingsError, match=r"RATE: expected none .* got 100$"):
-        read_judge_settings(environ)
 
 
 @pytest.mark.parametrize(
@@ -167,21 +148,6 @@ def test_the_judge_of_a_paper_is_asked_elsewhere(host: str) -> None:
         read_judge_settings(environ).require_judge_access()
 
 
-@pytest.mark.parametrize(
-    ("judge", "alias", "extras"),
-    [
-        pytest.param("mine", " tiny.gguf ", {"alias": "tiny.gguf"}, id="set"),
-        pytest.param("mine", " ", {}, id="blank"),
-        pytest.param("lexical", "tiny.gguf", {}, id="nobody is asked"),
-    ],
-)
-def test_an_alias_is_noted(judge: str, alias: str, extras: dict[str, str]) -> None:
-    """The signature of every benchmark says under which name its judge answers."""
-    environ = {"LMMS_CAPTIONS_JUDGE": judge, "LMMS_CAPTIONS_JUDGE_ALIAS": alias}
-    config = JudgeConfig.build({"model": "paper"}, read_judge_settings(environ))
-    assert (config.model, config.extras) == (judge, extras)
-
-
 def test_the_key_is_in_no_text_of_the_settings() -> None:
     """Printing settings does not print the key."""
     assert "sk-secret" not in repr(read_judge_settings({"OPENAI_API_KEY": "sk-secret"}))
@@ -213,36 +179,10 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
     assert (config.temperature, config.extras) == (temperature, extras)
 
 
-@pytest.mark.parametrize(
-    ("own", "value", "asks"), [(3, None, 3), (1, None, 1), (1, "3", 3), (3, "1", 1)]
-)
-def test_asks_concern_the_benchmark_that_has_them(own: int, value: str | None, asks: int) -> None:
-    """VCapsBench's YAML names asks, so the setting replaces them; others know none."""
-    environ = {} if value is None else {"LMMS_CAPTIONS_VCAPSBENCH_ASKS": value}
-    settings = read_judge_settings(environ)
-    config = JudgeConfig.build({"model": "paper", "asks": own}, settings)
-    assert (config.asks, config.extras) == (asks, {"asks": str(asks)})
-    other = JudgeConfig.build({"model": "paper"}, settings)
-    assert (other.asks, other.extras) == (None, {})
-
-
 def test_a_number_of_asks_without_a_majority_is_an_error() -> None:
     """A YAML that asks twice is refused: two answers that differ would decide nothing."""
     with pytest.raises(SettingsError, match="asks of 1 or 3, got 2"):
         JudgeConfig(model="paper", asks=2)
-
-
-def test_a_timeout_of_ones_own_moves_no_score() -> None:
-    """It replaces the benchmark's seconds and is in no signature."""
-    settings = read_judge_settings({"LMMS_CAPTIONS_JUDGE_TIMEOUT": "7.5"})
-    config = JudgeConfig.build({"model": "paper", "timeout_s": 120}, settings)
-    assert (config.timeout_s, config.extras) == (7.5, {})
-
-
-def test_a_yaml_names_no_extras() -> None:
-    """What goes into the signature beside the judge is computed, not configured."""
-    with pytest.raises(SettingsError, match="extras"):
-        JudgeConfig.build({"model": "paper", "extras": {"a": "b"}}, read_judge_settings({}))
 
 
 def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
@@ -266,15 +206,6 @@ def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both() -> None:
     with pytest.raises(SettingsError, match="take the other out") as error:
         read_judge_settings({**environ, "OPENAI_API_KEY": "key"}).require_judge_access()
     assert "S3CRET" not in str(error.value)
-
-
-def test_a_bad_variable_fails_its_own_settings_alone() -> None:
-    """What judges needs no usable data, and what looks for data no usable judge."""
-    judge, data = {"LMMS_CAPTIONS_JUDGE_URL": "here"}, {"LMMS_CAPTIONS_VIDCAPBENCH_FORMAT": "long"}
-    assert read_judge_settings(data) == read_judge_settings({})
-    assert read_data_settings(judge) == read_data_settings({})
-    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_VIDCAPBENCH_FORMAT: expected one of"):
-        read_data_settings(data)
 
 
 def test_the_page_of_settings_has_every_variable_and_its_default() -> None:
@@ -382,9 +313,3 @@ def test_a_variable_that_is_not_known_is_named_with_what_was_meant(
                 read({name: "1"})
         else:
             assert read({name: "1"}) == read({})
-
-
-def test_variables_of_other_programs_are_theirs() -> None:
-    """lmms-eval's own, and what a run tells lmms-eval-captions itself."""
-    for name in ("LMMS_EVAL_HOME", "LMMS_EVAL_CAPTIONS_RUN_RECORD", "CAPTIONS_MAX_COST"):
-        assert read_judge_settings({name: "1"}) == read_judge_settings({})

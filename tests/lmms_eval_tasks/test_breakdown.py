@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
-import pytest
-
 from breakdowns import plain
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
 from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
@@ -85,44 +83,9 @@ def test_runs_give_a_mean_and_a_deviation() -> None:
     }
 
 
-def test_runs_may_have_different_questions() -> None:
-    """Facts that a judge extracts differ from run to run: each run has those of its own."""
-    caption = Caption(
-        {"share": [[True, False], [True]]},
-        {"kinds": [["a", "b"], ["b"]]},
-    )
-    breakdown = _down(caption)
-    assert breakdown["overall"]["all"]["share"] == pytest.approx(75.0)
-    assert breakdown["kinds"]["b"]["share"] == pytest.approx(50.0)
-    assert breakdown["kinds"]["b"]["n_questions"] == 1
-
-
-@pytest.mark.parametrize("runs", [[[True], []], [[], [True]]], ids=["second", "first"])
-def test_a_run_without_a_question_is_a_run(runs: list[list[bool | None]]) -> None:
-    """Whichever run found no fact, every group has a deviation, as where all runs found some."""
-    kinds: list[list[str | None]] = [["a"] * len(run) for run in runs]
-    breakdown = _down(Caption({"share": [list(run) for run in runs]}, {"kinds": kinds}))
-    figures = {"share": 100.0, "share_std": 0.0, "n_questions": 1, "n_unscored": 0}
-    assert breakdown == {"overall": {"all": figures}, "kinds": {"a": figures}}
-
-
-def test_a_record_that_does_not_fit_is_an_error() -> None:
-    """Verdicts and groups of different length never pair up silently."""
-    with pytest.raises(ValueError, match="zip"):
-        _down(_caption(["a"], [True, False]))
-
-
 def test_the_table_shows_every_group() -> None:
     """A line for each group; what has no value is a dash."""
     text = table_of(_down(_caption(["a", "b"], [True, None])))
     lines = [line.split() for line in text.splitlines()]
     assert lines[1] == ["all", "100.00", "2", "1"]
     assert lines[3:] == [["b", "-", "1", "1"], ["a", "100.00", "1", "0"]]
-
-
-def test_a_long_table_is_cut() -> None:
-    """Of a thousand groups the largest are shown, and how many more the file holds."""
-    kinds: list[str | None] = [f"kind {number}" for number in range(1000)]
-    lines = table_of(_down(_caption(kinds, [True] * 1000))).splitlines()
-    assert len(lines) < 50
-    assert lines[-1] == "  and 960 more"

@@ -12,10 +12,7 @@ from batch_server import BatchServer
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
@@ -67,35 +64,6 @@ def test_each_process_has_its_share_of_the_limit(
     assert JUDGE_RUN.engine().config.max_cost_usd == 5.0
 
 
-def test_each_process_has_its_share_of_the_rate(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
-) -> None:
-    """What all of them may send together is said at the start; without a limit, nothing."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    assert JUDGE_RUN.engine().config.max_rate is None
-    assert "at most 64 in flight, at most 1.00% unscored" in logged[-1]
-    JUDGE_RUN.close()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RATE", "100")
-    bench.setenv("WORLD_SIZE", "4")
-    assert JUDGE_RUN.engine().config.max_rate == 25.0
-    assert "at most 64 in flight, at most 100 requests a second, at most 1.00%" in logged[-1]
-
-
-def test_the_rate_is_that_of_the_judge_and_not_of_a_cheap_one_elsewhere(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """A cheap judge at the judge's address shares its limit."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    bench.setenv("LMMS_CAPTIONS_PRECISION", "0.5")
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RATE", "100")
-    bench.setenv("LMMS_CAPTIONS_CHEAP_JUDGE", "small")
-    endpoint = JUDGE_RUN.settings().endpoint
-    assert JUDGE_RUN.cheap_engine(Model("small", endpoint)) is JUDGE_RUN.engine()
-    assert JUDGE_RUN.engine().config.max_rate == 100.0
-    elsewhere = Model("small", replace(endpoint, urls=(serve().url,)))
-    assert JUDGE_RUN.cheap_engine(elsewhere).config.max_rate is None
-
-
 def test_prices_that_cannot_be_read_are_the_reason(
     bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, logged: list[str]
 ) -> None:
@@ -119,17 +87,6 @@ def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch
         acc = hooks.aggregate_acc(_items(40)["vdc_acc"])
         assert 0.0 <= acc <= 100.0
         assert server.sizes == [200, 200]
-
-
-def test_replicas_have_no_batches() -> None:
-    """Several URLs with batches are an error that names the variable."""
-    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_JUDGE_MODE"):
-        read_settings(
-            {
-                "LMMS_CAPTIONS_JUDGE_MODE": "batch",
-                "LMMS_CAPTIONS_JUDGE_URL": "http://a/v1,http://b/v1",
-            }
-        )
 
 
 def test_what_judging_may_cost_is_said_with_the_day_of_the_prices(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -49,27 +48,3 @@ def test_a_reader_that_is_gone_is_no_error(bench: pytest.MonkeyPatch) -> None:
     for stream in (closed, None):
         bench.setattr(sys, "stdout", stream)
         last_screen.say()
-
-
-def test_a_terminal_that_knows_little_gets_question_marks(bench: pytest.MonkeyPatch) -> None:
-    """A name in another script is no reason to lose the screen."""
-    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    bench.setattr(THIS_RUN, "finished", [FinishedRun(RUN.document, Path("视频"), "s")])
-    bench.setattr(sys, "stdout", ascii_only)
-    last_screen.say()
-    ascii_only.seek(0)
-    assert "path=??" in ascii_only.read()
-
-
-def test_who_only_lists_models_sees_and_waits_for_nothing() -> None:
-    """Registered at the entry point, it imports nothing and prints nothing where no run was."""
-    script = (
-        "import sys, atexit\n"
-        "from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit\n"
-        "say_at_exit(); say_at_exit()\n"
-        "assert not [name for name in sys.modules if name.endswith('this_run')]\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("", "")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import example, given
 
 from lmms_eval_captions.judges.endpoint.budget import Budget
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
@@ -20,7 +18,6 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import (
     Kind,
-    grouped,
     help_against,
     kind_of,
     why_unscored,
@@ -155,31 +152,3 @@ def test_a_limit_of_cost_says_what_is_spent_and_names_the_limit_once() -> None:
         "LMMS_CAPTIONS_MAX_COST: $0.0340 of this process's $0.1000 are spent; not judged: run the "
         "same command again with a higher LMMS_CAPTIONS_MAX_COST"
     )
-
-
-def test_numbers_with_a_fraction_are_blanked_whole() -> None:
-    """``0.#`` is no number."""
-    assert list(grouped({"after 1.25 s": 1, "after 1.75 s": 1})) == ["after # s"]
-
-
-def test_reasons_that_differ_in_numbers_alone_are_one() -> None:
-    """Request ids, waits and ports do not make a reason another one; a status does."""
-    busy = [f"gave up: {URL} answered 503: busy (request req_{n:08x}, {n} s)" for n in range(40)]
-    gone = [f"gave up: {URL} answered 500: busy (request req_{n:08x}, {n} s)" for n in range(2)]
-    counts = grouped(dict.fromkeys((*gone, *busy), 2))
-    assert counts == {
-        f"gave up: {URL} answered 503: busy (request #, # s)": 80,
-        f"gave up: {URL} answered 500: busy (request #, # s)": 4,
-    }
-    words = why_unscored(dict.fromkeys((*gone, *busy), 2))
-    assert words.startswith(f"Why: 80 x gave up: {URL} answered 503: busy (request #, # s); 4 x ")
-
-
-@example({"0": 1, "#": 1})
-@example({"error 1": 1, "error 2": 1, "error #": 3})
-@given(st.dictionaries(st.text(), st.integers(1, 9), min_size=1))
-def test_grouping_loses_no_question(reasons: dict[str, int]) -> None:
-    """Whatever the words are; a reason alone stays as it is."""
-    assert grouped(reasons).total() == sum(reasons.values())
-    for reason in reasons:
-        assert grouped({reason: 1}) == {reason: 1}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 from lmms_eval.api.instance import Instance
-from tenacity import RetryError, retry, stop_after_attempt
-from tqdm import tqdm
+from tenacity import retry, stop_after_attempt
 
 from chains import chain
 from conftest import ServerFactory
@@ -22,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
 Evaluate = Callable[..., object]
@@ -82,25 +79,6 @@ def test_an_error_of_ours_is_kept_for_the_last_line(
     assert fails.__name__ not in shown
 
 
-def test_whoever_debugs_has_the_whole_traceback() -> None:
-    """With lmms-eval's --verbosity DEBUG nothing is taken away."""
-    evaluate = _guarded(lambda **_: _tried_again())
-    with pytest.raises(RetryError):
-        evaluate(verbosity="DEBUG")
-    assert THIS_RUN.errors == ["no such file; add it"]
-
-
-def test_errors_of_others_are_left_to_them() -> None:
-    """A model that does not load is lmms-eval's to tell."""
-
-    def fail(**_: object) -> None:
-        raise OSError("no weights")
-
-    with pytest.raises(OSError, match="no weights"):
-        _guarded(fail)()
-    assert THIS_RUN.errors == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "will_judge"),
     [
@@ -144,18 +122,6 @@ def test_ctrl_c_says_how_many_replies_are_kept(
     run.close()
 
 
-def test_ctrl_c_before_judging_begins_on_a_line_of_its_own(
-    bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Other bars are left as they stand."""
-    bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
-    with tqdm(total=3, desc="Captions"), pytest.raises(KeyboardInterrupt):
-        _guarded(_interrupted)()
-    assert capsys.readouterr().err.endswith("\n")
-    [line] = THIS_RUN.errors
-    assert line.startswith("Stopped by Ctrl-C before the judge had answered anything; start")
-
-
 def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.MonkeyPatch) -> None:
     """They took hours, and the same command makes them anew."""
     bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
@@ -168,41 +134,6 @@ def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.Monkey
         _guarded(caption)()
     [line] = THIS_RUN.errors
     assert f"--model caption_file --model_args path={RUN_CAPTIONS.log().path} " in line
-
-
-def test_runs_of_one_process_share_nothing(bench: pytest.MonkeyPatch) -> None:
-    """Several models of one --config have a caption file each; what fails leaves nothing behind."""
-    paths: list[Path | None] = []
-
-    def evaluate(caption: str) -> None:
-        RUN_CAPTIONS.log().save(task="t", video_id="v", caption=caption, aspect=None)
-        paths.append(RUN_CAPTIONS.log().path)
-        assert not THIS_RUN.breakdowns
-        assert not THIS_RUN.warnings
-        assert THIS_RUN.is_new("t is nan")
-        THIS_RUN.breakdowns["t"] = {}
-        THIS_RUN.warn("of this run")
-        raise DataError("no such file; add it")
-
-    guarded = _guarded(evaluate)
-    for caption in ("of a model", "of another model"):
-        with pytest.raises(DataError):
-            guarded(caption=caption)
-    found = [path and open_captions(path)("t").find("v") for path in paths]
-    assert found == ["of a model", "of another model"]
-
-
-def test_ctrl_c_in_a_run_of_others_is_theirs() -> None:
-    """Without a task of ours nothing is said or taken away."""
-
-    def interrupt(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = sys.excepthook
-    with pytest.raises(KeyboardInterrupt):
-        _guarded(interrupt)()
-    assert THIS_RUN.errors == []
-    assert sys.excepthook is before
 
 
 class Text(CaptionModel):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan, sqrt
@@ -14,22 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from drawn_captions import CASES, drawn
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks import baseline, plugin
+from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import note_documents, score_samples
+from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 plugin.manifests()
@@ -147,22 +144,6 @@ def test_every_task_has_errors_in_its_own_unit_and_a_score_on_every_line(
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)
-def test_what_came_from_other_ranks_is_scored_as_well(name: str, task: str) -> None:
-    """Ranks hand on copies: the samples' items are not the ones that were aggregated."""
-    items = _judged(name, task, CAPTIONS[:2])
-    by_metric = {metric: [item[metric] for item in items] for metric in items[0]}
-    gathered = pickle.loads(pickle.dumps(_samples(items, CAPTIONS[:2])))  # noqa: S301
-    _output(task, by_metric, gathered)
-    benchmark = all_benchmarks()[name]
-    for metric in benchmark.metrics:
-        expected = [item.get("score") for item in by_metric[metric]]
-        assert [sample[metric].get("score") for sample in gathered] == pytest.approx(expected)
-    assert [100 * sample["score"] for sample in gathered] == pytest.approx(
-        [item["score"] for item in by_metric[benchmark.headline]]
-    )
-
-
-@pytest.mark.parametrize(("name", "task"), TASKS)
 def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
     name: str, task: str, bench: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -182,24 +163,6 @@ def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
         lmms_eval_baselines.load_baseline(str(path), task)
     plain_loader = inspect.unwrap(lmms_eval_baselines.load_baseline)
     assert plain_loader(str(path), task) == ({}, None), "no 0 where lmms-eval finds no score"
-
-
-def test_a_log_without_scores_still_names_its_videos(
-    bench: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its lines have no target, which a baseline would be scored by; the items have the video."""
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0")
-    JUDGE_RUN.close()
-    items = _judged("vdc", "vdc_short", CAPTIONS)
-    _output(
-        "vdc_short",
-        {m: [item[m] for item in items] for m in items[0]},
-        samples := _samples(items, CAPTIONS),
-    )
-    captions = open_captions(_written(samples, "vdc_short", tmp_path))("vdc_short")
-    assert [sample["target"] for sample in samples] == [""] * len(CAPTIONS)
-    assert captions.find("sample_01") == CAPTIONS[0]
-    assert captions.find("sample_02") == CAPTIONS[1]
 
 
 def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sample]:
@@ -290,111 +253,6 @@ def _bootstrap_interval(
         )
     low, high = np.percentile(differences, [2.5, 97.5])
     return float(low), float(high)
-
-
-@pytest.mark.parametrize(("name", "metric"), CASES)
-def test_equal_runs_differ_by_nothing(name: str, metric: str, tmp_path: Path) -> None:
-    """The same captions and verdicts have a difference of 0 and a P of 1, not of 0."""
-    records, _ = drawn(name, metric, seed=2)
-    samples = _system(name, metric, records)
-    comparison = _compared(json.loads(json.dumps(samples)), samples, tmp_path)
-    assert (comparison["mean_diff"], comparison["p_value"]) == (0.0, 1.0)
-
-
-def test_differences_by_chance_are_called_significant_one_time_in_twenty() -> None:
-    """Pairs of equally good captioners: P below 0.05 in 1.5% to 10% of 200 comparisons."""
-    false = 0
-    for seed in range(200):
-        drawings = (drawn("vcapsbench", "ir", seed=2 * seed + i, n=60)[0] for i in range(2))
-        shares = [[s.get("score") for s in _system("vcapsbench", "ir", r)] for r in drawings]
-        pairs = [pair for pair in zip(*shares, strict=True) if None not in pair]
-        false += bool(stats.ttest_rel(*zip(*pairs, strict=True)).pvalue < 0.05)
-    assert 3 <= false <= 20
-
-
-def _log(folder: Path, task: str, *, stamp: str = "a", scored: bool = True) -> Path:
-    """A sample log of a VDC task as this version writes it, or one without scores."""
-    records, _ = drawn("vdc", "vdc_acc", seed=1, n=4)
-    samples = _system("vdc", "vdc_acc", [replace(record, task=task) for record in records])
-    for sample in [] if scored else samples:
-        sample.pop("score")
-    return _written(samples, task, folder, stamp=stamp)
-
-
-def test_a_baseline_of_another_task_is_refused(tmp_path: Path) -> None:
-    """One file is read for all tasks of a run: the aspects of VDC are not compared crosswise."""
-    path = _log(tmp_path, "vdc_short")
-    assert len(lmms_eval_baselines.load_baseline(str(path), "vdc_short")[0]) == 4
-    with pytest.raises(CaptionError, match=r"expected a sample log of vdc_camera .* 'vdc_short'"):
-        lmms_eval_baselines.load_baseline(str(path), "vdc_camera")
-
-
-def test_a_folder_is_the_baseline_of_each_of_its_tasks(tmp_path: Path) -> None:
-    """The newest log of the task in it is taken, and a task that is not there is named."""
-    old, new = (_log(tmp_path, "vdc_short", stamp=stamp) for stamp in ("2026a", "2026b"))
-    _log(tmp_path, "vdc_camera")
-    assert baseline.baseline_log(tmp_path, "vdc_short") == new != old
-    assert len(lmms_eval_baselines.load_baseline(str(tmp_path), "vdc_camera")[0]) == 4
-    with pytest.raises(CaptionError, match="expected a sample log of capquiz to compare with"):
-        lmms_eval_baselines.load_baseline(str(tmp_path), "capquiz")
-    assert lmms_eval_baselines.load_baseline(str(tmp_path), "vdc_score") == ({}, None)
-
-
-def test_a_log_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    """Where no line has a score, lmms-eval would take 0 for every caption."""
-    path = _log(tmp_path, "vdc_short", scored=False)
-    plain_loader = inspect.unwrap(lmms_eval_baselines.load_baseline)
-    assert set(plain_loader(str(path), "vdc_short")[0].values()) == {0.0}
-    with pytest.raises(CaptionError, match="stored verdicts cost nothing") as error:
-        lmms_eval_baselines.load_baseline(str(path), "vdc_short")
-    assert f"--model caption_file --model_args path={path}" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, None),
-        ({"judge": "another"}, "(judge 'judge', now 'another')"),
-        ({"extras": {"prompts": "0a1b"}}, "(prompts 'none', now '0a1b')"),
-        ({"questions": "0a1b"}, "(other questions about 1 of 1 videos)"),
-        ({"extras": {"judge-fp": "0a1b2c3d"}}, None),
-    ],
-    ids=["same", "judge", "prompts", "questions", "verified since"],
-)
-def test_a_baseline_that_was_judged_otherwise_is_called_out(
-    changes: dict[str, Any], words: str | None, tmp_path: Path, logged: list[str]
-) -> None:
-    """The difference is then not the captions' alone, and said to be, in the summary, too."""
-    path = _log(tmp_path, "vdc_short")
-    records, _ = drawn("vdc", "vdc_acc", seed=1, n=1)
-    _judge_now([replace(records[0], task="vdc_short", **changes)])
-    lmms_eval_baselines.load_baseline(str(path), "vdc_short")
-    said = [line for line in THIS_RUN.warnings if "was judged otherwise than this run" in line]
-    assert len(said) == (words is not None)
-    assert all(str(words) in line for line in said)
-    assert sum("was judged otherwise" in line for line in logged) == len(said)
-
-
-def test_a_baseline_of_other_data_is_refused(tmp_path: Path) -> None:
-    """lmms-eval pairs by a document's number: that of the sample is another one in all of VDC."""
-    path = _log(tmp_path, "vdc_short")
-    records, _ = drawn("vdc", "vdc_acc", seed=1, n=3)
-    _judge_now([replace(record, task="vdc_short") for record in records[1:]])
-    with pytest.raises(CaptionError, match=r"document 0 is video 'v0' there and 'v1' here"):
-        lmms_eval_baselines.load_baseline(str(path), "vdc_short")
-
-
-def _judge_now(records: Sequence[CaptionRecord]) -> None:
-    """Have these scored in this run."""
-    samples = _system("vdc", "vdc_acc", records)
-    note_documents("vdc_short", _with_one_metric("vdc", "vdc_acc"), samples)
-
-
-def test_other_tasks_baselines_are_lmms_evals_own(tmp_path: Path) -> None:
-    """What is not ours is read as ever."""
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"doc_id": 0, "target": "A", "filtered_resps": ["A"]}\n')
-    assert lmms_eval_baselines.load_baseline(str(path), "mmlu") == ({0: 1.0}, None)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # lmms-eval leaves its file open

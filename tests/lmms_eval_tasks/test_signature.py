@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.lmms_eval_tasks.signature import (
-    DISTRIBUTION,
     SERVED,
     Share,
     Signature,
-    package_version,
 )
 
 COUNTS = st.integers(0, 10**17)
@@ -60,46 +58,11 @@ def test_a_group_s_signature_is_read_back_as_it_was(
     assert Signature.merge([group], [sum(sizes)]) == group
 
 
-@pytest.mark.parametrize(
-    ("tasks", "expected"),
-    [
-        (["a|judge:j|judge-fp:01234567", "b|judge:j|judge-fp:01234567"], "01234567"),
-        (["a|judge:j|judge-fp:01234567", "b|judge:j|judge-fp:89abcdef"], "01234567+89abcdef"),
-        (["a|judge:j|judge-fp:01234567", "b|judge:j"], None),
-        (["b|judge:j", "a|judge:j|judge-fp:01234567"], None),
-        (["a|judge:j|judge-fp:01234567", "b|judge:none"], "01234567"),
-    ],
-    ids=["same", "two judges", "second without", "first without", "no judge asked"],
-)
-def test_a_group_has_a_fingerprint_where_all_of_its_judges_have_one(
-    tasks: list[str], expected: str | None
-) -> None:
-    """A task whose verdicts may be another judge's takes it away from the whole group."""
-    group = Signature.merge(map(Signature.parse, tasks), [1, 1])
-    assert group.fields.get("judge-fp") == expected
-
-
 @given(st.text())
 def test_any_text_is_parsed(text: str) -> None:
     """What somebody else wrote under the name of a signature raises nothing."""
     signature = Signature.parse(text)
     assert Signature.parse(str(signature)).fields == signature.fields
-
-
-def test_what_a_task_prints_is_what_it_printed_before() -> None:
-    """Fields stand in the order of the results files that are there already."""
-    signature = Signature.of_task(
-        *("capquiz", "gpt-4o", 2, 1),
-        extras={"prompt": "own"},
-        unscored=Share(3, 1200),
-        empty=Share(1, 60),
-    )
-    assert str(signature) == (
-        "capquiz|judge:gpt-4o|runs:2|protocol:1|prompt:own|empty:1/60|unscored:3/1200|"
-        f"{DISTRIBUTION}:{package_version()}"
-    )
-    none = Signature.of_task("t", "j", 1, 1, extras={}, unscored=Share(0, 2), empty=Share(0, 2))
-    assert none.empty is None
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ from scipy.stats import kendalltau
 
 from lmms_eval_captions.metrics.annotator_tau import annotator_tau
 from lmms_eval_captions.metrics.clustered_tau import clustered_tau
-from lmms_eval_captions.metrics.kendall_interval import kendall_interval
-from lmms_eval_captions.metrics.kendall_tau import kendall_tau
-from lmms_eval_captions.metrics.pairwise_accuracy import pairwise_accuracy
 
 rows = st.lists(st.tuples(*[st.integers(1, 5)] * 3), min_size=4, max_size=20)
 
@@ -65,37 +62,6 @@ def test_ratings_that_are_not_there_are_no_part() -> None:
     assert isnan(annotator_tau([], variant="b"))
 
 
-def test_tau_of_many_ratings_is_that_of_few() -> None:
-    """Where each item is a cluster, value and interval are those of the other function, nearly."""
-    rng = np.random.default_rng(0)
-    ratings = rng.integers(1, 6, (120, 2))
-    scores = list(ratings.mean(axis=1) + rng.normal(size=120))
-    value, low, high = clustered_tau(
-        scores, ratings.tolist(), range(120), variant="b", by_annotator=False,
-        rng=np.random.default_rng(0), n_resamples=500,
-    )  # fmt: skip
-    assert value == pytest.approx(kendall_tau(scores, ratings.tolist(), variant="b"))
-    other = kendall_interval(
-        scores, ratings.tolist(), variant="b", rng=np.random.default_rng(0), n_resamples=500
-    )
-    assert (low, high) == pytest.approx(other, abs=0.02)
-
-
-def test_captions_of_one_image_are_no_independent_evidence() -> None:
-    """Ten copies of each item, in clusters, leave the interval as wide as it was."""
-    rng = np.random.default_rng(1)
-    ratings = rng.integers(1, 6, (60, 1)).tolist()
-    scores = [row[0] + rng.normal() for row in ratings]
-    widths = []
-    for times in (1, 10):
-        _, low, high = clustered_tau(
-            scores * times, ratings * times, list(range(60)) * times, variant="b",
-            by_annotator=True, rng=np.random.default_rng(2), n_resamples=300,
-        )  # fmt: skip
-        widths.append(high - low)
-    assert widths[1] == pytest.approx(widths[0], rel=0.1)
-
-
 def test_scores_that_are_all_equal_correlate_with_nothing() -> None:
     """Neither a value nor an interval."""
     found = clustered_tau(
@@ -103,10 +69,3 @@ def test_scores_that_are_all_equal_correlate_with_nothing() -> None:
         n_resamples=3,
     )  # fmt: skip
     assert all(map(isnan, found))
-
-
-def test_pairs_are_as_many_as_scores() -> None:
-    """No pair has no accuracy; a missing score is an error."""
-    assert isnan(pairwise_accuracy([], []))
-    with pytest.raises(ValueError, match="as many scores, got 1 and 2"):
-        pairwise_accuracy([1], [1, 2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 from math import isnan, nan
 
 import pytest
@@ -268,80 +267,4 @@ def test_the_papers_rows_hold_together(
         assert capf1(values) == pytest.approx(f1, abs=0.012)
 
 
-N_QUESTIONS = 23_632
-N_DESCRIPTIVE = 16_961
-"""Descriptive questions: found here, as the paper prints none; 71.77% of all."""
-HALF = 0.005
-"""Half a unit of the last printed digit."""
-
 # Where rounding does not explain the overall F1, P, R: as printed, and by the share above.
-DO_NOT_FOLLOW = {
-    "table-3-GPT-5.2-2025-12-11": ((83.47, 86.45, 80.68), (83.51, 86.49, 80.72)),
-    "table-4-Gemini-2.5-flash": ((76.69, 83.28, 71.06), (76.68, 83.27, 71.05)),
-    "table-4-Qwen3-VL-4B": ((76.50, 80.13, 73.18), (76.46, 80.09, 73.14)),
-}
-
-
-def _overall(n_descriptive: int, descriptive: Printed, inferential: Printed) -> Printed:
-    """F1, P and R of both kinds of questions together."""
-    n_right = n_answered = 0.0
-    for n, (_, p, r) in (
-        (n_descriptive, descriptive),
-        (N_QUESTIONS - n_descriptive, inferential),
-    ):
-        n_right += n * r / 100
-        n_answered += n * r / p
-    p, r = 100 * n_right / n_answered, 100 * n_right / N_QUESTIONS
-    return 2 * p * r / (p + r), p, r
-
-
-def _follows(n_descriptive: int, overall: Printed, *kinds: Printed) -> bool:
-    """Whether some P and R that are printed like this give an overall that is printed like that.
-
-    Each overall number is monotone in each of the four, so that the extremes lie at the corners.
-    """
-    corners = [
-        _overall(n_descriptive, *((f1, p + dp, r + dr) for (f1, p, r), (dp, dr) in shifted))
-        for shifts in product((-HALF, HALF), repeat=4)
-        for shifted in [zip(kinds, (shifts[:2], shifts[2:]), strict=True)]
-    ]
-    return all(
-        min(values) - HALF <= printed <= max(values) + HALF
-        for printed, *values in zip(overall, *corners, strict=True)
-    )
-
-
-def _not_following(n_descriptive: int) -> set[str]:
-    return {name for name, rows in _PRINTED.items() if not _follows(n_descriptive, *rows)}
-
-
-def test_overall_is_micro_over_questions() -> None:
-    """One share of question types gives 29 of 32 overall rows up to rounding, and all to 0.06."""
-    assert _not_following(N_DESCRIPTIVE) == set(DO_NOT_FOLLOW)
-    for name, (printed, *kinds) in _PRINTED.items():
-        computed = _overall(N_DESCRIPTIVE, *kinds)
-        assert computed == pytest.approx(printed, abs=0.06), name
-        if name in DO_NOT_FOLLOW:
-            assert (printed, tuple(round(x, 2) for x in computed)) == DO_NOT_FOLLOW[name]
-
-
-def test_the_share_is_known_to_a_few_questions() -> None:
-    """Only 16,959 to 16,964 descriptive questions leave three rows; half and half leaves all."""
-    counts = {n: len(_not_following(n)) for n in range(16_900, 17_020)}
-    assert [n for n, count in counts.items() if count <= 3] == list(range(16_959, 16_965))
-    assert len(_not_following(N_QUESTIONS // 2)) == len(_PRINTED)
-
-
-def test_the_overall_rows_are_what_the_metrics_give() -> None:
-    """The arithmetic above is that of the metrics over all verdicts."""
-    _, descriptive, inferential = next(iter(_PRINTED.values()))
-    values: Verdicts = []
-    for n, (_, p, r) in (
-        (N_DESCRIPTIVE, descriptive),
-        (N_QUESTIONS - N_DESCRIPTIVE, inferential),
-    ):
-        n_right = round(n * r / 100)
-        n_wrong = round(n_right * (100 / p - 1))
-        values += [TP] * n_right + [FP] * n_wrong + [FN] * (n - n_right - n_wrong)
-    got = (capf1(values), capp(values), capr(values))
-    assert got == pytest.approx(_overall(N_DESCRIPTIVE, descriptive, inferential), abs=0.005)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, isnan, nan
+from math import exp, nan
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lmms_eval_captions.metrics.bleu import bleu
 from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor, summed
-from lmms_eval_captions.metrics.sum_influences import sum_influences
 
 counts = st.integers(1, 50)
 
@@ -76,47 +75,3 @@ def _statistics(**values: float) -> list[float]:
 def test_meteor_is_that_worked_by_hand(row: list[float], expected: float) -> None:
     """Weighted harmonic mean of precision and recall, times what fragmentation leaves."""
     assert meteor(summed(row)) == pytest.approx(expected, nan_ok=True)
-
-
-def test_captions_that_match_from_end_to_end_are_not_broken_however_many_they_are() -> None:
-    """METEOR 1.5 sums no chunk of a caption that is its reference word for word."""
-    equal = _statistics(words=2, reference_words=2, exact=2, reference_exact=2, chunks=1, matched=2,
-                        reference_matched=2)  # fmt: skip
-    broken = _statistics(words=2, reference_words=2, exact=2, reference_exact=2, chunks=2,
-                         matched=2, reference_matched=2)  # fmt: skip
-    sums = [sum(column) for column in zip(summed(equal), summed(equal), strict=True)]
-    assert meteor(sums) == 1.0
-    sums = [sum(column) for column in zip(summed(equal), summed(broken), strict=True)]
-    assert meteor(sums) == pytest.approx(1 - 0.6 * (2 / 4) ** 0.2)
-
-
-def test_counts_of_another_number_are_refused() -> None:
-    """Both say how many they expect."""
-    with pytest.raises(ValueError, match="bleu: expected 10 counts, got 1"):
-        bleu([1.0], n=1)
-    with pytest.raises(ValueError, match="meteor: expected 23 numbers, got 2"):
-        meteor([1.0, 2.0])
-
-
-@given(st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=8))
-def test_influences_are_slopes_of_the_value(rows: list[tuple[int, int, int]]) -> None:
-    """They sum to 0, and a little more of a caption moves the value by a little of them."""
-
-    def value_of(sums: object) -> float:
-        first, second, third = list(sums)  # type: ignore[call-overload]
-        return float(first / (second + third) * exp(-third / first))
-
-    influences = sum_influences(rows, value_of)
-    assert sum(influences) == pytest.approx(0.0, abs=1e-9)
-    step = 1e-6
-    sums = [sum(column) for column in zip(*rows, strict=True)]
-    for row, influence in zip(rows, influences, strict=True):
-        moved = [total + step * x for total, x in zip(sums, row, strict=True)]
-        slope = (value_of(moved) - value_of(sums)) / step
-        assert slope == pytest.approx(influence, rel=1e-3, abs=1e-4)
-
-
-def test_a_value_that_is_not_there_has_no_influences() -> None:
-    """Without a value, or a caption, there is nothing to follow."""
-    assert all(map(isnan, sum_influences([[1.0], [2.0]], lambda _sums: nan)))
-    assert sum_influences([], lambda _sums: 1.0) == []

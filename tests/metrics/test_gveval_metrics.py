@@ -60,30 +60,6 @@ def test_hand_worked_scores(videos: list[list[float | None]], expected: float) -
     assert gveval_score(videos) == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize("value", [-0.1, 100.1, nan])
-def test_scores_off_the_scale_are_an_error(value: float) -> None:
-    """Fractions of 1, and nan, are not taken for percent."""
-    with pytest.raises(ValueError, match="between 0 and 100"):
-        gveval_score([[value]])
-
-
-@pytest.mark.parametrize(
-    ("scores", "avg"),
-    [
-        ((62, 55, 39, 42), 50), ((79, 71, 41, 60), 63), ((72, 56, 33, 44), 51),
-        ((11, 8, 26, 20), 16), ((42, 50, 60, 49), 50), ((19, 18, 31, 20), 22),
-        ((60, 61, 89, 74), 71), ((95, 93, 89, 97), 93), ((71, 70, 90, 76), 77),
-        ((99, 96, 96, 100), 98), ((88, 73, 89, 95), 86), ((97, 69, 97, 100), 91),
-        ((90, 70, 70, 60), 72.5), ((20, 20, 50, 40), 32.5), ((50, 30, 70, 60), 52.5),
-        ((60, 60, 20, 50), 47.5), ((60, 60, 70, 40), 57.5),
-    ],
-)  # fmt: skip
-def test_averages_are_those_of_the_papers_figures(scores: tuple[float, ...], avg: float) -> None:
-    """Figures 4, 7 and 8 print four scores and their average, rounded to 0.01 of 1."""
-    # Each printed number is rounded by up to half a point.
-    assert gveval_score([scores]) == pytest.approx(avg, abs=1.0)
-
-
 @pytest.mark.parametrize(
     ("scores", "ratings", "variant", "expected"),
     [
@@ -104,12 +80,6 @@ def test_hand_worked_correlations(
 ) -> None:
     """Every score counts once for each annotator."""
     assert kendall_tau(scores, ratings, variant=variant) == pytest.approx(expected, nan_ok=True)
-
-
-def test_every_score_needs_its_ratings() -> None:
-    """Lists of different lengths are not paired silently."""
-    with pytest.raises(ValueError, match="2 and 1"):
-        kendall_tau([1.0], [[1], [2]], variant="b")
 
 
 @settings(max_examples=30, deadline=None)

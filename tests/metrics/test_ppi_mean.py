@@ -97,35 +97,6 @@ def test_with_all_labels_the_judge_does_not_count() -> None:
         assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
 
 
-def test_copies_within_a_video_add_no_certainty() -> None:
-    """A question asked three times of the same video is one piece of evidence."""
-    judge, people, has = drawn(600, 200)
-    once = corrected(pairs_of(judge, people, has))
-    again, videos = [np.tile(side, 3) for side in (judge, people)], np.tile(np.arange(600), 3)
-    thrice = corrected(pairs_of(again[0], again[1], np.tile(has, 3), videos=videos))
-    assert (thrice.value, thrice.low, thrice.high) == pytest.approx(
-        (once.value, once.low, once.high)
-    )
-
-
-def test_strata_have_the_weight_of_their_pairs() -> None:
-    """Two labels of a stratum of 8 count as much as two of a stratum of 2 do not."""
-    people = np.array([1, 0, 0, 0, 0, 0, 0, 0, 1, 1], dtype=np.float64)
-    has = np.array([1, 1, 0, 0, 0, 0, 0, 0, 1, 1], dtype=bool)
-    strata = np.repeat([0, 1], [8, 2])
-    found = corrected(pairs_of(people, people, has, strata=strata), lam=0.0)
-    assert found.value == pytest.approx(0.8 * 50 + 0.2 * 100)
-
-
-def test_weights_make_a_mean_over_videos_of_means() -> None:
-    """A video of one question counts as much as one of three."""
-    people = np.array([1, 0, 0, 0], dtype=np.float64)
-    videos, weights = np.array([0, 1, 1, 1]), np.array([1, 1 / 3, 1 / 3, 1 / 3])
-    everything = np.ones(4, dtype=bool)
-    found = corrected(pairs_of(people, people, everything, videos=videos, weights=weights))
-    assert found.value == pytest.approx(50)
-
-
 def test_a_ratio_is_corrected_on_both_sides() -> None:
     """A precision whose denominator the judge gets wrong is that of people."""
     judge = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]] * 50)
@@ -164,40 +135,9 @@ def test_too_few_labels_say_so(labelled: list[int], strata: list[int], note: str
     assert isnan(found.value) == ("given" in found.note)
 
 
-def test_a_judge_that_people_hardly_contradict_is_noted() -> None:
-    """The rest of what labels tell is that it is not known how often it errs."""
-    judge, _, has = drawn(500, 100)
-    assert "people differ from the judge on 0 of 100" in corrected(pairs_of(judge, judge, has)).note
-
-
 def test_labels_that_all_say_the_same_give_no_interval() -> None:
     """An interval without width would claim that nothing else can be."""
     judge, _, has = drawn(500, 100)
     alone = corrected(pairs_of(judge, np.ones(500), has), lam=0.0)
     assert (alone.value, alone.low, alone.high) == (100, None, None)
     assert alone.note == "no interval: all labels say the same"
-
-
-def test_a_task_that_repeats_another_adds_no_certainty() -> None:
-    """The mean of both has the interval of one: what a video adds to both is summed first."""
-    judge, people, has = drawn(600, 200)
-    pairs = pairs_of(judge, people, has)
-    once = corrected(pairs)
-    twice = ppi_mean(pairs, pairs, scale=100.0, bounds=(0.0, 100.0))
-    assert twice.value == pytest.approx(once.value)
-    assert twice.lam == pytest.approx(once.lam)
-    assert twice.standard_error == pytest.approx(once.standard_error)
-    assert (twice.n_labels, twice.n_videos) == (400, 200)
-
-
-def test_tasks_of_other_videos_have_independent_errors() -> None:
-    """The mean's variance is the sum of theirs over the square of how many they are."""
-    terms = []
-    for place, n_labels in enumerate((100, 200)):
-        judge, people, has = drawn(600, n_labels, seed=place)
-        terms.append(pairs_of(judge, people, has, videos=600 * place + np.arange(600)))
-    alone = [corrected(term, lam=0.7) for term in terms]
-    mean = ppi_mean(*terms, scale=100.0, bounds=(0.0, 100.0), lam=0.7)
-    assert mean.value == pytest.approx(np.mean([each.value for each in alone]))
-    errors = [each.standard_error or 0.0 for each in alone]
-    assert mean.standard_error == pytest.approx(np.linalg.norm(errors) / 2)

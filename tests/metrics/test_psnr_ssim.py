@@ -27,16 +27,6 @@ def test_psnr_of_frames_that_are_off_everywhere(error: int, expected: float) -> 
     assert psnr(black, black + np.uint8(error)) == pytest.approx(expected, abs=1e-9)
 
 
-def test_psnr_averages_errors_before_it_takes_the_logarithm() -> None:
-    """One equal frame beside one that is off does not count as 100 dB."""
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(0, 256, (2, 2, 5, 7, 3)).astype(np.uint8)
-    second[0] = first[0]
-    square = [(int(a) - int(b)) ** 2 for a, b in zip(first.ravel(), second.ravel(), strict=True)]
-    expected = 10 * log10(255**2 / (sum(square) / len(square)))
-    assert psnr(first, second) == pytest.approx(expected)
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(11, 20), st.integers(11, 20))
 def test_ssim_is_the_formula_window_by_window(seed: int, height: int, width: int) -> None:
     """Means, variances and covariance of each 11 x 11 window, weighted by a Gaussian of 1.5."""
@@ -65,17 +55,6 @@ def test_ssim_is_the_formula_window_by_window(seed: int, height: int, width: int
                 / ((mean_a**2 + mean_b**2 + c1) * (var_a + var_b + c2))
             )
     assert ssim(x[None], y[None]) == pytest.approx(np.mean(values), abs=1e-9)
-
-
-def test_more_noise_is_less_alike() -> None:
-    """Both fall with every step of noise."""
-    rng = np.random.default_rng(1)
-    frame = rng.integers(0, 256, (1, 40, 40)).astype(float)
-    noise = rng.normal(0, 1, frame.shape)
-    for measure in (psnr, ssim):
-        values = [measure(frame, frame + level * noise) for level in (0, 1, 5, 20, 80)]
-        assert values == sorted(values, reverse=True)
-        assert len(set(values)) == len(values)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, log
+from math import log
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from lmms_eval_captions.metrics.bradley_terry import bradley_terry
 from lmms_eval_captions.metrics.correlations import correlations
-from lmms_eval_captions.metrics.elo import PAPER, elo, play
+from lmms_eval_captions.metrics.elo import elo, play
 
 TRUE = np.array([1240.0, 1060.0, 940.0, 760.0])
 """Strengths that are planted, of mean 1,000."""
@@ -44,13 +44,6 @@ def test_a_win_is_worth_what_was_not_expected() -> None:
         ((first, second),) = play(matches, scores, start, orders=np.array([[place]]))
         assert first == pytest.approx(1400 + 32 * (score - 10 / 11))
         assert first + second == pytest.approx(2400)
-
-
-def test_no_rating_falls_below_the_minimum() -> None:
-    """Who loses always stays at 700, as Table O14 has it."""
-    start, orders = np.array([[1000.0, 1000.0]]), np.zeros((1, 500), dtype=np.intp)
-    ratings = play(np.array([[0, 1]]), np.array([1.0]), start, orders=orders)
-    assert ratings[0, 1] == PAPER.minimum
 
 
 def test_planted_strengths_come_out_as_elo() -> None:
@@ -118,9 +111,3 @@ def test_the_paper_s_table() -> None:
     )
     videos = [row for row in TABLE_6 if row not in IMAGE_MODELS]
     assert correlations(*zip(*videos, strict=True)).pearson == pytest.approx(0.831, abs=0.001)
-
-
-def test_two_captioners_have_no_correlation() -> None:
-    """Of two points every correlation is 1 or -1."""
-    assert isnan(correlations([1.0, 2.0], [1.0, 2.0]).pearson)
-    assert isnan(correlations([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]).kendall)

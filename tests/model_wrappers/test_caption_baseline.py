@@ -5,18 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from lmms_eval.api.instance import Instance
-from lmms_eval.api.model import lmms
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.model_wrappers import captioner
-from lmms_eval_captions.model_wrappers.base import read_request
 from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
@@ -125,61 +122,6 @@ def test_a_broken_clip_gets_an_empty_caption_and_one_warning(
         "no caption for broken.mp4",
         "2 document(s) have no caption, their questions are unscored",
     ]
-
-
-def test_a_task_without_video_gets_an_empty_caption(warnings: list[str]) -> None:
-    """A document that shows no video gives no caption, and a warning with its task and number."""
-    model = CaptionBaseline()
-    model.task_dict = {"images": {"test": [{}]}}
-    arguments: tuple[object, ...] = ("Describe.", {}, lambda _doc: [3], 0, "images", "test")
-    instance = Instance("generate_until", arguments, 0, {"task": "i", "doc_id": 0, "repeats": 1})
-    assert _captions(model, [instance]) == [""]
-    assert "images, document 0" in warnings[0]
-
-
-def test_visuals_are_fetched_only_when_asked_for() -> None:
-    """Reading a request touches no video, so that captions from a file need none."""
-
-    def missing(_doc: object) -> list[str]:
-        raise DataError("no such video")
-
-    arguments: tuple[object, ...] = ("Describe.", {}, missing, 0, "t", "test")
-    request = read_request(arguments, {"t": {"test": [{"id": "a"}]}}, is_simple=True)
-    assert (request.doc, request.prompt) == ({"id": "a"}, "Describe.")
-    with pytest.raises(DataError, match="no such video"):
-        request.visuals()
-
-
-def test_unknown_arguments_are_named() -> None:
-    """A typing error in --model_args stops the run and lists what exists."""
-    with pytest.raises(SettingsError, match=r"\['n_frame'\].*'n_frames'"):
-        CaptionBaseline(n_frame=4)
-
-
-@pytest.mark.parametrize("value", [0, -1, 2.5, "many", True])
-def test_a_number_of_frames_that_cannot_be_used(value: Any) -> None:
-    """Only a whole number of at least 1 is taken."""
-    with pytest.raises(SettingsError, match="n_frames"):
-        CaptionBaseline(n_frames=value)
-
-
-@pytest.mark.parametrize("kind", ["loglikelihood", "generate_visual_cot"])
-def test_other_requests_are_refused(kind: str) -> None:
-    """Requests that are no captioning say which task asked for them."""
-    instance = Instance(kind, (), 0, {"task": "quiz", "doc_id": 0, "repeats": 1})
-    with pytest.raises(NotImplementedError, match=rf"{kind}.*quiz"):
-        getattr(CaptionBaseline(), kind)([instance])
-
-
-def test_the_evaluator_finds_what_it_uses() -> None:
-    """Rank, world size, device and accelerator exist, and model arguments arrive as text."""
-    model = CaptionBaseline.create_from_arg_string(
-        "n_frames=4", {"batch_size": "2", "device": "cpu", "max_batch_size": None}
-    )
-    assert isinstance(model, lmms)
-    assert (model.n_frames, model.rank, model.world_size) == (4, 0, 1)
-    assert model.device == model.accelerator.device
-    assert (CaptionBaseline.is_simple, CaptionBaselineChat.is_simple) == (True, False)
 
 
 def test_importing_reads_nothing_and_loads_no_decoder() -> None:

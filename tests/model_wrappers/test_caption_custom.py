@@ -95,29 +95,6 @@ def test_arguments_that_a_class_does_not_take_are_named(arguments: str, message:
         CaptionCustom.create_from_arg_string(f"class=readme_captioner:MyCaptioner{arguments}")
 
 
-def test_an_init_that_takes_nothing_of_lmms_eval_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What lmms-eval hands to every model must be handed on, which is said."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "closed_captioner.py").write_text(
-        "from lmms_eval_captions.model_wrappers.captioner import Captioner\n"
-        "class Closed(Captioner):\n    def __init__(self):\n        super().__init__()\n"
-    )
-    with pytest.raises(SettingsError, match=r"'batch_size'; .* hands \*\*common on to super"):
-        CaptionCustom.create_from_arg_string("class=closed_captioner:Closed", {"batch_size": 1})
-
-
-def test_an_error_inside_the_module_is_shown_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A missing library of the user's module is not taken for a missing module."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "needs_library.py").write_text("import a_library_that_is_not_there\n")
-    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there"):
-        load_class("needs_library:A")
-
-
 def test_the_smallest_captioner(tmp_path: Path) -> None:
     """One method is enough, and results are what lmms-eval takes."""
 

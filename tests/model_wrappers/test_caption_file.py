@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-import torch
 from lmms_eval.api.instance import Instance, TokenCounts
 from loguru import logger
 
@@ -76,24 +75,6 @@ def test_missing_captions_stop_the_run_before_any_is_returned(tmp_path: Path) ->
     assert "missing=skip" in str(caught.value)
 
 
-def test_a_process_whose_file_is_not_there_is_named(tmp_path: Path) -> None:
-    """Captions are missing beside files of a run's processes: it is said whose are not there."""
-    for node, ranks in (("a", (0, 1)), ("b", (2, 3))):
-        folder = tmp_path / node / "a-run"
-        folder.mkdir(parents=True)
-        for rank in ranks:
-            write(folder / f"rank-{rank}-of-4.jsonl", {"abcd"[rank]: "A ball."})
-    wanted = [request(doc_id) for doc_id in range(3)]
-    with pytest.raises(CaptionError, match=r"1 of 3 captions are missing.*'c \(vdc") as caught:
-        model(tmp_path / "a" / "a-run").generate_until(wanted)
-    assert "(of 4 processes that captioned, 2 have no file there: rank 2, 3)" in str(caught.value)
-    joined = tmp_path / "+".join(("a/a-run", str(tmp_path / "b" / "a-run")))
-    assert model(joined).generate_until(wanted) == ["A ball."] * 3
-    (tmp_path / "b" / "a-run" / "rank-2-of-4.jsonl").unlink()
-    with pytest.raises(CaptionError, match=r"1 have no file there: rank 2\), for 'c \(vdc"):
-        model(joined).generate_until(wanted)
-
-
 def test_missing_captions_can_be_left_out(tmp_path: Path) -> None:
     """``missing=skip`` gives no caption, with the reason, and one warning."""
     heard: list[str] = []
@@ -121,24 +102,6 @@ def test_a_document_without_a_video_is_refused(tmp_path: Path) -> None:
         captioner.generate_until([request(0)])
 
 
-def test_every_name_of_a_document_s_video_is_tried(tmp_path: Path) -> None:
-    """A file that follows the second of a document's names serves it."""
-    captioner = model(write(tmp_path / "c.jsonl", {"clip.mp4": "A"}))
-    captioner.task_dict["vdc_camera"] = {"test": [{"video_id": 7, "video": "clip.mp4"}]}
-    assert captioner.generate_until([request(0)]) == ["A"]
-
-
-def test_arguments_arrive_as_lmms_eval_parses_them(tmp_path: Path) -> None:
-    """A column of digits, which becomes a number on the way, is found; host arguments are taken."""
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"video": "a", "2026": "A"}', encoding="utf-8")
-    captioner = CaptionFile.create_from_arg_string(
-        f"path={path},column=2026", {"batch_size": 1, "device": "cuda:0", "max_batch_size": None}
-    )
-    captioner.task_dict["vdc_camera"] = {"test": DOCS}
-    assert captioner.generate_until([request(0)]) == ["A"]
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -161,24 +124,3 @@ def test_the_path_is_required() -> None:
     """Without a path the error says how to give one."""
     with pytest.raises(SettingsError, match="path=FILE"):
         CaptionFile()
-
-
-def test_the_device_is_the_accelerator_s(tmp_path: Path) -> None:
-    """lmms-eval's counters are gathered on the device of the accelerator that it hands over."""
-    captioner = model(write(tmp_path / "c.jsonl", {"a": "A"}))
-    assert captioner.device.type == "cpu"
-
-    class Accelerator:
-        device = torch.device("meta")
-
-    captioner.accelerator = Accelerator()
-    assert captioner.device.type == "meta"
-
-
-def test_other_kinds_of_requests_are_refused(tmp_path: Path) -> None:
-    """Likelihoods and conversations are not implemented, in words."""
-    captioner = model(write(tmp_path / "c.jsonl", {"a": "A"}))
-    with pytest.raises(NotImplementedError, match="loglikelihood"):
-        captioner.loglikelihood([request(0)])
-    with pytest.raises(NotImplementedError, match="multi_round"):
-        captioner.generate_until_multi_round([request(0)])

@@ -13,7 +13,7 @@ from hostile_clips import write_all, write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
-from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfChat
+from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from runs import environment, run_lmms_eval
 from zoo import ARCHITECTURES
 
@@ -65,13 +65,6 @@ def test_batched_is_unbatched(checkpoint: Path, clips: list[Path]) -> None:
     assert len({result.text for result in alone}) >= 8, "captions follow clip and prompt"
 
 
-def test_the_chat_form_gives_the_same(checkpoint: Path, clips: list[Path]) -> None:
-    """Simple and chat interface see the same clip and prompt."""
-    simple = make(checkpoint, batch_size=4)
-    chat = CaptionHfChat(pretrained=str(checkpoint), device="cpu", max_num_frames=5, batch_size=4)
-    assert caption_all(simple, clips[:2]) == caption_all(chat, clips[:2])
-
-
 def test_hostile_clips_are_captioned_to_the_end(checkpoint: Path, tmp_path: Path) -> None:
     """Every clip has a caption or a named reason with a real processor and model, too."""
     readable = write_all(tmp_path)
@@ -100,25 +93,6 @@ def test_a_sampled_caption_differs_from_the_greedy_one(qwen: Path, clips: list[P
     assert cut == greedy[:4]
     [beams] = caption_all(model, clips[:1], settings={**GREEDY, "num_beams": 3})
     assert len(beams) == 16
-
-
-def test_a_checkpoint_s_own_stops_end_captions(qwen: Path, clips: list[Path]) -> None:
-    """Some name strings at which they stop, beside the token that ends their turn."""
-    model = make(qwen, reuse=False)
-    [caption] = caption_all(model, clips[:1])
-    model.model.generation_config.stop_strings = [caption[4:6]]
-    [stopped, other] = results_of(model, clips[:1], PROMPTS | {"task": "Describe the video."})[-2:]
-    assert other.text == caption[:6]
-    assert other.token_counts.output_tokens == 6
-    assert stopped.text
-
-
-def test_settings_of_the_checkpoint_stay(qwen: Path) -> None:
-    """A run changes nothing of the model's own generation settings."""
-    model = make(qwen)
-    before = model.model.generation_config.to_dict()
-    assert model.model.generation_config.eos_token_id is not None
-    assert before == make(qwen).model.generation_config.to_dict()
 
 
 def test_a_model_without_videos_is_shown_images(qwen: Path, clips: list[Path]) -> None:

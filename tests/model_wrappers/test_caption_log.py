@@ -13,7 +13,6 @@ import pytest
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_log import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from lmms_eval_captions.model_wrappers.run_name import RunName
 
 
 def _save(log: CaptionLog, caption: str, video: str = "v") -> None:
@@ -72,43 +71,3 @@ def test_a_run_without_any_disk_goes_on(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert any("--log_samples" in line for line in logged)
-
-
-def test_a_disk_that_is_full_within_a_line_leaves_a_file_that_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The captions before it are judged without editing the file."""
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
-    log = CaptionLog(tmp_path)
-    _save(log, "The first.", "a")
-    path = log.path
-    assert path is not None
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
-    try:
-        _save(log, "The second.", "b")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert open_captions(path)("vdc_camera").find("a", "camera") == "The first."
-
-
-@pytest.mark.parametrize(
-    ("rank", "local_rank", "n_told"),
-    [
-        pytest.param(0, 0, 1, id="the first of the run"),
-        pytest.param(2, 0, 1, id="the first of another node"),
-        pytest.param(3, 1, 0, id="another one"),
-    ],
-)
-def test_each_node_says_once_where_its_captions_are(
-    rank: int, local_rank: int, n_told: int, tmp_path: Path, logged: list[str]
-) -> None:
-    """Nodes may have folders of their own; the file says which process of how many wrote it."""
-    run = RunName("a-run", rank, 4, local_rank=local_rank, has_nodes=True)
-    log = CaptionLog(tmp_path, run)
-    _save(log, "A ball.")
-    _save(log, "A cube.", "w")
-    told = [line for line in logged if str(tmp_path / "captions" / "a-run") in line]
-    assert len(told) == n_told
-    assert all("join the nodes' folders by a plus sign" in line for line in told)
-    assert (tmp_path / "captions" / "a-run" / f"rank-{rank}-of-4.jsonl").is_file()

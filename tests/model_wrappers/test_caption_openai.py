@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import cv2
 import numpy as np
 import pytest
-from lmms_eval.api.instance import Instance
 
-from caption_requests import caption_all, make_requests, results_of
+from caption_requests import caption_all, results_of
 from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
 from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
-from lmms_eval_captions.model_wrappers.chat_api.pictures import data_url, with_smaller_pictures
-from lmms_eval_captions.model_wrappers.results import Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,23 +108,6 @@ def test_a_clip_is_sent_whole(
     assert base64.b64decode(data) == clips[0].read_bytes()
 
 
-def test_a_clip_that_is_sent_whole_is_in_memory_once(
-    make: Callable[..., CaptionOpenai], clips: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All prompts about a clip share the text of its file."""
-    model = make(send="video")
-    request, urls = model._request, []
-
-    def seen(messages: Any, *given: Any) -> Any:
-        urls.append(messages[0]["content"][0]["video_url"]["url"])
-        return request(messages, *given)
-
-    monkeypatch.setattr(model, "_request", seen)
-    assert all(caption_all(model, clips, PROMPTS))
-    assert len(urls) == 6
-    assert len({id(url) for url in urls}) == 3
-
-
 def test_no_caption_is_paid_for_twice(
     make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path]
 ) -> None:
@@ -182,25 +161,6 @@ def test_another_model_writes_no_caption_unless_an_alias_says_so(
     assert endpoint.counts.n_requests == n_requests + 2
     endpoint.script = None
     assert caption_all(make(), clips[:1]) == [reply("Describe the video.")]
-
-
-def test_the_judge_has_an_alias_of_its_own(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], monkeypatch: Any
-) -> None:
-    """What the judge's endpoint is called does not concern the captioner's."""
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_ALIAS", "eye.gguf")
-    endpoint.script = lambda _: Say("A caption.", model="eye.gguf")
-    assert caption_all(make(), clips[:1]) == [""]
-
-
-def test_many_requests_are_in_flight_and_not_too_many(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
-) -> None:
-    """Requests run beside each other, up to the limit."""
-    endpoint.behaviour = Behaviour(latency_s=0.3)
-    prompts = {f"t{n}": f"Prompt {n}." for n in range(8)}
-    assert all(caption_all(make(concurrency=4), clips, prompts))
-    assert 3 <= endpoint.counts.most_in_flight <= 4
 
 
 def test_a_broken_clip_is_not_sent(
@@ -262,59 +222,6 @@ def test_a_clip_is_never_sent_as_sound_or_text(ending: str) -> None:
     assert media_type(Path(f"clip{ending}")).startswith("video/")
 
 
-def test_what_else_is_asked_goes_into_the_body(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
-) -> None:
-    """A system prompt, how closely to look, and fields of one's own, which win, are sent."""
-    model = make(
-        system_prompt="You see.",
-        detail="low",
-        extra_body='{"top_k": 1, "temperature": 0.2, "seed": 7, "mm": {"fps": 2}}',
-    )
-    assert all(caption_all(model, clips[:1]))
-    [body] = endpoint.bodies
-    assert body["messages"][0] == {"role": "system", "content": "You see."}
-    pictures = [p["image_url"] for p in body["messages"][1]["content"] if p["type"] == "image_url"]
-    assert [picture["detail"] for picture in pictures] == ["low"] * 3
-    sent = {name: body[name] for name in ("top_k", "temperature", "seed", "mm", "max_tokens")}
-    assert sent == {"top_k": 1, "temperature": 0.2, "seed": 7, "mm": {"fps": 2}, "max_tokens": 16}
-
-
-def test_a_server_is_told_how_many_frames_of_a_video_to_look_at(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
-) -> None:
-    """With ``send=video`` that is said in the server's own words."""
-    chosen = {"media_io_kwargs": {"video": {"num_frames": 4}}}
-    assert all(caption_all(make(send="video", extra_body=chosen), clips[:1]))
-    assert endpoint.bodies[0]["media_io_kwargs"] == chosen["media_io_kwargs"]
-
-
-def test_frames_of_a_clip_are_written_once_for_all_its_prompts(
-    make: Callable[..., Captioner], clips: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Five prompts of three clips write three clips' frames: writing them held requests back."""
-    written: list[object] = []
-    write = cv2.imencode
-
-    def counted(*arguments: Any) -> Any:
-        written.append(arguments[1].shape)
-        return write(*arguments)
-
-    monkeypatch.setattr(cv2, "imencode", counted)
-    assert all(caption_all(make(), clips, {f"t{n}": f"Prompt {n}." for n in range(5)}))
-    assert len(written) == 3 * len(clips)
-
-
-def test_the_allowed_concurrency_is_filled(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path]
-) -> None:
-    """With enough to ask all 32 requests that may be are in flight, as the server counts them."""
-    endpoint.behaviour = Behaviour(latency_s=0.5)
-    prompts = {f"t{n}": f"Prompt {n}." for n in range(40)}
-    assert all(caption_all(make(), clips, prompts))
-    assert endpoint.counts.most_in_flight == 32
-
-
 def _refuse_above(n_bytes: int, status: int = 413, words: str = "too large") -> Callable[..., Any]:
     def script(body: dict[str, Any]) -> Refuse | None:
         size = len(json.dumps(body, separators=(",", ":")))
@@ -360,25 +267,6 @@ def test_smaller_frames_answer_a_request_that_is_too_large(
     assert endpoint.counts.n_requests == n_requests
 
 
-def test_each_picture_is_made_smaller_by_its_own_size(
-    make: Callable[..., Captioner],
-    endpoint: JudgeServer,
-    large_clips: list[Path],
-) -> None:
-    """Frames below ``frame_pixels`` shrink at the first step, pages no more than is said."""
-    answers = iter([Refuse(413, "too large")])
-    endpoint.script = lambda _: next(answers, None)
-    assert all(caption_all(make(frame_pixels=4 * 640 * 480), large_clips[:1]))
-    assert [_images(body)[0].shape[:2] for body in endpoint.bodies] == [(339, 452)]
-    endpoint.bodies.clear()
-    page = np.zeros((1000, 1200, 3), np.uint8)
-    picture = {"type": "image_url", "image_url": {"url": data_url(page)}}
-    smaller = with_smaller_pictures([{"role": "user", "content": [picture]}], 1)
-    assert smaller is not None
-    height, width = _images({"messages": smaller})[0].shape[:2]
-    assert height * width == pytest.approx(1000 * 1200 / 2, rel=0.01)
-
-
 def test_a_request_that_cannot_be_smaller_is_named(
     make: Callable[..., Captioner], endpoint: JudgeServer, large_clips: list[Path]
 ) -> None:
@@ -392,14 +280,6 @@ def test_a_request_that_cannot_be_smaller_is_named(
     model = make(send="video")
     assert caption_all(model, large_clips[:1]) == [""]
     assert endpoint.counts.n_requests == n_requests + 1
-
-
-def test_processes_share_the_limit_of_cost(
-    make: Callable[..., CaptionOpenai], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """None sees what the others spend, and all together stay within it."""
-    monkeypatch.setattr(CaptionOpenai, "world_size", 4)
-    assert make(max_cost=1.0, model="gpt-4o")._engine.config.max_cost_usd == 0.25
 
 
 def test_captioning_stays_within_its_limit_of_cost(
@@ -426,32 +306,6 @@ def test_captioning_stays_within_its_limit_of_cost(
     assert "LMMS_CAPTIONS_MAX_COST" not in reason
     assert all(caption_all(make(max_cost=100), clips, prompts))
     assert endpoint.counts.n_requests == len(captions)
-
-
-def test_a_task_of_pictures_is_sent_as_the_conversation_that_it_is(
-    make: Callable[..., CaptionOpenai], endpoint: JudgeServer
-) -> None:
-    """Pages keep their size unless ``image_pixels`` says not; earlier turns are sent, too."""
-    page = np.zeros((1000, 1200, 3), np.uint8)
-    talk = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "image", "url": page}, "What?"]},
-        {"role": "assistant", "content": "A page."},
-        {"role": "user", "content": "Which?"},
-    ]
-    sizes = []
-    for pixels in ({}, {"image_pixels": 30000}):
-        model = make(CaptionOpenaiChat, **pixels)
-        model.task_dict = {"docs": {"test": [{}]}}
-        arguments = ("unused", lambda _doc: talk, {"max_new_tokens": 4}, 0, "docs", "test")
-        metadata = {"task": "docs", "doc_id": 0, "repeats": 1}
-        [result] = model.generate_until([Instance("generate_until", arguments, 0, metadata)])
-        assert result.text == reply("Which?")
-        messages = endpoint.bodies[-1]["messages"]
-        assert [turn["role"] for turn in messages] == ["system", "user", "assistant", "user"]
-        [image] = _images({"messages": [messages[1]]})
-        sizes.append(image.shape)
-    assert sizes == [(1000, 1200, 3), (158, 189, 3)]
 
 
 def test_what_is_under_way_when_a_run_is_ended_is_paid_once(
@@ -486,137 +340,14 @@ def test_what_is_under_way_when_a_run_is_ended_is_paid_once(
     assert endpoint.counts.n_requests == len(clips) * len(PROMPTS)
 
 
-def test_a_reply_that_does_not_come_is_not_waited_for_long(
-    make: Callable[..., CaptionOpenai],
-    endpoint: JudgeServer,
-    clips: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An endpoint that hangs holds no run that was ended."""
-    monkeypatch.setattr(caption_openai, "_FINISH_S", 0.3)
-    endpoint.behaviour = Behaviour(latency_s=60)
-    model = make(concurrency=2)
-
-    def finish(_n: int) -> None:
-        while endpoint.counts.n_in_flight < 2:
-            time.sleep(0.01)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Results, "finish", lambda _, n: finish(n))
-    began_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        caption_all(model, clips)
-    assert time.monotonic() - began_s < 30
-
-
-def test_nothing_is_read_that_can_no_more_be_asked_about(
-    make: Callable[..., Captioner], endpoint: JudgeServer, clips: list[Path], tmp_path: Path
-) -> None:
-    """A refused key ends the reading of clips; each is named, with the server's words."""
-    endpoint.behaviour = Behaviour(status=401, message="no such key")
-    many = [tmp_path / f"{n}.mp4" for n in range(40)]
-    for path in many:
-        path.write_bytes(clips[0].read_bytes())
-    model = make(decode_threads=1)
-    read: list[object] = []
-    real = model._read
-    model._read = lambda video: (read.append(video), time.sleep(0.02), real(video))[-1]  # type: ignore[method-assign, func-returns-value] # to count
-    assert caption_all(model, many) == [""] * 40
-    assert len(read) < 20
-    assert all("no such key" in reason for reason in model.outcome.failures.values())
-
-
 @pytest.mark.keeps_captions
 def test_a_rerun_reads_no_clip(make: Callable[..., CaptionOpenai], clips: list[Path]) -> None:
     """Captions are known by their clips, too: what would be asked need not be made to know them."""
     first = caption_all(make(), clips, PROMPTS)
     model = make(concurrency=3, max_cost=None, timeout_s=9.0)
-    model._read = _not_read  # type: ignore[method-assign] # must not be called
+    model._read = _not_read  # type: ignore[method-assign,assignment] # must not be called
     assert caption_all(model, clips, PROMPTS) == first
 
 
 def _not_read(video: object) -> NoReturn:
     raise AssertionError(f"{video} was read")
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"max_num_frames": 2},
-        {"frame_pixels": 900},
-        {"detail": "low"},
-        {"system_prompt": "You see."},
-        {"extra_body": {"top_k": 1}},
-        {"model": "other"},
-        {"send": "video", "max_num_frames": None},
-        {"max_tokens_field": "max_completion_tokens"},
-        {"video_reader": "decord", "max_pixels": 900},
-    ],
-    ids="-".join,
-)
-@pytest.mark.keeps_captions
-def test_what_changes_a_caption_is_asked_anew(
-    make: Callable[..., CaptionOpenai],
-    endpoint: JudgeServer,
-    clips: list[Path],
-    given: dict[str, Any],
-) -> None:
-    """Whatever moves what is asked, or of whom."""
-    caption_all(make(), clips[:1])
-    caption_all(make(**given), clips[:1])
-    assert endpoint.counts.n_requests == 2
-
-
-@pytest.mark.parametrize("is_drawn", [True, False])
-@pytest.mark.keeps_captions
-def test_repeats_of_a_document_are_other_draws(
-    make: Callable[..., CaptionOpenai], endpoint: JudgeServer, clips: list[Path], is_drawn: bool
-) -> None:
-    """Each has a seed of its own, in a rerun, too; greedy ones are asked once."""
-    settings = {"max_new_tokens": 8, "temperature": 1.0 if is_drawn else 0.0}
-    endpoint.script = lambda body: Say(f"Draw {body['seed']}.")
-
-    def thrice(model: CaptionOpenai) -> list[str]:
-        model.task_dict = {"task": {"test": [{"video": str(clips[0])}]}}
-        requests = make_requests(1, {"task": "Describe."}, settings, is_simple=True)
-        return [result.text for result in model.generate_until(requests * 3)]
-
-    first = thrice(make(extra_body={"seed": 7}))
-    assert first == [f"Draw {7 + n * is_drawn}." for n in range(3)]
-    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
-    assert thrice(make(extra_body={"seed": 7})) == first
-    assert endpoint.counts.n_requests == (3 if is_drawn else 1)
-
-
-@pytest.mark.parametrize("store_by", ["model", "endpoint"])
-@pytest.mark.keeps_captions
-def test_replies_of_another_address_are_told_or_not_taken(
-    make: Callable[..., CaptionOpenai],
-    endpoint: JudgeServer,
-    clips: list[Path],
-    logged: list[str],
-    store_by: str,
-) -> None:
-    """A laptop's server calls whatever it has loaded by one name."""
-    with JudgeServer(Behaviour(), reply=lambda _: "Another model's.") as other:
-        caption_all(make(), clips)
-        captions = caption_all(make(base_url=other.url, store_by=store_by), clips)
-        assert other.counts.n_requests == (3 if store_by == "endpoint" else 0)
-    assert {*captions} == {
-        "Another model's." if store_by == "endpoint" else reply("Describe the video.")
-    }
-    told = [line for line in logged if "3 captions are replies to the same requests" in line]
-    assert len(told) == (store_by == "model")
-    assert all(endpoint.url.rstrip("/") in line for line in told)
-
-
-def test_what_captions_cost_is_said_at_the_end(
-    make: Callable[..., CaptionOpenai], clips: list[Path], logged: list[str]
-) -> None:
-    """Calls, tokens and dollars; without kept captions a rerun has its replies from the store."""
-    for words in ("3 calls, 0 replies from the store; ", "0 calls, 3 replies from the store"):
-        model = make(model="gpt-4o")
-        caption_all(model, clips)
-        model.clean()
-        assert f"caption_openai: {words}" in logged[-1]
-        assert ("by the prices of" in logged[-1]) == words.endswith("; ")

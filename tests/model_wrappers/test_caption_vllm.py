@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
 import vllm_stand_in
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm, CaptionVllmChat
-from lmms_eval_captions.model_wrappers.identity import as_json
+from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -84,58 +82,6 @@ def test_captions_are_those_of_caption_hf(
     assert {sampling.max_tokens for sampling in engine.sampling} == {GREEDY["max_new_tokens"]}
 
 
-def test_prompts_of_a_clip_follow_each_other_and_prefixes_are_kept(
-    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any], logged: list[str]
-) -> None:
-    """So that vLLM reads each clip once; how much it did not read again is said."""
-    model = CaptionVllmChat(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
-    assert all(caption_all(model, clips, PROMPTS))
-    shown = [prompt["multi_modal_data"]["video"][0][0].shape for prompt in vllm[0].prompts]
-    assert shown == [shape for shape in dict.fromkeys(shown) for _ in PROMPTS]
-    assert vllm[0].arguments.enable_prefix_caching
-    model.clean()
-    assert any("tokens read were those of an earlier prompt" in line for line in logged)
-
-
-def test_drawn_captions_follow_the_seed(
-    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
-) -> None:
-    """The engine's own seed is the same in every run: each draw has one, by ``--seed``."""
-    drawn = {"max_new_tokens": 4, "do_sample": True, "temperature": 1.0}
-    for seed in (1, 1, 2):
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu", reuse=False)
-            results_of(model, clips, PROMPTS, drawn)
-        model.clean()
-    first, again, other = ([one.seed for one in engine.sampling] for engine in vllm)
-    assert len({*first}) == len(first)
-    assert again == first
-    assert not {*other} & {*first}
-
-
-def test_what_engine_arguments_name_is_part_of_the_captioner(
-    checkpoints: dict[str, Path], vllm: list[Any], tmp_path: Path
-) -> None:
-    """A file that vLLM reads moves captions as the checkpoint's own do."""
-    model = CaptionVllm(pretrained=str(checkpoints["qwen2_vl"]), device="cpu")
-    model._engine_args = {"tokenizer": str(tmp_path)}
-    before = as_json(model.identity())
-    (tmp_path / "tokenizer.json").write_text("{}")
-    assert as_json(model.identity()) != before
-    model.clean()
-    assert vllm[0].is_shut_down
-
-
-def test_engine_arguments_go_to_the_engine(checkpoints: dict[str, Path], vllm: list[Any]) -> None:
-    """What vLLM takes beside is handed on; the positions are the checkpoint's or fewer."""
-    folder = str(checkpoints["qwen2_vl"])
-    CaptionVllm(pretrained=folder, device="cpu", engine_args="max_num_seqs:8").clean()
-    CaptionVllm(pretrained=folder, device="cpu", max_model_len=2048).clean()
-    assert vllm[0].arguments.max_num_seqs == 8
-    assert [engine.arguments.max_model_len for engine in vllm] == [8192, 2048]
-
-
 @pytest.mark.parametrize(
     ("family", "arguments", "is_left_to_vllm"),
     [
@@ -157,26 +103,6 @@ def test_pixels_are_scaled_by_the_processor_where_vllm_would_do_it_otherwise(
     """Models of vLLM scale all pixels as the image processor does, if they are left to."""
     CaptionVllm(pretrained=str(checkpoints[family]), device="cpu", **arguments).clean()
     assert vllm[0].arguments.mm_device_do_normalize is is_left_to_vllm
-
-
-def test_older_engines_are_not_told_of_what_they_do_not_know(
-    checkpoints: dict[str, Path], vllm: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They leave scaling to the processor anyway."""
-
-    @dataclass
-    class Older:
-        model: str
-        revision: str
-        trust_remote_code: bool
-        dtype: str
-        max_model_len: int | None
-        enable_prefix_caching: bool
-        mm_device_do_normalize: ClassVar[bool] = False
-
-    monkeypatch.setattr(sys.modules["vllm"], "AsyncEngineArgs", Older)
-    CaptionVllm(pretrained=str(checkpoints["qwen3_vl"]), device="cpu").clean()
-    assert isinstance(vllm[0].arguments, Older)
 
 
 def test_a_refused_prompt_costs_its_own_caption(

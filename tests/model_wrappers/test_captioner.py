@@ -18,14 +18,8 @@ from caption_requests import GREEDY, caption_all, make_requests, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner as module
-from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
-from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
-from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.model_args import arguments_of
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip
-    from lmms_eval_captions.model_wrappers.visuals import Segment
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 
@@ -100,55 +93,6 @@ def test_each_clip_is_decoded_once_for_all_its_prompts(
     assert order == sorted(clips, key=lambda path: path.stat().st_size, reverse=True)
 
 
-def test_batches_are_prepared_in_the_threads_that_a_captioner_allows(clips: list[Path]) -> None:
-    """Two at once where it says so: one alone would wait for the other for ever."""
-    both_here = threading.Barrier(2, timeout=20)
-
-    class Meeting(Echo):
-        prepare_threads = 2
-
-        def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:
-            assert len(jobs) == 1
-            assert generation
-            both_here.wait()
-            return None
-
-    assert all(caption_all(Meeting(batch_size=1), clips[:4]))
-    assert {CaptionHf.prepare_threads, CaptionOpenai.prepare_threads} == {2}
-
-
-@pytest.mark.parametrize("reader", ["pyav", "decord"])
-def test_clips_are_read_by_the_reader_that_is_asked_for(
-    clips: list[Path], monkeypatch: pytest.MonkeyPatch, reader: str
-) -> None:
-    """``video_reader=`` in ``--model_args`` reaches every reading of a clip."""
-    if reader == "decord":
-        pytest.importorskip("decord")
-    asked = []
-
-    def reading(path: Path, *args: Any, **named: Any) -> Clip:
-        asked.append(named["video_reader"])
-        return read_frames(path, *args, **named)
-
-    monkeypatch.setattr(module, "read_frames", reading)
-    assert len(caption_all(Echo(video_reader=reader), clips[:2])) == 2
-    assert asked == [reader, reader]
-
-
-@pytest.mark.parametrize(
-    "model", [CaptionAuroraCap, CaptionBaseline, CaptionHf, CaptionOpenai, CaptionVllm]
-)
-def test_every_captioner_takes_a_video_reader(model: type[Captioner]) -> None:
-    """It is an argument of all that read clips."""
-    assert "video_reader" in arguments_of(model, Captioner)
-
-
-def test_an_unknown_reader_is_refused_before_the_run() -> None:
-    """The error names the readers that there are."""
-    with pytest.raises(SettingsError, match=r"video_reader.*pyav.*decord.*'opencv'"):
-        Echo(video_reader="opencv")
-
-
 def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> None:
     """While the first batch is captioned, the next clips are decoded, and only so many."""
     started: list[str] = []
@@ -156,12 +100,11 @@ def test_coming_clips_are_decoded_while_the_model_works(clips: list[Path]) -> No
     ahead: list[int] = []
 
     class Watched(Echo):
-        def _read(self, video: Path | Segment) -> Clip:
-            assert isinstance(video, Path)
-            started.append(video.stem)
+        def _read(self, path: Path) -> Clip:
+            started.append(path.stem)
             if len(started) >= 3:
                 both.set()
-            return super()._read(video)
+            return super()._read(path)
 
     def wait(_: Batch) -> None:
         assert both.wait(20), "nothing was decoded ahead"
@@ -249,16 +192,6 @@ def test_settings_of_the_request_reach_the_captioner(clips: list[Path]) -> None:
     assert model.batches[0].generation.max_new_tokens == 99
 
 
-def test_captions_are_not_stripped(clips: list[Path]) -> None:
-    """What the model wrote is returned as it is."""
-
-    class Spaces(Echo):
-        def caption(self, batch: Batch) -> list[str]:
-            return [" a dog \n"] * len(batch.jobs)
-
-    assert caption_all(Spaces(), clips[:1]) == [" a dog \n"]
-
-
 def test_token_counts_are_passed_on(clips: list[Path]) -> None:
     """Counts reach lmms-eval, and survive being futures."""
 
@@ -330,38 +263,3 @@ def test_a_batch_size_that_cannot_be_used(value: object) -> None:
     """Only a whole number of at least 1 is taken."""
     with pytest.raises(SettingsError, match="batch_size"):
         Echo(batch_size=value)
-
-
-def test_the_time_that_the_model_waits_is_told(clips: list[Path], logged: list[str]) -> None:
-    """The shares of time are logged and add up."""
-    model = Echo(lambda _: time.sleep(0.02), batch_size=2)
-    caption_all(model, clips)
-    assert model.outcome.compute_s >= 0.06
-    assert any("6 captions in" in line and "waiting for frames" in line for line in logged)
-
-
-def test_captions_of_two_variants_are_not_shared(clips: list[Path]) -> None:
-    """Tasks that a captioner treats differently get a caption each, though they ask the same."""
-
-    class Moody(Echo):
-        def variant(self, task: str) -> str:
-            return task[0]
-
-    model = Moody()
-    caption_all(model, clips[:1], {"a1": "Same.", "a2": "Same.", "b1": "Same."})
-    assert [job.task for batch in model.batches for job in batch.jobs] == ["a1", "b1"]
-
-
-@pytest.mark.parametrize(
-    ("world", "here", "n_threads"), [(16, "2", 8), (16, "16", 1), (16, None, 1), (1, "1", 8)]
-)
-def test_decoding_has_its_share_of_the_node(
-    world: int, here: str | None, n_threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Processes on other nodes take no cores of this one; at most eight clips are read at once."""
-    monkeypatch.setattr("os.cpu_count", lambda: 16)
-    monkeypatch.setattr(Captioner, "world_size", world)
-    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-    if here is not None:
-        monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
-    assert Echo(device="cpu").decode_threads == n_threads

@@ -15,10 +15,7 @@ from lmms_eval.api.instance import Instance
 from caption_requests import make_requests
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
-from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
-from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -111,28 +108,6 @@ def test_captions_are_saved_once(clips: list[Path]) -> None:
     assert open_captions(log.path)("camera").find("clip0", "camera") == "thought over"
 
 
-def test_promised_captions_are_saved_too(clips: list[Path]) -> None:
-    """Those of endpoints, as they come in."""
-
-    class Promising(Endless):
-        def caption(self, batch: Batch) -> Sequence[Future[Caption]]:
-            promises: list[Future[Caption]] = [Future() for _ in batch.jobs]
-            for promise, job in zip(promises, batch.jobs, strict=True):
-                promise.set_result(Caption(job.path.stem))
-            return promises
-
-    model = Promising()
-    model.generate_until(requests(model, clips))
-    assert len(rows()) == len(OURS) * len(clips)
-
-
-@pytest.mark.parametrize("captioner", [CaptionHf, CaptionAuroraCap, CaptionBaseline])
-def test_every_local_captioner_saves_in_the_same_way(captioner: type[Captioner]) -> None:
-    """None of them has a loop of its own; ``caption_custom`` is whatever the user's class is."""
-    assert captioner.generate_until is Captioner.generate_until
-    assert captioner._caption is Captioner._caption
-
-
 def test_captions_of_several_processes_are_one_folder(tmp_path: Path, logged: list[str]) -> None:
     """It is said once, and what ``caption_file`` takes."""
     for rank in (1, 0):
@@ -143,19 +118,6 @@ def test_captions_of_several_processes_are_one_folder(tmp_path: Path, logged: li
     assert (table.find("v0"), table.find("v1")) == ("of 0", "of 1")
     [line] = [line for line in logged if "captions are saved" in line]
     assert line.rstrip().endswith(f"path={tmp_path / 'captions' / 'run'}")
-
-
-def test_processes_without_a_common_name_serve_together(tmp_path: Path, logged: list[str]) -> None:
-    """Each says where its own captions are, and that the paths are to be joined."""
-    paths = []
-    for rank in (0, 1):
-        log = CaptionLog(tmp_path, RunName(f"own-{rank}", rank, 2, is_shared=False))
-        log.save(task="t", video_id=f"v{rank}", caption=f"of {rank}", aspect=None)
-        paths.append(str(log.path))
-    table = open_captions("+".join(paths))("t")
-    assert (table.find("v0"), table.find("v1")) == ("of 0", "of 1")
-    lines = [line for line in logged if "captions are saved" in line]
-    assert [f"of rank {rank} of 2: join the paths" in lines[rank] for rank in (0, 1)] == [True] * 2
 
 
 def _lookup(error: type[DataError], found: Mapping[str, Path]) -> Any:
@@ -185,13 +147,6 @@ def test_a_missing_video_folder_is_one_error(logged: list[str]) -> None:
     with pytest.raises(NoVideosError, match="no video 'v0'"):
         model.generate_until(asked(model, 5000, NoVideosError, {}))
     assert not [line for line in logged if "no caption for" in line]
-
-
-def test_a_folder_of_other_videos_is_one_error() -> None:
-    """Where not one of many videos is there, the folder is the wrong one."""
-    model = Endless()
-    with pytest.raises(NoVideosError, match="none of 300 videos was found: no video 'v0'"):
-        model.generate_until(asked(model, 300, DataError, {}))
 
 
 def test_many_missing_videos_are_not_a_line_each(clips: list[Path], logged: list[str]) -> None:

@@ -5,40 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import vllm_stand_in
-from caption_requests import GREEDY, caption_all, make_requests
+from caption_requests import GREEDY, caption_all
 from hostile_clips import write_clip
 from judge_server import Behaviour, JudgeServer
 from killed_captioner import (
     MAKERS,
     MINE,
     PROMPTS,
-    Promising,
     ask,
     checkpoints_of,
     ended_after,
-    hf,
     start,
-    vllm,
 )
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.caption_jobs import Shown
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
-from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions, _content
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
 from zoo import ARCHITECTURES
@@ -202,120 +190,6 @@ def test_a_signal_costs_no_caption_that_was_written(
     assert ask(MAKERS[name](checkpoints), clips) == captions
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"batch_size": 4},
-        {"decode_threads": 2, "decode_timeout_s": 99.0},
-        {"share_prefix": False},
-        {"dtype": "float32"},
-        {"max_num_frames": 3},
-        {"max_pixels": 600},
-        {"system_prompt": "Be brief."},
-        {"dtype": "bfloat16"},
-        {"fps": 1.0},
-    ],
-    ids="-".join,
-)
-def test_what_changes_a_caption_has_it_written_anew(
-    given: Mapping[str, object], clips: list[Path], checkpoints: Mapping[str, Path]
-) -> None:
-    """Frames, pixels, number format, system prompt; not how fast, and where, captions are made."""
-    ask(hf(checkpoints, dtype="float32"), clips[:1])
-    model = hf(checkpoints, **{"dtype": "float32", **given})
-    asked = killed_after(model)
-    ask(model, clips[:1])
-    moves_none = {"batch_size", "decode_threads", "share_prefix"} & {*given}
-    is_same = bool(moves_none) or given == {"dtype": "float32"}
-    assert sum(asked) == (0 if is_same else len(PROMPTS))
-
-
-@pytest.mark.parametrize(
-    ("given", "is_same"),
-    [
-        ({"engine_args": "gpu_memory_utilization:0.5;max_num_seqs:8", "concurrency": 2}, True),
-        ({"engine_args": {"kv_cache_dtype": "fp8"}}, False),
-        ({"frame_pixels": 784}, False),
-    ],
-)
-def test_what_moves_captions_of_vllm(
-    given: Mapping[str, object],
-    is_same: bool,
-    clips: list[Path],
-    checkpoints: Mapping[str, Path],
-) -> None:
-    """How many are under way, and how much memory they fill, moves none."""
-    ask(vllm(checkpoints), clips[:1])
-    model = vllm(checkpoints, **given)
-    asked = killed_after(model)
-    ask(model, clips[:1])
-    assert sum(asked) == (0 if is_same else len(PROMPTS))
-
-
-def _touch_clip(clips: list[Path], _: Mapping[str, Path]) -> None:
-    os.utime(clips[0], (1, 1))
-
-
-def _other_frames(clips: list[Path], _: Mapping[str, Path]) -> None:
-    write_clip(clips[0], 9)
-
-
-def _other_bytes_of_one_time_and_size(clips: list[Path], _: Mapping[str, Path]) -> None:
-    raw, status = clips[0].read_bytes(), clips[0].stat()
-    assert b"Lavf" in raw
-    clips[0].write_bytes(raw.replace(b"Lavf", b"Lavg"))
-    os.utime(clips[0], ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _other_weights(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
-    weights = next(checkpoints["hf"].glob("*.safetensors"))
-    os.utime(weights, (1, 1))
-    (checkpoints["hf"] / "generation_config.json").write_text('{"repetition_penalty": 1.1}')
-
-
-def _other_code(_: list[Path], checkpoints: Mapping[str, Path]) -> None:
-    checkpoints["mine.py"].write_text(MINE.replace("job.path.stem", "job.path.name"))
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("caption_hf", _touch_clip),
-        ("caption_hf", _other_frames),
-        ("caption_hf", _other_bytes_of_one_time_and_size),
-        ("caption_hf", _other_weights),
-        ("caption_custom", _other_code),
-    ],
-)
-def test_files_that_changed_are_another_captioner_s(
-    name: str,
-    change: Callable[[list[Path], Mapping[str, Path]], None],
-    tmp_path: Path,
-) -> None:
-    """A clip, a checkpoint, the user's own class: nothing of before is taken for them."""
-    clips = [write_clip(tmp_path / "clip.mp4", 4)]
-    ARCHITECTURES["qwen2_5_vl"].write(tmp_path / "hf")
-    (tmp_path / "mine.py").write_text(MINE)
-    places = {entry: tmp_path / entry for entry in ("hf", "mine.py")}
-    ask(MAKERS[name](places), clips)
-    change(clips, places)
-    model = MAKERS[name](places)
-    asked = killed_after(model)
-    ask(model, clips)
-    assert sum(asked) == len(PROMPTS)
-
-
-def test_a_checkpoint_may_be_called_otherwise(clips: list[Path], tmp_path: Path) -> None:
-    """A folder that was renamed holds the same model: its captions serve."""
-    ARCHITECTURES["qwen2_5_vl"].write(tmp_path / "one")
-    first = ask(hf({"hf": tmp_path / "one"}), clips[:1])
-    (tmp_path / "one").rename(tmp_path / "two")
-    model = hf({"hf": tmp_path / "two"})
-    asked = killed_after(model)
-    assert ask(model, clips[:1]) == first
-    assert sum(asked) == 0
-
-
 def test_captions_serve_other_tasks_in_any_order(clips: list[Path]) -> None:
     """Known by what is asked of which clip, and not by who asks, nor by ``until``'s cut."""
     first = caption_all(Words(), clips[:2], {"a": "What?", "b": "Who?"})
@@ -333,69 +207,6 @@ def test_other_generation_settings_are_other_captions(
     model = Words()
     caption_all(model, clips[:1], settings={**GREEDY, **settings})
     assert model.n == 1
-
-
-def test_draws_are_told_apart(clips: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeats of one document are different draws, kept as such; another seed draws anew."""
-    monkeypatch.setattr("torch.initial_seed", lambda: 5)
-    drawn = {"do_sample": True, "temperature": 1.0, "max_new_tokens": 8}
-
-    def repeated(model: Words, tasks: Sequence[str]) -> list[str]:
-        model.task_dict = {task: {"test": [{"video": str(clips[0])}]} for task in tasks}
-        prompts = dict.fromkeys(tasks, "Describe.")
-        requests = make_requests(1, prompts, drawn, is_simple=True)
-        thrice = list(chain.from_iterable([request] * 3 for request in requests))
-        return [result.text for result in model.generate_until(thrice)]
-
-    first = repeated(Words(), ["a", "b"])
-    assert len({*first}) == 6
-    assert repeated(Words(), ["b", "a"]) == [*first[3:], *first[:3]]
-    monkeypatch.setattr("torch.initial_seed", lambda: 6)
-    model = Words()
-    repeated(model, ["a"])
-    assert model.n == 3
-
-
-class Drawing(Words):
-    """Draws its captions as models do."""
-
-    def caption(self, batch: Batch) -> list[str]:
-        """From torch's own numbers."""
-        return [str(torch.rand(3).tolist()) for _ in batch.jobs]
-
-
-@pytest.mark.parametrize("n_before", [1, 2])
-@pytest.mark.parametrize("is_picture", [False, True])
-def test_a_run_that_goes_on_draws_nothing_twice(
-    n_before: int, is_picture: bool, clips: list[Path]
-) -> None:
-    """Every run begins with the same seed: what is drawn next is not what was drawn first."""
-    drawn = {"do_sample": True, "temperature": 1.0, "max_new_tokens": 8}
-
-    def repeated(n: int) -> list[str]:
-        with torch.random.fork_rng():
-            torch.manual_seed(7)
-            model = Drawing()
-            model.takes = "one"  # type: ignore[misc] # of this one alone
-            shown = np.zeros((8, 8, 3), np.uint8) if is_picture else str(clips[0])
-            model.task_dict = {"task": {"test": [{"video": shown}]}}
-            request = make_requests(1, {"task": "Describe."}, drawn, is_simple=True)
-            return [result.text for result in model.generate_until(request * n)]
-
-    first = repeated(n_before)
-    again = repeated(4)
-    assert again[:n_before] == first
-    assert len({*again}) == 4
-
-
-@pytest.mark.parametrize(
-    "change", [{"fps": 5.0}, {"n_total": 9}, {"duration_s": 4.0}, {"is_image": True}], ids="-".join
-)
-def test_what_is_shown_is_told_by_its_times_too(change: Mapping[str, Any]) -> None:
-    """Equal frames of parts of other clips are described to models with other times."""
-    clip = make_clip(np.zeros((2, 4, 4, 3), np.uint8), np.array([0.0, 1.0]), fps=2.0, n_total=4)
-    contents = {_content(Shown([shown])) for shown in (clip, replace(clip, **change))}
-    assert len(contents) == 2
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
@@ -428,29 +239,6 @@ def test_reuse_can_be_switched_off(clips: list[Path], tmp_path: Path, logged: li
     assert [line for line in logged if "captions are kept in" in line]
     with pytest.raises(SettingsError, match="reuse=true or"):
         Words(reuse="perhaps")
-
-
-def test_taken_captions_are_saved_for_the_judge(clips: list[Path]) -> None:
-    """The file of a run that went on holds all captions, also those of the run before."""
-    for task in PROMPTS:
-        RUN_CAPTIONS.expect(task, lambda doc, task=task: (Path(doc["video"]).stem, task))  # type: ignore[misc]
-    for _ in range(2):
-        RUN_CAPTIONS.begin()
-        ask(Words(), clips)
-        path = RUN_CAPTIONS.log().path
-        assert path is not None
-        assert len(path.read_text().splitlines()) == len(clips) * len(PROMPTS)
-
-
-def test_tokens_are_kept_with_a_caption(clips: list[Path]) -> None:
-    """A run that went on has the sample logs of one that did not."""
-    counts = []
-    for _ in range(2):
-        model = Promising(device="cpu")
-        model.task_dict = {"t": {"test": [{"video": str(clips[0])}]}}
-        [result] = model.generate_until(make_requests(1, {"t": "?"}, GREEDY, is_simple=True))
-        counts.append((result.token_counts.input_tokens, result.token_counts.output_tokens))
-    assert counts == [(3, 4), (3, 4)]
 
 
 def segments(tmp_path: Path) -> list[Path]:
@@ -502,32 +290,3 @@ def test_a_store_that_cannot_be_written_loses_no_run(
     assert len({*captions}) == len(clips) * len(PROMPTS)
     [line] = [line for line in logged if "captions are not kept" in line]
     assert "LMMS_CAPTIONS_CACHE" in line
-
-
-def test_a_caption_that_comes_after_the_end_is_dropped(
-    clips: list[Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    """After Ctrl-C captions may still come, from other threads, while their store is closed."""
-    kept: list[KeptCaptions] = []
-    put = ReplyStore.put
-
-    def closing(self: ReplyStore, *given: Any) -> None:
-        put(self, *given)
-        if not closers:
-            closers.append(threading.Thread(target=kept[0].close))
-            closers[0].start()
-            closers[0].join(0.2)
-
-    def opened_and_known() -> KeptCaptions:
-        kept.append(opened())
-        return kept[-1]
-
-    closers: list[threading.Thread] = []
-    model = Words(text="A square.")
-    opened = model._kept_captions
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "_kept_captions", opened_and_known)
-        patch.setattr(ReplyStore, "put", closing)
-        assert caption_all(model, clips) == ["A square."] * len(clips)
-    closers[0].join()
-    assert not caplog.records

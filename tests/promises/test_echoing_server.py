@@ -13,12 +13,9 @@ from typing import Any
 import pytest
 from loguru import logger
 
-from batch_server import BatchServer
 from caption_requests import caption_all
-from echo_server import ANSWERS, CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, body_of, traces
+from echo_server import CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, traces
 from five_tasks import TASKS, Task, Texts, write_data
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.redaction import redactor
 from lmms_eval_captions.lmms_eval_tasks import judge_engine
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -126,61 +123,6 @@ def test_an_echoed_key_is_in_nothing_that_judging_writes(
     assert list((tmp_path / "cache" / "replies").rglob("*.jsonl")), "replies were stored"
 
 
-class _EchoBatch(BatchServer):
-    """A Batch API that echoes the key in every line of its results, and in what it says of them."""
-
-    def __init__(self, cases: list[Case]) -> None:
-        super().__init__()
-        self._cases = cases
-        self._n_lines = 0
-
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes] | None:
-        """As always, with the key in results and states."""
-        answered = super().answer(method, path, body)
-        assert answered is not None
-        status, raw = answered
-        if path.endswith("/content"):
-            raw = b"\n".join(map(self._line, raw.splitlines()))
-        elif "/batches/" in path:
-            raw = raw[:-1] + f', "note": "{KEY}", "errors": {{"data": [{{}}]}}}}'.encode()
-        return status, raw
-
-    def _line(self, line: bytes) -> bytes:
-        record = json.loads(line)
-        place, code = self._cases[self._n_lines % len(self._cases)]
-        self._n_lines += 1
-        kind, _, name = place.partition(" ") if place[0].isdigit() else ("200", "", place)
-        if kind == "000":
-            record |= {"response": None, "error": {"code": KEY, "message": "<body>"}}
-        else:
-            record["response"] = {"status_code": int(kind), "body": "<body>"}
-        body = body_of(name, code).decode("ascii")
-        return json.dumps(record).replace('"<body>"', body).encode("ascii")
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_an_echoed_key_is_in_nothing_of_a_batch(
-    task: Task, bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
-) -> None:
-    """Results, errors and states of a Batch API are cleaned as answers are."""
-    places = [
-        *ANSWERS,
-        *(f"{status} {name}" for status in ("000", "400", "500") for name in ERRORS),
-    ]
-    codes = list(CODES)
-    cases = [(place, codes[n % len(codes)]) for n, place in enumerate(places)]
-    pace = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05, patience_s=1.0)
-    data = write_data(tmp_path / "data", _texts(cases))
-    with _EchoBatch(cases) as server:
-        bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
-        _set(bench, server.url, data, batch_pace=pace, patience_s=1e6)
-        captions = [f"A dog of case {n}." for n in range(len(cases))]
-        samples = _judge(task, captions, tmp_path / "output")
-        JUDGE_RUN.close()
-    assert "[key]" in samples
-    assert written() == []
-
-
 def test_an_echoed_key_is_in_no_caption(
     bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
 ) -> None:
@@ -210,16 +152,6 @@ def test_an_echoed_key_is_in_no_caption(
     assert any("[key]" in caption for caption in captions)
     assert any("[key]" in reason for reason in reasons)
     assert written(captions, reasons) == []
-
-
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("place", ANSWERS)
-def test_an_answer_without_the_key_is_json_still(place: str, code: str) -> None:
-    """What is taken out leaves the rest of the answer as it was, and nothing of the key."""
-    clean = redactor(KEY, "http://127.0.0.1/v1").body(body_of(place, code))
-    is_bytes = place.endswith("as bytes")
-    assert traces(clean) == (["bytes"] if is_bytes else [])
-    assert json.loads(clean).keys() if isinstance(json.loads(clean), dict) else json.loads(clean)
 
 
 @pytest.mark.cli

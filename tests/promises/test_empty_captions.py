@@ -14,11 +14,7 @@ import pytest
 from conftest import ServerFactory
 from judge_server import scripted_reply
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks as msvd_eval
-from lmms_eval_captions.lmms_eval_tasks.own import hooks as own_gveval
-from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks as own_rating
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as vdc_vdd
@@ -130,21 +126,6 @@ CASES = {
         main="capf1",
     ),
 }
-RATED: dict[str, tuple[ModuleType, Mapping[str, object], str]] = {
-    "msvd_eval": (
-        msvd_eval,
-        {
-            "video_id": "v",
-            "vname": "v.avi",
-            "setting": "ref_only",
-            "references": ["a dog runs"],
-        },
-        "avg",
-    ),
-    "own_gveval": (own_gveval, {"video_id": "v.mp4", "judge": "gveval"}, "avg"),
-    "own_rating": (own_rating, {"video_id": "v.mp4", "judge": "vllm_judge"}, "overall"),
-}
-"""Benchmarks of ratings: hooks, a document and the headline."""
 
 
 @pytest.fixture(params=CASES)
@@ -245,43 +226,3 @@ def test_a_caption_that_is_not_there_is_unscored(
     n_questions = case.n_questions * case.n_runs
     assert f"{n_questions} of captions that are not there: mend the clips or add the rows" in error
     assert "Run the same command again" not in error
-
-
-@pytest.mark.parametrize("rated", RATED)
-@pytest.mark.parametrize(
-    ("caption", "reason", "shown"),
-    [
-        pytest.param("", "the caption is empty", "|empty:1/1|", id="empty"),
-        pytest.param(NO_CLIP, "no caption: clip.mp4: it is cut off", None, id="missing"),
-    ],
-)
-def test_ratings_have_no_score_for_silence(
-    rated: str,
-    caption: str,
-    reason: str,
-    shown: str | None,
-    bench: pytest.MonkeyPatch,
-    serve: ServerFactory,
-    logged: list[str],
-) -> None:
-    """Ratings know no "says nothing": unscored with the reason, and not sent."""
-    server = serve()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    hooks, doc, metric = RATED[rated]
-    items = hooks.process_results(doc, [caption])
-    assert isnan(getattr(hooks, f"aggregate_{metric}")([items[metric]]))
-    assert server.counts.n_requests == 0
-    assert items[metric]["reasons"] == {reason: 1}
-    signature = hooks.aggregate_signature([items["signature"]])
-    assert (shown or "|unscored:1/1|") in signature
-    assert ("empty:" in signature) == (shown is not None)
-    assert hooks.aggregate_unscored([items["unscored"]]) == 1
-    lines = [line for line in logged if "captions are empty" in line]
-    assert len(lines) == (shown is not None)
-    assert all("are unscored: the benchmark has no verdict for" in line for line in lines)
-
-
-def test_a_group_shows_empty_captions_among_all_of_its_captions() -> None:
-    """Also among those of tasks that have none: their signatures do not say how many there are."""
-    values = ["a|judge:j|unscored:0/3", "b|judge:j|empty:1/2|unscored:0/6"]
-    assert signatures_of_tasks(values, [10, 2], False) == "judge:j|empty:1/12"

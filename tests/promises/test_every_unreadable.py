@@ -5,7 +5,6 @@ See ``test_every_failure.py`` for what is lost when.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -24,7 +23,6 @@ from test_every_failure import (
     N_VIDEOS,
     TOLD,
     Benchmark,
-    Judge,
     _check,
     _judge,
     _set,
@@ -154,63 +152,6 @@ def test_what_was_unreadable_is_asked_anew_in_batches_too(
     """The same through the Batch API."""
     with BatchServer() as server:
         _ask_again_and_again(benchmark, step, server, batches)
-
-
-@pytest.mark.parametrize("limit", ["0", "1"])
-@pytest.mark.parametrize("kind", ["unreadable", "refused", "outage", "mixed"])
-@pytest.mark.parametrize("benchmark", FIVE, ids=lambda benchmark: benchmark.name)
-def test_reasons_are_logged_with_what_helps_whatever_the_limit_is(
-    benchmark: Benchmark,
-    kind: str,
-    limit: str,
-    bench: pytest.MonkeyPatch,  # noqa: F811 - a fixture
-    serve: ServerFactory,
-    logged: list[str],
-) -> None:
-    """A score that stands says why questions are left out of it, as one that is nan does."""
-    server = serve(logprobs="whole")
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", limit)
-    units = benchmark.units()
-    first, last = (
-        # Every ask of a unit, so that no consensus hides it.
-        [key for key in benchmark.order() if benchmark.unit_of(key) == unit]
-        for unit in (units[1], units[-1])
-    )
-    if kind == "outage":
-        server.script = Judge(last[0], "outage")
-        expected = {"outage": 1}
-    else:
-        kinds = {"unreadable": {"unreadable": 2}, "refused": {"refused": 2}}
-        expected = kinds.get(kind, {"unreadable": 1, "refused": 1})
-        faults = dict.fromkeys(first, "unreadable" if "unreadable" in expected else "refused")
-        faults |= dict.fromkeys(last, "refused" if "refused" in expected else "unreadable")
-        server.script = lambda payload: _fault(payload, faults)
-    items = _judge(benchmark)
-    for name, hook in benchmark.aggregations.items():
-        hook(items[name])
-    n_unscored = vdc.aggregate_unscored(items["unscored"])
-    assert n_unscored == sum(expected.values())
-    # Once per task, not for every metric of it.
-    [told] = [line for line in logged if f"{n_unscored} of {len(units)} questions are" in line]
-    errors = [line for line in logged if line.startswith("ERROR")]
-    assert told.startswith("WARNING" if limit == "1" else "ERROR")
-    assert errors == ([] if limit == "1" else [told])
-    assert re.search(r"Why: \d x .*\. ", told)
-    for one, n in expected.items():
-        assert ADVICE[one].format(n=n) in told
-    for one in ADVICE.keys() - expected.keys():
-        assert ADVICE[one].split(":")[0].removeprefix("{n} ") not in told
-
-
-def _fault(payload: dict[str, Any], faults: dict[Key, str]) -> Say | str:
-    key = key_of(payload)
-    if key not in faults:
-        return Say(TOLD.text(key))
-    if faults[key] == "refused":
-        return "filter"
-    return Say("<think>Hm.</think>\n" if key.step in FREE_TEXT else "Let us talk of the weather.")
 
 
 @pytest.mark.parametrize("benchmark", FIVE, ids=lambda benchmark: benchmark.name)

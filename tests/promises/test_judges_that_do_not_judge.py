@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,10 @@ from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import data_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
     LEAST_CAPTIONS,
-    AnchorQuestions,
-    choose_questions,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
-from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck, tell_answer
+from lmms_eval_captions.lmms_eval_tasks.judge_check import tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -43,10 +41,6 @@ WITH_EXAMPLE: Final = pytest.mark.parametrize(
 )  # fmt: skip
 WITHOUT_ANCHORS: Final = ("own",)
 """Benchmarks that know of no caption that is right."""
-WITH_ANCHORS: Final = pytest.mark.parametrize(
-    "task", [task for task in TASKS if task.hooks.benchmark.name not in WITHOUT_ANCHORS],
-    ids=lambda task: task.name,
-)  # fmt: skip
 ANCHORS_OF: Final = {
     "vdc": 64, "vidcapbench": 64, "vcapsbench": 96, "capquiz": 32, "msvd_eval": 12, "own": 0,
 }  # fmt: skip
@@ -243,40 +237,6 @@ def test_small_runs_ask_nothing_more(
     assert server.counts.n_requests == n_requests
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3, 8, 30])
-@pytest.mark.parametrize("n_captions", [LEAST_CAPTIONS - 1, LEAST_CAPTIONS, 100])
-def test_processes_that_share_a_task_have_anchors_as_one_has(
-    n_captions: int, world_size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A hundred captions on eight ranks are a hundred, each rank asks once, and none in a trial."""
-    monkeypatch.setenv("WORLD_SIZE", str(world_size))
-    n_asking = 0
-    for rank in range(world_size):
-        monkeypatch.setenv("RANK", str(rank))
-        anchors = AnchorQuestions()
-        anchors.prepare("task", ["What is there?"])
-        n_asked = sum(map(len, [anchors.due("task") for _ in range(rank, n_captions, world_size)]))
-        assert n_asked <= 1
-        n_asking += n_asked
-    assert (n_asking > 0) == (n_captions >= LEAST_CAPTIONS)
-
-
-@ALL
-def test_a_rerun_in_another_order_asks_nothing(
-    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
-    """lmms-eval hands captions in from several threads, in whatever order they come to it."""
-    server = _play(serve, honest)
-    _judge(task, GOOD, bench, tmp_path, server)
-    n_requests = server.counts.n_requests
-    JUDGE_RUN.close()
-    pairs = list(zip(task.documents(), GOOD, strict=True))
-    items = [task.hooks.process_results(doc, [text])["breakdown"] for doc, text in pairs[::-1]]
-    n_anchors = sum("anchors" in str(item.wait().get("evidence")) for item in items)
-    assert n_anchors == (task.hooks.benchmark.name not in WITHOUT_ANCHORS)
-    assert server.counts.n_requests == n_requests
-
-
 @ALL
 def test_the_estimate_counts_anchors(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
@@ -300,39 +260,6 @@ def test_the_estimate_counts_anchors(
     assert counted.n_calls == server.counts.n_requests
 
 
-def _is_anchor(prompt: str) -> bool:
-    """Whether one of the captions stands in it that show whether a judge reads them."""
-    return SAYS_NOTHING in prompt or _answer_in(prompt) is not None
-
-
-@ALL
-def test_without_anchors_only_what_cannot_be_honest_is_called_out(
-    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
-    """Where anchors cannot be read, a judge that says "no" to all may have seen bad captions."""
-
-    def mute(prompt: str) -> str:
-        return "" if _is_anchor(prompt) else always(is_right=False)(prompt)
-
-    fields = _judge(task, BAD, bench, tmp_path, _play(serve, mute))
-    assert "doubts" not in fields
-
-
-@WITH_ANCHORS
-def test_a_judge_that_mostly_rambles_is_called_out(
-    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
-    """Where a limit lets its few verdicts count, nothing shows that they are of the captions."""
-
-    def ramble(prompt: str) -> str:
-        if _is_anchor(prompt) or int(hashlib.sha256(prompt.encode()).hexdigest(), 16) % 2:
-            return ""
-        return always(is_right=True)(prompt)
-
-    fields = _judge(task, GOOD, bench, tmp_path, _play(serve, ramble))
-    assert "unread" in fields["doubts"].split("+")
-
-
 @ALL
 def test_an_outage_is_no_doubt(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
@@ -343,47 +270,12 @@ def test_an_outage_is_no_doubt(
     assert "doubts" not in _judge(task, GOOD, bench, tmp_path, server)
 
 
-@ALL
-def test_the_stand_in_is_not_doubted(
-    task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
-) -> None:
-    """It is said to be none already, and is asked nothing more."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
-    server = serve()
-    assert "doubts" not in _judge(task, BAD, bench, tmp_path, server)
-    assert server.counts.n_requests == 0
-
-
 def _named(evidence: Evidence) -> tuple[str, ...]:
     record = CaptionRecord(
         task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
         n_unscored=0, evidence=evidence.to_item(),
     )  # fmt: skip
     return doubt_names([record])
-
-
-@pytest.mark.parametrize(
-    ("credit", "least", "most"),
-    [
-        pytest.param((0.5, 0.5), 0.92, 1.0, id="half of all, at random"),
-        pytest.param((1.0, 1.0), 1.0, 1.0, id="all"),
-        pytest.param((0.9, 0.1), 0.0, 0.005, id="honest"),
-        pytest.param((0.8, 0.2), 0.0, 0.04, id="honest and often wrong"),
-    ],
-)
-def test_chance_seldom_hides_or_makes_a_doubt(
-    credit: tuple[float, float], least: float, most: float
-) -> None:
-    """The share of judges that are called blind, of 2,000 that credit captions so often."""
-    dice = random.Random(0)
-    n_blind = 0
-    for _ in range(2000):
-        pairs = {
-            str(n): (float(dice.random() < credit[0]), float(dice.random() < credit[1]))
-            for n in range(16)
-        }
-        n_blind += "blind" in _named(Evidence(pairs={**pairs}))
-    assert least <= n_blind / 2000 <= most
 
 
 @pytest.mark.parametrize(
@@ -405,30 +297,3 @@ def test_small_runs_are_doubted_where_there_is_evidence(
     """Without anchors, honest judges of perfect and of bad captions are let alone."""
     said = Counter(evidence.pop("said", {}))
     assert _named(Evidence(said=said, **evidence)) == doubts
-
-
-def test_anchors_of_several_ranks_count_once() -> None:
-    """Each rank asks the same questions; one that gave no verdict is no anchor."""
-    pairs: dict[str, tuple[float | None, float | None]] = {
-        **{f"q{n}": (1.0, 1.0) for n in range(7)},
-        "unread": (1.0, None),
-    }
-    record = CaptionRecord(
-        task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
-        n_unscored=0, evidence=Evidence(pairs=pairs).to_item(),
-    )  # fmt: skip
-    assert Evidence.over([record, record]).pairs == pairs
-    assert doubt_names([record, record]) == ("blind",)
-
-
-def test_anchors_are_the_first_questions_that_differ() -> None:
-    """One of each document, none twice, none without an answer, and no document read in vain."""
-    check: JudgeCheck[str, object] = JudgeCheck(
-        tell=str.strip, credit=lambda _: None, said=lambda _question, _judgement: None, n_anchors=3
-    )
-
-    def documents() -> Iterator[list[str]]:
-        yield from (["a", "b"], ["a", " "], ["a", "e"], [], ["c", "d"])
-        raise AssertionError("read on")
-
-    assert choose_questions(check, documents()) == ["a", "e", "c"]

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 
 from conftest import ServerFactory
-from drawn_captions import record
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.known_shares import KnownShare, known_share
 from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    has_score,
-    signature_of,
-    signatures_of_tasks,
-)
-from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.group import group_acc, group_breakdown
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
 N_VIDEOS = 4
@@ -152,23 +140,6 @@ def test_empty_captions_are_known_too(task: Task, server: JudgeServer, logged: l
 
 
 @EACH
-def test_one_of_several_processes_knows_its_own_captions_alone(
-    task: Task, server: JudgeServer, bench: pytest.MonkeyPatch
-) -> None:
-    """It stops only where the others could not mend it, whatever they have."""
-    bench.setenv("RANK", "1")
-    bench.setenv("WORLD_SIZE", "2")
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.3")
-    scores(task, run(task, [THERE[1], MISSING], at=[1, 3]))
-    assert server.counts.n_requests > 0
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.2")
-    n_requests = server.counts.n_requests
-    JUDGE_RUN.close()
-    scores(task, run(task, ["Another dog.", MISSING], at=[1, 3]))
-    assert server.counts.n_requests == n_requests
-
-
-@EACH
 def test_dropped_captions_leave_the_task(
     task: Task, server: JudgeServer, logged: list[str], tmp_path: Path
 ) -> None:
@@ -188,109 +159,3 @@ def test_dropped_captions_leave_the_task(
     assert "|dropped:2/4|" in str(THIS_RUN.breakdowns[task.name]["signature"])
     dropped = items[hooks.benchmark.headline][1]
     assert (dropped["n_dropped"], dropped["n_questions"], "score" in dropped) == (1, 0, False)
-
-
-@EACH
-def test_a_task_of_dropped_captions_alone_has_no_score(
-    task: Task, server: JudgeServer, logged: list[str]
-) -> None:
-    """Of nothing there is no score, and the error says why."""
-    items = run(task, [DROPPED] * N_VIDEOS)
-    assert all(map(isnan, scores(task, items).values()))
-    assert server.counts.n_requests == 0
-    assert [line for line in logged if "there is no caption (missing=drop)" in line]
-
-
-@EACH
-def test_dropped_and_missing_captions_are_told_apart(
-    task: Task, server: JudgeServer, logged: list[str]
-) -> None:
-    """What is left out is no part of what may be unscored."""
-    items = run(task, [THERE[0], DROPPED, MISSING, THERE[3]])
-    assert all(map(isnan, scores(task, items).values()))
-    assert server.counts.n_requests == 0
-    assert [line for line in logged if "1 missing of 3 captions leave 1 of 3 questions" in line]
-
-
-def test_groups_say_how_many_captions_were_dropped() -> None:
-    """Summed over all tasks, among all captions of the group."""
-    values = ["a|judge:j|dropped:1/4|unscored:0/3", "b|judge:j|unscored:0/6"]
-    assert signatures_of_tasks(values, [4, 2], False) == "judge:j|dropped:1/6"
-
-
-def test_a_pooled_group_is_scored_without_dropped_captions(
-    tmp_path: Path, bench: pytest.MonkeyPatch
-) -> None:
-    """AE and HE together, each without its own."""
-    ae, he = (Task(name, TASKS[1].hooks) for name in VIDCAPBENCH.tasks)
-    folder = tmp_path / "data" / "vidcapbench"
-    text = (folder / "VidCapBench-AE_QA.jsonl").read_text()
-    (folder / "VidCapBench-HE_QA.jsonl").write_text(text)
-    pooled = []
-    for number, (captions, at) in enumerate(
-        ((THERE[:2], [0, 1]), ([*THERE[:2], DROPPED, DROPPED], [0, 1, 2, 3]))
-    ):
-        THIS_RUN.clear()
-        for task in (ae, he):
-            items = run(task, captions, at=at)
-            task.hooks.aggregate_breakdown(items["breakdown"])
-        pooled.append(group_acc([], [], False))
-        group_breakdown([], [], False)
-        breakdown = THIS_RUN.breakdowns["vidcapbench"]
-        assert breakdown.get("n_dropped", 0) == 4 * number
-        assert ("|dropped:4/8|" in str(breakdown["signature"])) == bool(number)
-        own = [signature_of(THIS_RUN.tasks[name].records) for name in VIDCAPBENCH.tasks]
-        joined = Signature.parse(signatures_of_tasks(own, [len(at)] * 2, False)).fields
-        pooled_fields = Signature.parse(str(breakdown["signature"])).fields
-        assert {**joined, "unscored": pooled_fields["unscored"]} == pooled_fields
-    assert pooled[0] == pooled[1]
-
-
-def test_shares_are_counted_by_questions() -> None:
-    """A missing caption of a clip with many questions weighs more than one with few."""
-    docs: list[dict[str, Any]] = [{"questions": [{}] * n} for n in (1, 9, 5, 5)]
-    counted = replace(VIDCAPBENCH, questions=lambda doc: doc["questions"])
-    captions = {0: "A dog.", 1: MISSING, 2: "", 3: "A cat."}
-    known = known_share(counted, docs, captions, rank=0, world_size=1)
-    assert known is not None
-    assert (known.n_unscored, known.n_questions, known.n_captions) == (9, 20, 4)
-    assert known_share(counted, docs, {0: "A dog."}, rank=0, world_size=1) is None
-    facts = replace(counted, counts_ahead=False)
-    assert known_share(facts, docs, captions, rank=0, world_size=1) is None
-    # Documents 1 and 3 of --offset 1: the other process has document 2, never document 0.
-    known = known_share(counted, docs, {1: MISSING, 3: "A cat."}, rank=0, world_size=2)
-    assert known is not None
-    assert (known.n_unscored, known.n_questions) == (9, 19)
-    # Of three documents the first process has two: more than the second, whose one is missing.
-    known = known_share(counted, docs, {1: MISSING}, rank=1, world_size=2)
-    assert known is not None
-    assert (known.n_unscored, known.n_questions) == (9, 15)
-
-
-@pytest.mark.parametrize("n_runs", [1, 3])
-def test_a_limit_is_reached_whatever_a_product_is_rounded_to(
-    bench: pytest.MonkeyPatch, n_runs: int
-) -> None:
-    """29 of 100 questions are not more than 0.29 of them, before the run and behind it."""
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.29")
-    known = KnownShare(n_captions=100, n_missing=29, n_empty=0, n_questions=100, n_unscored=29)
-    values: list[object] = [["yes"]] * n_runs
-    records = [drawn_record(n < 29, values, n_runs) for n in range(100)]
-    assert not known.is_nan(0.29)
-    assert has_score(records)
-    assert Share(30, 100).exceeds(0.29)
-
-
-def drawn_record(is_missing: bool, values: list[Any], n_runs: int) -> Any:
-    """A caption with one question."""
-    made = record("clip", "vdc_acc", values, {})
-    return replace(made, n_unscored=n_runs * is_missing)
-
-
-@EACH
-def test_an_empty_rank_is_none(task: Task, bench: pytest.MonkeyPatch) -> None:
-    """Job files set variables to nothing: that is one process, and ends no run."""
-    bench.setenv("RANK", "")
-    bench.setenv("WORLD_SIZE", "")
-    items = run(task, [*THERE[:-1], MISSING])
-    assert items[task.hooks.benchmark.headline][-1].wait()["n_unscored"]

@@ -16,7 +16,6 @@ from ended_runs import STAMP, Tracker, judge, results_of, shown
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.lmms_eval_tasks import run_end
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
-from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
@@ -134,19 +133,6 @@ def test_a_defect_of_ours_costs_lmms_evals_results_nothing(
     assert any("ZeroDivisionError('a defect')" in line for line in logged)
 
 
-def test_the_record_names_the_results(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that starts lmms-eval reads what this run wrote; a second run is another line."""
-    monkeypatch.setenv(RUN_RECORD, str(tmp_path / "record.jsonl"))
-    Tracker(tmp_path).save(_results(task))
-    Tracker(None).save(_results(task))
-    first, second = map(json.loads, (tmp_path / "record.jsonl").read_text().splitlines())
-    assert first["results"] == str(tmp_path / "m" / f"{STAMP}_results.json")
-    assert second["results"] is None
-    assert list(first["judging"]["tasks"]) == list(second["judging"]["tasks"]) == [task.name]
-
-
 def test_other_peoples_runs_are_left_alone(task: Task, tmp_path: Path) -> None:
     """A run without a task of ours is saved as it is, and nothing is shown of it."""
     theirs = results_of({"mme": shown("mme", {"signature": "theirs", "acc": 1.0})})
@@ -157,18 +143,6 @@ def test_other_peoples_runs_are_left_alone(task: Task, tmp_path: Path) -> None:
     assert not THIS_RUN.finished
     assert [path.name for path in (tmp_path / "m").iterdir()] == [f"{STAMP}_results.json"]
     assert task.name not in saved["results"]
-
-
-def test_captions_that_are_not_judged_are_said_to_be_there(task: Task, tmp_path: Path) -> None:
-    """With ``--predict_only`` the screen says what judges them, and nothing else."""
-    results = results_of({task.name: shown(task.name, {"bypass": 999}), "mme": {}})
-    results["config"]["resolved_cli_args"] = {"predict_only": True}
-    Tracker(tmp_path).save(results)
-    (run,) = THIS_RUN.finished
-    screen = screen_of(run)
-    assert len(screen.splitlines()) == 2
-    assert f"--model caption_file --model_args path={tmp_path / 'm'}" in screen
-    assert list(run.document["tasks"]) == [task.name]
 
 
 def test_what_no_judge_scored_says_why_and_what_helps(

@@ -55,7 +55,6 @@ CAPTIONS: Final[tuple[str | None, ...]] = (
     "The camera pans left, then zooms in.",
 )
 """Of each clip; one says nothing, one is not there, two are equal."""
-ROWS: Final = ("questions", "references", "frames")
 
 
 @dataclass(frozen=True)

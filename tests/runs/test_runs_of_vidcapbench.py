@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -87,60 +86,3 @@ def test_numbers_follow_from_the_samples(
     assert run.signatures["vidcapbench"].startswith("judge:a-judge|runs:3|")
     assert "it is meant to be judged by people" in run.log.replace("\n", " ")
     assert main(["check", str(tmp_path / "out")]) == 0
-
-
-def test_captions_that_are_empty_or_not_there_in_two_processes(
-    tmp_path: Path, shared_data: Path
-) -> None:
-    """Empty ones count as silence, missing ones are unscored: in tasks, group, signature, check."""
-    captions = {f"sample_{number:02}": f"Ball {number} rolls." for number in range(1, 13)}
-    captions |= {"sample_01": "", "sample_05": " ...\n"}
-    del captions["sample_02"]
-    path = tmp_path / "captions.json"
-    path.write_text(json.dumps({**captions, "sample_03": None}), encoding="utf-8")
-    run = run_lmms_eval(
-        tmp_path / "out",
-        *("--model", "caption_file", "--model_args", f"path={path},missing=skip"),
-        *("--tasks", "vidcapbench"),
-        env=environment(
-            tmp_path / "cache",
-            LMMS_CAPTIONS_JUDGE="lexical",
-            LMMS_CAPTIONS_T5=str(shared_data / "t5" / "spiece.model"),
-            LMMS_CAPTIONS_MAX_UNSCORED="0.5",
-        ),
-        n_processes=2,
-    )
-    assert run.returncode == 0, run.log[-3000:]
-    n_documents = n_unscored = 0
-    for task in TASKS:
-        samples = {
-            sample["acc"]["video_id"].removesuffix(".mp4"): sample for sample in run.samples(task)
-        }
-        n_documents += len(samples)
-        for video, sample in samples.items():
-            item, n_pairs = sample["acc"], len(sample["acc"]["dimensions"])
-            assert item["n_empty"] == (video in ("sample_01", "sample_05"))
-            missing = video in ("sample_02", "sample_03")
-            assert item.get("no_caption") == (
-                "no caption: the caption file has none" if missing else None
-            )
-            assert item["n_unscored"] == (3 * n_pairs if missing else 0)
-            n_unscored += item["n_unscored"]
-            if item["n_empty"]:
-                assert item["verdicts"] == [["neutral"] * n_pairs] * 3
-    group = run.results["vidcapbench"]
-    assert group["unscored,none"] == n_unscored > 0
-    assert f"|empty:4/{n_documents}" in run.signatures["vidcapbench"]
-    for tasks, numbers in (*(((task,), run.results[task]) for task in TASKS), (TASKS, group)):
-        items = [sample["acc"] for task in tasks for sample in run.samples(task)]
-        verdicts = [v for item in items for v in item["verdicts"][0] if v is not None]
-        tokens: dict[str, list[int]] = {}
-        for item in items:
-            if item["n_tokens"] is not None:
-                tokens.setdefault(item["video_id"], []).append(item["n_tokens"])
-        acc = 100 * verdicts.count("correct") / len(verdicts)
-        assert numbers["acc,none"] == pytest.approx(acc)
-        assert numbers["cov,none"] == pytest.approx(
-            100 * sum(verdict != "neutral" for verdict in verdicts) / len(verdicts)
-        )
-        assert numbers["con,none"] == pytest.approx(100 * acc / fmean(map(fmean, tokens.values())))

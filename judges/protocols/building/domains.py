@@ -38,26 +38,6 @@ def read_domains(reply: Reply, known: Sequence[str]) -> Mapping[str, float] | No
     return first if all(other == first for other in read) else None
 
 
-def domains_in(prompt: str) -> Mapping[str, tuple[str, ...]]:
-    r"""The taxonomy that a prompt lists: each domain with its subcategories.
-
-    Args:
-        prompt: Text with a heading ``### **Domain**`` per domain, and a line
-            ``- **Subcategory**: ...`` per subcategory.
-
-    >>> domains_in("### **Civics**\n\n- **News**: Reports.\n- **Civic Action**: Protests.")
-    {'Civics': ('News', 'Civic Action')}
-    """
-    domains: dict[str, tuple[str, ...]] = {}
-    for found in re.finditer(r"^(### |- )\*\*([^*\n]+)\*\*", prompt, re.MULTILINE):
-        if found[1] != "- ":
-            domains[found[2]] = ()
-        elif domains:
-            last = next(reversed(domains))
-            domains[last] += (found[2],)
-    return domains
-
-
 def _domains(value: Object, known: Sequence[str]) -> Mapping[str, float] | None:
     names = {_plain(name): name for name in (*known, OTHERS)}
     shares: dict[str, float] = {}

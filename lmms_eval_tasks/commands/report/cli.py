@@ -45,13 +45,6 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--framed", type=_whole, default=50, metavar="N",
         help="videos that have frames, the ones that score worst first (50)",
     )  # fmt: skip
-    command.add_argument(
-        "--figures",
-        type=Path,
-        metavar="DIR",
-        help="write the charts there as SVG and PDF, sized for a column of a paper (needs "
-        "matplotlib)",
-    )
     command.set_defaults(run=_report)
 
 
@@ -65,7 +58,6 @@ def _report(arguments: argparse.Namespace) -> int:
         tasks=tuple(split_names(arguments.tasks)),
         n_frames=arguments.frames,
         n_framed=arguments.framed,
-        figures=arguments.figures,
     )
     if not arguments.output.name or arguments.output.is_dir():
         raise SettingsError(f"--output {arguments.output}: expected the name of a file")

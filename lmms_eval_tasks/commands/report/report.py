@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.report import head, health, missed
-from lmms_eval_captions.lmms_eval_tasks.commands.report.figures import write_figures
 from lmms_eval_captions.lmms_eval_tasks.commands.report.frames import Frames, frames_of_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.report.lengths import length_table
 from lmms_eval_captions.lmms_eval_tasks.commands.report.page import LIBRARY, render
@@ -21,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import (
     tables_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import Sources, View, sources_of
-from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import plural
 from lmms_eval_captions.lmms_eval_tasks.commands.report.texts import BLOCK_ROWS, Blocks, LostLogs
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 from lmms_eval_captions.lmms_eval_tasks.web_page.embedding import (
@@ -51,8 +49,6 @@ class Options:
     """Frames of each video, 0 for none."""
     n_framed: int = 50
     """Videos that have frames at most, those that score worst."""
-    figures: Path | None = None
-    """Folder for the charts as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +98,6 @@ def make_report(folders: Sequence[Path], options: Options, settings: DataSetting
     notes = [*videos.lost.words(), *frames.notes]
     html = render(_context(sources, shown, notes), dict(_packs(sources, shown, videos, frames)))
     told = [*sources.missing, *notes]
-    if options.figures is not None:
-        names = [captioner.name for captioner in sources.captioners]
-        files = write_figures(shown, names, options.figures)
-        told.append(f"{options.figures}: {plural(len(files), 'file')} with charts, SVG and PDF")
     return Report(html, not views, told)
 
 

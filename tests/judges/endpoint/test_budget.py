@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, load_prices
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
 
 _MODEL = "gpt-4o-2024-08-06"
@@ -132,16 +132,6 @@ def test_a_price_that_is_not_known_stops_before_anything_is_sent(
     assert engine.meter.cost_usd == 0.0
 
 
-def test_without_a_limit_no_price_is_needed(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A model without a price is asked as ever."""
-    engine = make_engine(serve().url)
-    chain = _chain("a prompt", model="my-model")
-    assert engine.submit([chain]).result(timeout=5)[0].reason is None
-    assert engine.meter.cost_usd is None
-
-
 def test_batches_stay_within_the_limit(make_engine: EngineFactory) -> None:
     """Each batch holds what surely fits; what a batch left over pays for the next one."""
     pace = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05)
@@ -202,16 +192,6 @@ def test_spent_and_reserved_stay_within_the_limit(
     budget = asyncio.run(run())
     assert budget.reserved_usd == 0.0
     assert budget.spent_usd <= limit_usd + 1e-12
-
-
-def test_a_picture_counts_as_its_tokens_not_its_letters() -> None:
-    """A body of a megabyte of picture has the worst case of a picture."""
-    budget = Budget(1.0, load_prices())
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
-    message: Message = {"role": "user", "content": [picture, {"type": "text", "text": "Describe."}]}
-    request = request_of("", model=_MODEL, messages=[message], params={"max_tokens": 100})
-    worst_usd = budget.worst_case_usd(request, 0)
-    assert 1500 * 2.5e-6 + 100 * 10e-6 < worst_usd < 1700 * 2.5e-6 + 100 * 10e-6
 
 
 @pytest.mark.parametrize(
@@ -280,40 +260,6 @@ def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
     assert usd("gemini-2.5-flash") == pytest.approx(0.30 + 2 * 0.075 + 2.50)
     assert usd("gpt-4o-2024-08-06", "batch") == pytest.approx((3 * 2.50 + 10.0) / 2)
     assert usd("my-own-model") is None
-
-
-def test_a_discount_of_ours_is_not_laid_on_a_price_of_the_user(tmp_path: Path) -> None:
-    """A file that names another price names its discount, too, or there is none."""
-    path = tmp_path / "prices.yaml"
-    path.write_text(
-        "models:\n  gpt-4o: {input: 1, output: 2}\n  gpt-4.1: {cached_input: 1.5}\n"
-        "  claude: {input: 3, cached_input: 0.3, output: 15}\n"
-    )
-    models = load_prices(path).models
-    assert models["gpt-4o"].cached_input is None
-    assert (models["gpt-4.1"].input, models["gpt-4.1"].cached_input) == (2.0, 1.5)
-    assert models["claude"].cached_input == 0.3
-    assert load_prices().models["gpt-4o"].cached_input == 1.25
-
-
-def test_what_the_cache_had_leaves_more_of_the_limit_but_is_not_counted_on() -> None:
-    """A reply costs what it does cost; what the next one may cost does not get less for it."""
-    budget = Budget(1.0, load_prices())
-    worst_usd = 1_000 * 2.5e-6
-    reply = Reply("yes", input_tokens=2_000, output_tokens=10, cached_tokens=1_600)
-    billed_usd = budget.billed_usd(_MODEL, reply, worst_usd)
-    assert billed_usd == pytest.approx((400 * 2.50 + 1_600 * 1.25 + 10 * 10.0) / 1e6)
-    assert budget.excess == pytest.approx((2_000 * 2.50 + 10 * 10.0) / 1e6 / worst_usd)
-
-
-def test_prices_without_a_date_of_their_own_are_not_said_to_be_of_ours(tmp_path: Path) -> None:
-    """What is said of the date names the user's file beside it."""
-    path = tmp_path / "mine.yaml"
-    path.write_text("models: {mine: {input: 1, output: 2}}")
-    assert load_prices(path).as_of == f"{load_prices().as_of} and mine.yaml"
-    path = tmp_path / "factor.yaml"
-    path.write_text("batch_factor: 0.4")
-    assert load_prices(path).as_of == load_prices().as_of
 
 
 @pytest.mark.parametrize(

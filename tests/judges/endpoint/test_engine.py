@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import resource
 import signal
@@ -23,7 +22,6 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
@@ -92,16 +90,6 @@ def test_identical_requests_are_sent_once(serve: ServerFactory, make_engine: Eng
     engine.submit([_chain("same")]).result()
     assert server.counts.n_requests == 1
     assert (engine.meter.n_calls, engine.meter.n_cached) == (1, 20)
-
-
-def test_twins_in_flight_do_not_hold_a_place(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """While one of many twins waits for its reply, other questions use the free places."""
-    server = serve(latency_s=0.05)
-    engine = make_engine(server.url, concurrency=4)
-    engine.submit([_chain("same")] * 8 + [_chain(f"prompt {i}") for i in range(40)]).result()
-    assert server.counts.most_in_flight == 4
 
 
 def test_a_finished_run_started_again_sends_nothing(
@@ -274,51 +262,6 @@ def test_a_model_that_refuses_parameters_is_asked_without_them(
     assert server.counts.n_requests == n_before
 
 
-def _seeded(text: str, seed: int) -> Chain[Asked[str]]:
-    request = Request(
-        protocol="test:1",
-        model="judge",
-        messages=[{"role": "user", "content": text}],
-        params={"temperature": 1.0, "max_tokens": 8},
-        seed=seed,
-        timeout_s=5.0,
-        stand_in=lambda: "",
-    )
-    return lambda ask: ask(request, lambda reply: reply.text or None)
-
-
-def test_a_model_that_refuses_seeds_is_asked_as_often_as_with_them(
-    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
-) -> None:
-    """Three seeds are three requests and three stored replies, and each says what was refused."""
-    server = serve(refuses_seed=True)
-    server.keep_bodies = True
-    chains = [_seeded("prompt", seed) for seed in range(3)]
-    with make_engine(server.url, concurrency=1) as engine:
-        asked = engine.submit(chains).result()
-    assert server.counts.n_answered == 3
-    assert not any("seed" in body for body in server.bodies)
-    assert {one.usage.refused for one in asked} == {("seed",)}
-    assert sum("requests are sent without" in line for line in logged) == 1
-    with make_engine(server.url) as engine:
-        again = engine.submit(chains).result()
-        assert engine.submit([_seeded("prompt", 3)]).result()[0].cached is False
-    assert all(one.cached and one.usage.refused == ("seed",) for one in again)
-
-
-def test_what_is_refused_is_said_of_replies_that_did_without_alone(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Replies that came before a model refused its parameters do not claim that."""
-    server = serve()
-    engine = make_engine(server.url)
-    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
-    server.behaviour.refuses_parameters = True
-    asked = engine.submit([_chain("prompt 1")]).result()[0]
-    assert asked.usage.refused == ("max_tokens", "temperature")
-    assert engine.submit([_chain("prompt 0")]).result()[0].usage.refused == ()
-
-
 def test_a_server_that_is_not_there_stops_judging(make_engine: EngineFactory) -> None:
     """An unreachable endpoint ends in a stop that says so, not in an endless loop."""
     with socket.socket() as free:
@@ -343,16 +286,6 @@ def test_a_replica_that_dies_does_not_end_the_run(
     asked = engine.submit([_chain(f"later {i}") for i in range(200)]).result(timeout=60)
     assert all(one.reason is None for one in asked)
     servers[0].__exit__ = lambda *_: None  # type: ignore[method-assign] # it has ended
-
-
-def test_a_replica_that_fails_at_once_does_not_draw_the_load(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A gateway before a dead model answers 503 at once, so it is always the least busy."""
-    servers = [serve(latency_s=0.02), serve(latency_s=0.02), serve(status=503)]
-    engine = make_engine(*(server.url for server in servers), concurrency=24)
-    _only_right_answers(_ask_all(engine, 400), servers[0])
-    assert servers[2].counts.n_requests < 40
 
 
 def test_an_outage_that_passes_is_waited_for(
@@ -428,23 +361,6 @@ def test_retry_after_is_honoured(serve: ServerFactory, make_engine: EngineFactor
     assert 0.4 <= time.monotonic() - started_s < 3.0
 
 
-def test_waiting_gives_the_place_to_others(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """With one place and a question told to wait long, the others are answered meanwhile."""
-    server = serve(faults=("429",), fault_rate=1.0, max_faults=1, retry_after_s=2.0)
-    engine = make_engine(server.url, concurrency=1)
-    slow = engine.submit([_chain("prompt 0")])
-    while not server.counts.n_faults:
-        time.sleep(0.01)
-    server.behaviour.faults = ()
-    started_s = time.monotonic()
-    engine.submit([_chain(f"other {i}") for i in range(5)]).result(timeout=10)
-    assert time.monotonic() - started_s < 1.5
-    assert not slow.done()
-    assert slow.result(timeout=10)[0].reason is None
-
-
 def test_a_full_disk_loses_no_reply(
     tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -481,66 +397,6 @@ def test_a_disk_that_is_full_for_a_moment_costs_nothing(
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     _only_right_answers(future.result(timeout=20), server)
     assert server.counts.n_requests == 20
-
-
-def _two_files(
-    server: JudgeServer, make_engine: EngineFactory, folder: Path
-) -> tuple[Engine, list[Path]]:
-    """Twenty replies in a file, twenty in another; an engine that has read from neither."""
-    for first in (0, 20):
-        with make_engine(server.url) as engine:
-            engine.submit([_chain(f"prompt {i}") for i in range(first, first + 20)]).result(30)
-    engine = make_engine(server.url)
-    assert engine.submit([_chain("another")]).result(30)
-    files = (folder / "replies" / "judge").glob("*.jsonl")
-    paths = [path for path in files if b"another" not in path.read_bytes()]
-    return engine, sorted(paths, key=lambda path: path.stat().st_mtime_ns)[:2]
-
-
-def test_a_stored_file_that_is_away_for_a_moment_costs_nothing_however_often(
-    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """The second time a file is away its replies are waited for as long as the first time."""
-    server = serve()
-    engine, paths = _two_files(server, make_engine, tmp_path)
-    for first, path in zip((0, 20), paths, strict=True):
-        away = path.rename(path.with_suffix(".away"))
-        future = engine.submit([_chain(f"prompt {i}") for i in range(first, first + 20)])
-        time.sleep(0.6)
-        away.rename(path)
-        assert {one.reason for one in future.result(timeout=20)} == {None}
-        time.sleep(0.6)
-    assert server.counts.n_requests == 41
-
-
-def test_stored_files_that_are_gone_for_good_are_waited_for_once(
-    tmp_path: Path, serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Many requests of them are told so after a second, not one after the other."""
-    server = serve()
-    engine, paths = _two_files(server, make_engine, tmp_path)
-    for path in paths:
-        path.unlink()
-    started_s = time.monotonic()
-    asked = [engine.submit([_chain(f"prompt {i}")]).result(timeout=20) for i in range(20)]
-    assert time.monotonic() - started_s < 5.0
-    assert all("cannot read the verdicts" in str(one.reason) for [one] in asked)
-    assert server.counts.n_requests == 41
-
-
-def test_processes_that_ask_the_same_share_what_they_get(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Two engines with one store and the same questions send hardly anything twice."""
-    server = serve(latency_s=0.1)
-    engines = [make_engine(server.url, concurrency=8) for _ in range(2)]
-    chains = [_chain(f"prompt {i}") for i in range(600)]
-    futures = [engine.submit(chains) for engine in engines]
-    for future in futures:
-        _only_right_answers(future.result(timeout=60), server)
-    assert len(server.counts.answered) == 600
-    assert server.counts.n_repeated < 120
-    assert all(engine.meter.n_calls > 100 for engine in engines), "both did their share"
 
 
 _SCRIPT = """
@@ -777,24 +633,6 @@ def test_an_error_of_ours_reaches_the_caller(make_engine: EngineFactory) -> None
 
     with pytest.raises(ZeroDivisionError):
         make_engine("http://127.0.0.1:9/v1").submit([broken]).result(timeout=5)
-
-
-@pytest.mark.parametrize(("before", "during"), [(700, 5_000), (0, 0), (9_000, 9_000)])
-def test_cycles_are_looked_for_less_often_while_it_runs(
-    make_engine: EngineFactory, before: int, during: int
-) -> None:
-    """The default is raised and put back; what a process chose itself is left alone."""
-    young, *older = gc.get_threshold()
-    gc.set_threshold(before, *older)
-    try:
-        engine = make_engine()
-        # An answer shows that the engine's thread has got to work.
-        engine.submit([_chain("prompt", model=LEXICAL)]).result(timeout=60)
-        assert gc.get_threshold() == (during, *older)
-        engine.close()
-        assert gc.get_threshold() == (before, *older)
-    finally:
-        gc.set_threshold(young, *older)
 
 
 def test_a_reader_that_raises_leaves_its_own_question_unscored(

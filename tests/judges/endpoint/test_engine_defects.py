@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import Future, wait
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint import budget as budgets
-from lmms_eval_captions.judges.endpoint.budget import Budget
 from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
+from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
-from lmms_eval_captions.lmms_eval_tasks.judged import ELSEWHERE
 
 STRESS_S = 2.0
 
@@ -45,49 +34,6 @@ def _request(text: str) -> Request:
 
 def _chain(text: str) -> Chain[Asked[str]]:
     return lambda ask: ask(_request(text), lambda reply: reply.text or None)
-
-
-def _fail(*_: object, **__: object) -> Any:
-    raise RuntimeError("a defect")
-
-
-@pytest.mark.parametrize("name", ["fill", "_fill"])
-def test_places_that_fail_for_good_end_judging_with_the_cause(
-    name: str, serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What waits for a place is told why there will be none, and so is what comes later."""
-    engine = make_engine(serve(latency_s=0.02).url, concurrency=2)
-    futures = [engine.submit([_chain(f"prompt {i}") for i in range(8)]) for _ in range(3)]
-    monkeypatch.setattr(Slots, name, _fail)
-    futures.append(engine.submit([_chain("last")]))
-    assert not wait(futures, timeout=5).not_done
-    assert "a defect" in str(engine.defect or futures[-1].exception())
-    monkeypatch.undo()
-    engine.close()
-    error = engine.submit([_chain("later")]).exception(timeout=5)
-    assert isinstance(error, JudgeStoppedError)
-
-
-def test_what_a_tick_raises_does_not_keep_others_replies_away(
-    tmp_path: Path,
-    serve: ServerFactory,
-    make_engine: EngineFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    logged: list[str],
-) -> None:
-    """Claims that fail are said once; replies that others store are found all the same."""
-    server = serve()
-    engine = make_engine(server.url)
-    monkeypatch.setattr(engine._claims, "_follow", _fail)
-    engine.submit([_chain("mine")]).result(timeout=5)
-    request = _request("theirs")
-    other = ReplyStore(tmp_path / "replies" / "judge")
-    other.put(request.key(request.body(0)), Reply("found").to_json())
-    time.sleep(1.0)
-    asked = engine.submit([_chain("theirs")]).result(timeout=5)
-    assert asked[0].value == "found"
-    assert sum("judging goes on" in line for line in logged) == 1
-    other.close()
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
@@ -152,20 +98,6 @@ def _chain_of(model: str, text: str) -> Chain[Asked[str]]:
     return lambda ask: ask(request, lambda reply: reply.text or None)
 
 
-def test_what_a_task_left_reserved_counts_as_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that ended without settling its worst case holds nobody up for ever."""
-    monkeypatch.setattr(budgets, "_LOOK_AGAIN_S", 0.05)
-
-    async def run() -> Budget:
-        budget = Budget(1.0, load_prices())
-        await asyncio.create_task(budget.reserve(0.6))
-        with pytest.raises(JudgeStoppedError, match="are spent"):
-            await asyncio.wait_for(budget.reserve(0.6), 5)
-        return budget
-
-    assert asyncio.run(run()).spent_usd == pytest.approx(0.6)
-
-
 def test_submitting_beside_closing_for_seconds_leaves_nothing_open(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -200,62 +132,3 @@ def test_submitting_beside_closing_for_seconds_leaves_nothing_open(
     errors = [error for future in futures if (error := future.exception()) is not None]
     assert all(isinstance(error, JudgeStoppedError) for error in errors)
     assert len(errors) < len(futures)
-
-
-_FORKED = """
-import os, sys
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, judge_caption
-
-async def chain(ask):
-    import asyncio
-    await asyncio.sleep(float(os.environ.get("CHAIN_S", "0")))
-    return ("judged",)
-
-def judge(text):
-    defaults = {{"model": "judge", "runs": 1, "temperature": 0, "max_tokens": 8}}
-    return judge_caption(text, task="t", video_id="v", aspect=None, defaults=defaults,
-                         chains=lambda config: [chain], silent=lambda config: ())
-
-settled, again = judge("settled"), None
-settled()
-os.environ["CHAIN_S"] = "2"
-waiting = judge("waiting")
-JUDGE_RUN._lock.acquire()  # as another thread of the parent may have, at that moment
-child = os.fork()
-if child:
-    JUDGE_RUN._lock.release()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert waiting().judgements == ["judged"]
-    print("parent", status)
-    sys.exit(0)
-print("settled", settled().judgements)
-print("waiting", waiting().reason)
-print("new", judge("new").__call__().reason)
-JUDGE_RUN.close()
-sys.exit(7)  # with what is registered to be done at the end
-"""
-
-
-def test_a_forked_child_is_told_and_ends(serve: ServerFactory, tmp_path: Path) -> None:
-    """It gets what was judged, errors for the rest, and its end does not wait for the parent's."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "LMMS_CAPTIONS_CACHE": str(tmp_path),
-        "LMMS_CAPTIONS_JUDGE": "judge",
-        "LMMS_CAPTIONS_JUDGE_URL": serve().url,
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", _FORKED.replace("{{", "{").replace("}}", "}")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    lines = done.stdout.splitlines()
-    assert lines[0] == "settled ['judged']", done.stderr
-    assert lines[1] == f"waiting {ELSEWHERE}"
-    assert lines[2].startswith("new this process was forked from one that was judging")
-    assert lines[3] == "parent 7"

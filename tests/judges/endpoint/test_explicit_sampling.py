@@ -11,10 +11,8 @@ from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.endpoint.dialects.openai import OpenaiDialect
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL, explicit_sampling
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}
@@ -131,57 +129,6 @@ def test_a_server_that_ends_the_connection_is_asked_without(
     assert len([line for line in logged if "is asked without" in line]) == 1
 
 
-def test_a_connection_that_is_lost_once_says_nothing_of_them(
-    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
-) -> None:
-    """They are sent with all that follows."""
-    server = serve()
-    server.keep_bodies = True
-    faults = iter(["drop", None, "drop"])
-    server.script = lambda _: next(faults, None)
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    asked = engine.submit([_asks(f"prompt {i}") for i in range(6)]).result(timeout=30)
-    assert all(one.reason is None for one in asked)
-    assert [bool(_explicit(body)) for body in server.bodies[-4:]] == [True] * 4
-    assert not [line for line in logged if "is asked without" in line]
-
-
-@pytest.mark.parametrize("kind", REFUSING)
-def test_of_several_replicas_one_may_refuse_them(
-    kind: str, serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """What one takes, the other is asked without: nothing is lost, no other parameter left out."""
-    takes, refuses = serve(), serve()
-    takes.keep_bodies = True
-    _script(refuses, *REFUSING[kind])
-    engine = make_engine(takes.url, refuses.url, sampling=NEUTRAL, concurrency=4)
-    first = engine.submit([_asks("first")]).result(timeout=30)
-    asked = engine.submit([_asks(f"prompt {i}") for i in range(40)]).result(timeout=30)
-    assert all(one.reason is None for one in (*first, *asked))
-    assert {one.usage.refused for one in asked} == {()}
-    assert all("temperature" in body for body in (*takes.bodies, *refuses.bodies))
-
-
-def test_behind_one_address_one_may_refuse_them_by_name(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A balancer's second server: its words are not taken for those about the temperature."""
-    server = serve()
-    server.keep_bodies = True
-    words = "Unsupported parameter: 'top_k'. Supported: 'temperature', 'max_tokens'."
-
-    def script(payload: dict[str, Any]) -> Refuse | None:
-        is_second = payload["messages"][0]["content"].endswith(("1", "3"))
-        return Refuse(400, words) if is_second and "top_k" in payload else None
-
-    server.script = script
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    asked = engine.submit([_asks(f"prompt {i}") for i in range(6)]).result(timeout=30)
-    assert all(one.reason is None for one in asked)
-    assert {one.usage.refused for one in asked} == {()}
-    assert all("temperature" in body for body in server.bodies)
-
-
 def test_replies_are_stored_under_what_was_asked(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -194,20 +141,6 @@ def test_replies_are_stored_under_what_was_asked(
     assert server.counts.n_requests == 10
     assert [one.cached for one in with_them] == [True] * 5 + [False] * 5
     assert all(one.cached for one in without)
-
-
-def test_tokens_are_estimated_of_what_was_asked(
-    make_engine: EngineFactory, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the server does not count them, parameters that are sent beside it are no tokens."""
-    estimated = Reply("ok", is_estimated=True)
-    monkeypatch.setattr(OpenaiDialect, "read_reply", lambda *_, **__: estimated)
-    server = serve()
-    usages = [
-        make_engine(server.url, sampling=sampling).submit([_asks(text)]).result(timeout=30)[0].usage
-        for sampling, text in (({}, "a"), (NEUTRAL, "b"))
-    ]
-    assert usages[0] == usages[1]
 
 
 def test_a_protocols_own_value_wins(serve: ServerFactory, make_engine: EngineFactory) -> None:
@@ -230,79 +163,6 @@ def test_a_seed_that_is_refused_leaves_them_in(
     assert {one.usage.refused for one in asked} == {("seed",)}
     assert all(_explicit(body) == dict(NEUTRAL) for body in server.bodies)
     assert not [line for line in logged if "is asked without top_p" in line]
-
-
-def test_a_server_may_refuse_them_and_the_seed(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Each is found out for itself, and only what a protocol asked for is in the signature."""
-    server = serve(refuses_seed=True)
-    _script(server, 422, _strict)
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    asked = engine.submit([_asks(f"prompt {i}") for i in range(5)]).result(timeout=30)
-    assert [one.reason for one in asked] == [None] * 5
-    assert {one.usage.refused for one in asked} == {("seed",)}
-    assert all(set(body) <= OPENAI for body in server.bodies)
-
-
-def test_a_request_that_is_refused_later_is_not_sent_again(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Once a reply came with them, a 400 is about its own request."""
-    server = serve()
-    server.script = lambda p: Refuse(400, "no") if "bad" in p["messages"][0]["content"] else None
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    asked = engine.submit([_asks("a"), _asks("bad"), _asks("b")]).result(timeout=30)
-    assert [one.reason is None for one in asked] == [True, False, True]
-    assert server.counts.n_requests == 3
-
-
-def test_a_first_request_that_is_refused_either_way_says_nothing_of_them(
-    serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
-) -> None:
-    """It fails alone, sent twice; those after it are sent them."""
-    server = serve()
-    server.keep_bodies = True
-    server.script = lambda p: Refuse(400, "no") if "bad" in p["messages"][0]["content"] else None
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    asked = engine.submit([_asks("bad"), _asks("a")]).result(timeout=30)
-    assert [one.reason is None for one in asked] == [False, True]
-    assert server.counts.n_requests == 3
-    assert _explicit(server.bodies[0]) == dict(NEUTRAL)
-    assert not [line for line in logged if "is asked without" in line]
-
-
-@pytest.mark.parametrize("status", [401, 402, 407, 429, 500, 503])
-def test_what_is_not_about_parameters_is_not_tried_without(
-    status: int, serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Keys, bills, rates and outages are no matter of what is sent."""
-    server = serve(status=status)
-    bodies: list[bytes] = []
-    chat = server._chat
-
-    def noted(connection: Any, key: str, body: bytes) -> None:
-        bodies.append(body)
-        chat(connection, key, body)
-
-    server._chat = noted  # type: ignore[method-assign] # to listen
-    engine = make_engine(server.url, sampling=NEUTRAL, n_attempts=2, patience_s=0.1)
-    assert engine.submit([_asks("a")]).result(timeout=30)[0].value is None
-    assert bodies
-    assert all(b'"top_k":-1' in body for body in bodies)
-
-
-def test_models_of_one_endpoint_are_told_apart(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A gateway may have one that takes them, and one that does not."""
-    server = serve()
-    _script(server, 400, lambda p: "no" if p["model"] == "strict" and "top_k" in p else None)
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
-    chains = [_asks(f"{i}", model=name) for i in range(3) for name in ("strict", "other")]
-    assert all(one.reason is None for one in engine.submit(chains).result(timeout=30))
-    for body in server.bodies:
-        assert _explicit(body) == ({} if body["model"] == "strict" else dict(NEUTRAL))
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import AS_ASKED, Say
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, signatures_of_tasks
-from raw_server import completion
 
 URLS = ("http://127.0.0.1:8000/v1", "http://me:S3CRET@127.0.0.1:8001/v1")
 
@@ -82,25 +76,6 @@ def test_names_of_different_models_are_different_both_ways(asked: str, served: s
     """Another size, another organisation, another version are other models."""
     assert not is_same_model(asked, served)
     assert not is_same_model(served, asked)
-
-
-@given(names, names)
-def test_whether_names_are_the_same_does_not_depend_on_their_order(one: str, other: str) -> None:
-    """Every name is its own model, and what is equal is the same model."""
-    assert is_same_model(one, one)
-    assert is_same_model(one, other) == is_same_model(other, one)
-    assert is_same_model(one, other) or not is_same_name(one, other)
-
-
-@given(names, names)
-def test_a_name_that_is_kept_can_stand_in_a_signature(asked: str, served: str) -> None:
-    """Whatever a server says: no other field of the signature, and no line, can be made of it."""
-    try:
-        reply = check_name(Reply("", model=served), asked, alias=None, urls=URLS)
-    except JudgeStoppedError:
-        return
-    if reply.model is not None:
-        assert not {"|", ",", "\n", " "} & set(reply.model)
 
 
 @pytest.mark.parametrize(
@@ -170,54 +145,6 @@ def test_a_stored_reply_keeps_the_name_it_came_under(name: str | None) -> None:
     assert (b"model" in line) == (name is not None)
 
 
-def test_a_stored_name_that_is_no_text_makes_no_reply() -> None:
-    """The line is passed over, and what it held is asked again."""
-    line = Reply("yes", "stop", 1, 2, model="x").to_json().replace(b'"x"', b"5")
-    with pytest.raises(ValueError, match="expected a stored reply"):
-        Reply.from_json(line)
-
-
-_NO_NAMES: list[object] = [None, 5, True, [], {"id": "x"}, "", " \n", "the [key] itself"]
-
-
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [
-        *((name, None) for name in _NO_NAMES),
-        (" gpt-4o\n", "gpt-4o"),
-        ("x" * 20_000, "x" * 4096),
-    ],
-)
-def test_a_completion_says_its_model_in_words_or_not_at_all(sent: object, read: str | None) -> None:
-    """What is no name is none, and no name takes more room than a path has."""
-    reply = OPENAI.read_reply(completion("yes", model=sent), "http://127.0.0.1/v1", None)
-    assert reply.model == read
-    assert OPENAI.read_reply(completion("yes"), "http://127.0.0.1/v1", None).model is None
-
-
-def test_the_names_of_several_captions_and_tasks_are_shown_once_each() -> None:
-    """Whether a caption's replies came under one name or two."""
-    old, new = "judge-2024-05-13", "judge-2024-08-06"
-    record = CaptionRecord(
-        task="t", video_id="a", judge="judge", runs=1, protocol=1, extras={}, n_questions=2,
-        n_unscored=0,
-    )  # fmt: skip
-    extras: list[dict[str, str]] = [{"served": f"{old},{new}"}, {"served": old}, {}]
-    records = [replace(record, extras=of_caption) for of_caption in extras]
-    assert f"|served:{old},{new}|" in signature_of(records)
-    values = [f"a|judge:judge|served:{old},{new}", f"b|judge:judge|served:{new}", "c|judge:judge"]
-    assert signatures_of_tasks(values, [1, 1, 1], False) == f"judge:judge|served:{old},{new}"
-
-
-def test_a_judge_of_very_many_names_does_not_fill_the_signature() -> None:
-    """The first ones are shown, and that there are more, of a group of tasks too."""
-    names = [f"org{n}/judge-0613" for n in range(7)]
-    values = [f"a|served:{','.join(names)}", f"b|served:{names[0]}"]
-    merged = signatures_of_tasks(values, [1, 1], False)
-    assert merged == f"served:{','.join(names[:5])},..."
-    assert signatures_of_tasks([f"c|{merged}", f"d|served:{names[1]}"], [1, 1], False) == merged
-
-
 def test_another_model_stops_its_own_questions_alone(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -232,10 +159,3 @@ def test_another_model_stops_its_own_questions_alone(
     [again] = engine.submit([chain("b", model="small")]).result()
     assert again.value == "yes"
     assert again.usage.served == ()
-
-
-def test_who_has_one_way_of_naming_a_model_is_told_it_once() -> None:
-    """Models of a build have no alias: a name is all there is to set."""
-    with pytest.raises(JudgeStoppedError) as caught:
-        check_name(Reply("yes", "stop", model="other"), "m", alias=None, urls=URLS, role="builder")
-    assert str(caught.value).count("--writer") == 1

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from math import ceil
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,24 +48,6 @@ def test_captions_are_spread_about_evenly() -> None:
     assert all(abs(n - 1_000) <= 150 for n in first.values())
 
 
-def test_each_caption_has_every_replica_in_its_order_once() -> None:
-    """So that whoever is down or busy has a next one; not the same for all captions."""
-    replicas = Replicas(NAMES)
-    orders = {replicas.order(caption) for caption in CAPTIONS}
-    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
-    assert len({order[1] for order in orders if order[0] == 0}) == 3
-
-
-def test_a_further_replica_takes_captions_from_all_and_moves_no_other() -> None:
-    """About a fifth of them; the rest stay where their prefix is."""
-    four, five = Replicas(NAMES), Replicas((*NAMES, "http://10.0.0.9:8000/v1"))
-    before = [four.order(caption)[0] for caption in CAPTIONS]
-    after = [five.order(caption)[0] for caption in CAPTIONS]
-    moved = [new for old, new in zip(before, after, strict=True) if old != new]
-    assert set(moved) == {4}
-    assert 600 <= len(moved) <= 1_000
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=300),
     st.integers(2, 6),
@@ -91,17 +72,6 @@ def test_no_replica_passes_its_bound_however_skewed_the_captions_are(
         assert replicas.in_flight[chosen] <= max(ceil(mean), 1.1 * mean)
 
 
-def test_one_caption_fills_its_replica_up_to_the_bound_and_then_the_next() -> None:
-    """100 requests about one caption: 27 at its first one, of a mean of 25."""
-    replicas = Replicas(NAMES)
-    order = replicas.order(b"one")
-    for _ in range(100):
-        replicas.in_flight[replicas.choose(b"one", 0.0)] += 1
-    filled = [replicas.in_flight[index] for index in order]
-    assert (filled[0], sum(filled)) == (27, 100)
-    assert filled == sorted(filled, reverse=True)
-
-
 def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
     """Those of the others stay, and its own come back when it is up."""
     replicas = Replicas(NAMES)
@@ -116,15 +86,6 @@ def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
     assert [replicas.choose(caption, 5.0) for caption in CAPTIONS[:400]] == before
 
 
-def test_where_all_are_down_a_caption_is_asked_about_where_it_belongs() -> None:
-    """Somebody has to be asked."""
-    replicas = Replicas(NAMES)
-    for index in range(4):
-        replicas.failed(index, until_s=10.0)
-    assert replicas.choose(b"one", 5.0) == replicas.order(b"one")[0]
-    assert replicas.choose(None, 5.0) == 0
-
-
 def test_what_is_about_no_caption_goes_to_the_least_busy_that_is_up() -> None:
     """As it always did."""
     replicas = Replicas(NAMES)
@@ -132,12 +93,3 @@ def test_what_is_about_no_caption_goes_to_the_least_busy_that_is_up() -> None:
     assert replicas.choose(None, 0.0) == 2
     replicas.failed(2, until_s=1.0)
     assert replicas.choose(None, 0.0) == 1
-
-
-@pytest.mark.parametrize("about", [None, b"caption"])
-def test_a_single_replica_is_asked_whatever_becomes_of_it(about: bytes | None) -> None:
-    """There is nobody else."""
-    replicas = Replicas(NAMES[:1])
-    replicas.in_flight[0] = 1_000
-    replicas.failed(0, until_s=10.0)
-    assert replicas.choose(about, 0.0) == 0

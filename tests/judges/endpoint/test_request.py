@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Request
 
 REQUEST: Final = Request(
     protocol="test:1",
@@ -61,19 +60,6 @@ def test_a_body_and_its_key_are_those_of_the_version_before(
     assert REQUEST.key(body, "alias").hex() == key_of_alias
 
 
-def test_tokens_of_a_cache_are_stored_where_there_are_any() -> None:
-    """Lines without them are as they were, and are read as none; odd ones cost no reply."""
-    plain = Reply("yes", "stop", 100, 5)
-    assert b"cached" not in plain.to_json()
-    cached = replace(plain, cached_tokens=64)
-    assert Reply.from_json(cached.to_json()) == cached
-    for odd in (b"-1", b'"64"', b"null", b"[1]", b"6.5"):
-        line = cached.to_json().replace(b'"cached_tokens":64', b'"cached_tokens":' + odd)
-        assert Reply.from_json(line) == plain
-    more = cached.to_json().replace(b":64", b":101")
-    assert Reply.from_json(more).cached_tokens == 100
-
-
 def test_what_is_left_out_or_sent_beside_changes_the_wire_and_not_the_key() -> None:
     """On the wire to the byte as before; the key is that of the asking."""
     plain = REQUEST.sent_otherwise(left_out=("logprobs", "max_tokens", "seed"))
@@ -85,13 +71,6 @@ def test_what_is_left_out_or_sent_beside_changes_the_wire_and_not_the_key() -> N
         wire[:-1] + b',"top_k":-1,"min_p":0,"repetition_penalty":1,"repeat_penalty":1}'
     )
     assert beside.body(0) == REQUEST.body(0)
-
-
-def test_a_body_is_encoded_once() -> None:
-    """Whoever asks for it, and however the request is sent."""
-    body = REQUEST.body(0)
-    assert REQUEST.sent_otherwise(left_out=("seed",)).body(0) is body
-    assert REQUEST.body(1) != body
 
 
 def test_a_model_name_at_two_apis_is_one_key() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
@@ -18,7 +17,6 @@ from judge_server import last_text
 from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 N_GATHERED = 10
@@ -116,25 +114,6 @@ def test_slots_are_counted_right_after_all_that_went_wrong(
     assert 1 <= server.counts.most_open <= 4
 
 
-def test_what_a_failed_question_had_gathered_is_stored_and_serves_others(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """The other requests of a question that raised go on, as others may wait for them."""
-    server = serve(latency_s=0.1)
-    engine = make_engine(server.url, concurrency=8)
-
-    async def broken(ask: Ask) -> None:
-        async def raises() -> Asked[str]:
-            raise ZeroDivisionError
-
-        await asyncio.gather(ask(request_of("same"), text_of), raises())
-
-    lost, good = engine.submit([broken]), engine.submit([chain("same")])
-    assert isinstance(lost.exception(20), ZeroDivisionError)
-    assert good.result(20)[0].reason is None
-    assert server.counts.n_requests == 1
-
-
 @pytest.mark.parametrize("what", ["on the wire", "backing off", "held back by the rate"])
 def test_closing_leaves_no_slot_and_no_task(
     what: str, serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
@@ -214,40 +193,3 @@ def test_a_request_that_failed_is_sent_again_before_later_questions(
     engine = make_engine(server.url, concurrency=1)
     engine.submit([chain(f"question {index}") for index in range(60)]).result(timeout=60)
     assert 1 <= texts[1:].index("question 0") < 30
-
-
-@pytest.mark.parametrize("faults", [(), ("429", "500")], ids=["calm", "storm"])
-def test_few_chains_are_alive_at_a_time(
-    faults: tuple[str, ...], serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """A run of many questions starts them as slots come free, also where most requests fail."""
-    server = serve(latency_s=0.002, faults=faults, fault_rate=0.8, max_faults=2)
-    engine = make_engine(server.url, concurrency=8, n_attempts=30)
-    alive: Counter[str] = Counter()
-
-    async def counted(index: int, ask: Ask) -> list[str | None]:
-        alive["now"] += 1
-        alive["most"] = max(alive["most"], alive["now"])
-        try:
-            return await _fan_out(index, ask, n=3)
-        finally:
-            alive["now"] -= 1
-
-    reasons = engine.submit([partial(counted, index) for index in range(400)]).result(timeout=120)
-    assert reasons == [[None] * 4] * 400
-    assert 8 <= alive["most"] <= (5 * 8 if faults else 3 * 8)
-
-
-def test_a_slot_that_cannot_be_handed_out_ends_judging(
-    serve: ServerFactory, make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Requests that wait for one are told why there will be none."""
-    engine = make_engine(serve(latency_s=0.05).url, concurrency=2)
-    future = engine.submit([partial(_fan_out, index) for index in range(10)])
-
-    def fail(_: Slots) -> None:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr(Slots, "_fill", fail)
-    assert "a defect" in str(future.exception(timeout=10))
-    assert "a defect" in str(engine.defect)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from math import exp, log
+from math import log
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -109,26 +107,6 @@ def test_hand_worked_distributions(
     assert _read(places, number) == expected
 
 
-def test_a_number_of_two_digits_anywhere_shows_that_numbers_are_not_split() -> None:
-    """After "12 dogs" in one token, a "1" is complete even where the chosen "3" may go on."""
-    score = [("3", {"3": 0.5, "1": 0.5}), ("α", {"": 0.8, "5": 0.2})]
-    whole = [("12", {"12": 1.0}), (" dogs α", {"": 1.0})]
-    split = [("1", {"1": 1.0}), ("2", {"2": 1.0}), (" dogs α", {"": 1.0})]
-    start = len("12 dogs α")
-    read = partial(number_distribution, number="3", start=start, lowest=0, highest=100)
-    found = read(_tokens([*whole, *score]))
-    assert dict(found or ()) == pytest.approx({1: 0.5, 3: 0.4, 35: 0.1})
-    found = read(_tokens([*split, *score]))
-    assert dict(found or ()) == pytest.approx({1: 4 / 9, 3: 4 / 9, 35: 1 / 9})
-
-
-def test_ratings_have_their_own_bounds() -> None:
-    """On the scale of 1 to 5, nothing follows a digit, and 0 and 6 are no ratings."""
-    places = [("4", {"4": 0.5, "5": 0.2, "1": 0.1, "0": 0.1, "6": 0.1}), _END]
-    expected = {1: 0.125, 4: 0.625, 5: 0.25}
-    assert _read(places, "4", lowest=1, highest=5) == expected
-
-
 @pytest.mark.parametrize(
     ("places", "number"),
     [
@@ -145,17 +123,6 @@ def test_tokens_that_do_not_hold_the_number_give_nothing(places: Slots, number: 
 _SHARES = st.dictionaries(
     st.integers(0, 130).map(str), st.floats(0.001, 1.0), min_size=1, max_size=20
 )
-
-
-@given(_SHARES, st.data())
-def test_expectations_are_within_bounds(shares: dict[str, float], data: st.DataObject) -> None:
-    """Whatever the probabilities are, the score is one of the scale."""
-    number = data.draw(st.sampled_from(sorted(shares)))
-    assume(int(number) <= 100)
-    found = number_distribution(_tokens([(number, shares), _END]), number, 0, lowest=0, highest=100)
-    assert found is not None
-    assert sum(share for _, share in found) == pytest.approx(1.0)
-    assert 0.0 <= gveval_expectation(found) <= 100.0
 
 
 _DIGITS = st.dictionaries(
@@ -201,64 +168,6 @@ def test_a_number_in_one_token_is_scored_as_the_released_code_does(
     total = sum(on_scale.values())
     expected = sum(int(text) * share / total for text, share in on_scale.items())
     assert gveval_expectation(found) == pytest.approx(expected)
-
-
-@given(_DIGITS, st.floats(0.01, 0.99), st.sampled_from([0, 1, 2]))
-def test_what_is_listed_of_a_place_need_not_sum_to_1(
-    shares: dict[str, float], listed: float, place: int
-) -> None:
-    """Probabilities of one place that are all smaller by one factor give the same numbers."""
-    places = [("8", {"8": 0.5, "0": 0.3, "7": 0.2}), ("5", {"5": 0.6, "0": 0.4}), _END]
-    places[place] = (places[place][0], {**shares, **places[place][1]})
-    whole = number_distribution(_tokens(places), "85", 0, lowest=0, highest=100)
-    text, alternatives = places[place]
-    places[place] = (text, {name: share * listed for name, share in alternatives.items()})
-    partly = number_distribution(_tokens(places), "85", 0, lowest=0, highest=100)
-    assert whole is not None
-    assert partly is not None
-    assert dict(partly) == pytest.approx(dict(whole))
-
-
-def _judge(kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Probability of every score from 0 to 100, as judges of several kinds might have them."""
-    numbers = np.arange(101)
-    mode, left, right = rng.uniform(5, 95), *rng.uniform(2, 12, 2)
-    if kind == "skewed":
-        shares = np.exp(-np.abs(numbers - mode) / np.where(numbers < mode, left, right))
-    else:
-        shares = np.exp(-0.5 * ((numbers - mode) / (left + right)) ** 2)
-    if kind == "multiples of five":
-        shares *= np.where(numbers % 5 == 0, 1.0, 0.1) * rng.lognormal(0.0, 0.7, 101)
-    return np.asarray(shares / shares.sum())
-
-
-@pytest.mark.parametrize("kind", ["normal", "skewed", "multiples of five"])
-@pytest.mark.parametrize("n_listed", [5, 10])
-def test_scaling_what_is_listed_has_no_bias(kind: str, n_listed: int) -> None:
-    """Scaling is right on average; 0 for what is not listed, or all scores alike, is far off."""
-    rng = np.random.default_rng(0)
-    errors: dict[str, list[float]] = {"scaled": [], "unlisted as 0": [], "evenly filled": []}
-    for _ in range(600):
-        shares = _judge(kind, rng)
-        true = float(shares @ np.arange(101))
-        top = [int(value) for value in np.argsort(-shares)[:n_listed]]
-        listed = {str(value): float(shares[value]) for value in top}
-        number = str(top[0])
-        found = number_distribution(
-            _tokens([(number, listed), _END]), number, 0, lowest=0, highest=100
-        )
-        assert found is not None
-        errors["scaled"].append(gveval_expectation(found) - true)
-        seen = sum(int(text) * share for text, share in listed.items())
-        errors["unlisted as 0"].append(seen - true)
-        others = [value for value in range(101) if value not in top]
-        filled = seen + (1 - sum(listed.values())) * sum(others) / len(others)
-        errors["evenly filled"].append(filled - true)
-    bias = {name: float(np.mean(values)) for name, values in errors.items()}
-    size = {name: float(np.mean(np.abs(values))) for name, values in errors.items()}
-    assert abs(bias["scaled"]) < 0.3, bias
-    assert bias["unlisted as 0"] < -10, bias
-    assert size["scaled"] < 0.5 * min(size["unlisted as 0"], size["evenly filled"]), size
 
 
 @given(st.integers(0, 100), st.data())
@@ -325,29 +234,6 @@ def test_tokens_are_found_in_the_text(tokenizer: str, raw: bool) -> None:
     )
 
 
-def test_reasoning_and_special_tokens_that_are_not_in_the_text_do_not_matter() -> None:
-    """Servers that hand reasoning over elsewhere still list its tokens."""
-    content = [
-        *logprobs_of("<think>40 or 50?</think>", "whole"),
-        *logprobs_of(_TEXT, "whole"),
-        {"token": "<|end|>", "logprob": 0.0, "bytes": None, "top_logprobs": []},
-    ]
-    tokens = number_tokens({"content": content}, _TEXT)
-    assert tokens == number_tokens({"content": logprobs_of(_TEXT, "whole")}, _TEXT)
-
-
-def test_markers_split_in_the_middle_of_a_letter_do_not_matter() -> None:
-    """A Greek letter may be two tokens of one byte each, shown escaped."""
-    half = {"logprob": 0.0, "top_logprobs": [{"token": "x", "logprob": -1.0, "bytes": [120]}]}
-    content = [
-        {"token": "\\xce", "bytes": [0xCE], **half},
-        {"token": "\\xb1", "bytes": [0xB1], **half},
-        _entry("85", {"85": -0.1, "80": -2.4}),
-    ]
-    tokens = number_tokens({"content": content}, "α85")
-    assert tokens == (NumberToken(1, "85", {"85": -0.1, "80": -2.4}),)
-
-
 @pytest.mark.parametrize(
     ("shares", "after", "expected"),
     [
@@ -373,17 +259,6 @@ def test_scores_from_the_wire_are_the_released_codes(
     assert gveval_expectation(found) == pytest.approx(expected)
 
 
-def test_what_holds_no_digit_is_counted_together() -> None:
-    """Alternatives without a digit are one, the sum of their probabilities."""
-    content = [_entry("8", {"8": -0.1}), _entry("α", {"α": log(0.5), ".": log(0.2), "5": log(0.3)})]
-    tokens = number_tokens({"content": content}, "8α")
-    assert tokens is not None
-    assert {name: round(exp(value), 6) for name, value in tokens[1].alternatives.items()} == {
-        "": 0.7,
-        "5": 0.3,
-    }
-
-
 @pytest.mark.parametrize(
     "logprobs",
     [
@@ -402,13 +277,6 @@ def test_what_holds_no_digit_is_counted_together() -> None:
 def test_logprobs_that_cannot_be_used_are_none(logprobs: object) -> None:
     """The reply counts as if it had come without."""
     assert number_tokens(logprobs, "85") is None
-
-
-def test_infinite_and_positive_logprobs_are_harmless() -> None:
-    """Servers round, and write -9999 or minus infinity for what cannot be."""
-    top = {"85": 1e-9, "80": float("-inf"), "90": -9999.0}
-    tokens = number_tokens({"content": [_entry("85", top)]}, "85")
-    assert tokens == (NumberToken(0, "85", {"85": 0.0}),)
 
 
 def test_replies_with_logprobs_survive_the_store() -> None:

@@ -8,10 +8,8 @@ import pytest
 import yaml
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.settings import read_data_settings, read_settings
 
 OURS = Path(__file__).resolve().parents[3] / "judges" / "protocols" / "prompts"
 NAMES = sorted(path.stem for path in OURS.glob("*.yaml"))
@@ -91,16 +89,6 @@ def test_the_signature_follows_the_prompts_that_are_used(tmp_path: Path) -> None
     assert Prompts().extras(["vdc_answer", "vdc_caption.short"]) == {}
 
 
-def test_a_comment_or_another_way_to_write_the_same_is_no_other_prompt(tmp_path: Path) -> None:
-    """The hash is of what is asked, not of the file."""
-    first = Prompts(_folder(tmp_path, vdc_answer=ANSWER)).extras(["vdc_answer"])
-    again = tmp_path / "again"
-    again.mkdir()
-    text = "# From the authors' repository.\n" + yaml.safe_dump(yaml.safe_load(ANSWER), indent=4)
-    (again / "vdc_answer.yaml").write_text(text)
-    assert Prompts(again).extras(["vdc_answer"]) == first
-
-
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -166,14 +154,6 @@ def test_a_file_of_another_shape_is_refused(
     assert str(error.value).startswith(f"LMMS_CAPTIONS_PROMPTS: {folder / name}.yaml: expected ")
 
 
-def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """It is named, as a file that is no YAML is."""
-    folder = _folder(tmp_path)
-    (folder / "vdc_answer.yaml").write_bytes(ANSWER.replace("Mine", "Meïne").encode("latin-1"))
-    with pytest.raises(SettingsError, match=r"vdc_answer.yaml: expected a YAML file in UTF-8"):
-        Prompts(folder).check()
-
-
 @pytest.mark.parametrize("name", ["vdc_anwser.yaml", "vdc_answer.yml", "README.md", "prompts"])
 def test_a_name_that_is_none_of_ours_is_refused(name: str, tmp_path: Path) -> None:
     """A typing error would otherwise leave our prompt in place, and nobody would know."""
@@ -183,41 +163,3 @@ def test_a_name_that_is_none_of_ours_is_refused(name: str, tmp_path: Path) -> No
         Prompts(folder).check()
     assert name in str(error.value)
     assert "vdc_answer.yaml, vdc_caption.yaml, vdc_match.yaml" in str(error.value)
-
-
-def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
-    """What a file manager leaves in a folder is no prompt."""
-    folder = _folder(tmp_path, vdc_answer=ANSWER)
-    (folder / ".DS_Store").write_bytes(b"\0")
-    assert Prompts(folder).replaced == ("vdc_answer",)
-
-
-@pytest.mark.parametrize("made", [False, True])
-def test_a_folder_without_prompts_is_refused(made: bool, tmp_path: Path) -> None:
-    """One that is empty or not there is not taken for no wish at all."""
-    folder = tmp_path / "nothing"
-    if made:
-        folder.mkdir()
-    words = "at least one file such as" if made else "No such file or directory"
-    with pytest.raises(SettingsError, match=words) as error:
-        Prompts(folder).check()
-    assert str(folder) in str(error.value)
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """The variable names a folder."""
-    path = tmp_path / "vdc_answer.yaml"
-    path.write_text(ANSWER)
-    with pytest.raises(SettingsError, match="expected a folder of prompts"):
-        Prompts(path).check()
-
-
-def test_the_folder_comes_from_the_environment_alone(tmp_path: Path) -> None:
-    """Reading it needs none of the judge's settings; building the judge checks it."""
-    folder = _folder(tmp_path, vdc_answer="messages: x")
-    environ = {"LMMS_CAPTIONS_PROMPTS": str(folder), "LMMS_CAPTIONS_JUDGE_RUNS": "many"}
-    assert read_data_settings(environ).prompts == folder
-    assert read_data_settings({}).prompts is None
-    del environ["LMMS_CAPTIONS_JUDGE_RUNS"]
-    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_PROMPTS"):
-        JudgeConfig.build({"model": "judge"}, read_settings(environ))

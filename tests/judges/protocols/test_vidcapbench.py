@@ -14,7 +14,6 @@ from conftest import SHARED, EngineFactory, ServerFactory
 from judge_server import vidcapbench_reply
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.free_answer import read_free_answer
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
@@ -163,20 +162,6 @@ def test_what_is_asked_for_is_read(pair: tuple[int, str], analysis: str) -> None
         assert read_correctness(Reply(json.dumps(fields, ensure_ascii=False))) == pair[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(" A red ball.\n", "A red ball.", id="plain"),
-        pytest.param("<think>a ball</think>\nRed.", "Red.", id="reasoning"),
-        pytest.param(" \n", None, id="blank"),
-        pytest.param("<think>a ball that", None, id="cut-while-reasoning"),
-    ],
-)
-def test_answer_replies(text: str, expected: str | None) -> None:
-    """The answer is the reply without reasoning; an empty one is none."""
-    assert read_free_answer(Reply(text)) == expected
-
-
 def _words(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
@@ -266,26 +251,6 @@ def test_a_reply_that_stays_unreadable_leaves_the_pair_unscored(
     assert (judgement.verdict, judgement.reply) == (None, "There are 2 dogs.")
     assert judgement.reason is not None
     assert "unreadable" in judgement.reason
-
-
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
-        pytest.param("", "unreadable reply, asked 4 times; the last one was empty", id="empty"),
-        pytest.param("<think>A ball, so", "unreadable reply, asked 4 times", id="cut-reasoning"),
-    ],
-)
-def test_a_first_step_without_an_answer_leaves_the_pair_unscored(
-    reply: str, words: str, serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Only the pair whose first step has no answer is lost, and the reason says which step."""
-    server = serve()
-    server.reply = lambda prompt: reply if "cube" in prompt else vidcapbench_reply(prompt)
-    lost, kept = make_engine(server.url).submit([_chain("A cube."), _chain("A ball.")]).result()
-    assert (lost.verdict, lost.predicted_answer, lost.reply) == (None, None, reply)
-    assert lost.reason == f"no answer from the caption: {words}"
-    assert lost.usage.n_calls == 4
-    assert kept.verdict is not None
 
 
 def test_the_offline_stand_in_needs_no_server(make_engine: EngineFactory, tmp_path: Path) -> None:

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from conftest import SHARED, EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.picture import Picture
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.video_rating import ShownVideo, judge_video
 from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, read_ratings
-from lmms_eval_captions.judges.settings import read_judge_settings
 
 CONFIG = JudgeConfig(model="judge", frames=3)
 PAPER = SHARED / "papers/003_b7038d4830a5474f.txt"
@@ -60,48 +58,6 @@ def test_a_judge_is_shown_as_many_frames_as_are_asked_for(
     urls = [part["image_url"]["url"] for part in pictures]
     assert len(urls) == len(set(urls)) == 3
     assert {part["image_url"]["detail"] for part in pictures} == {"high"}
-
-
-def test_frames_that_cannot_be_made_are_an_error_of_the_question(
-    make_engine: EngineFactory, serve: ServerFactory
-) -> None:
-    """Nothing is sent."""
-    server = serve()
-
-    def broken(_n_frames: int) -> Sequence[Picture]:
-        raise DataError("no frame in clip.mp4")
-
-    chain = partial(judge_video, question=ShownVideo(broken), caption="A.", config=CONFIG, run=0)
-    with pytest.raises(DataError, match="no frame in clip"):
-        make_engine(server.url).submit([chain]).result(20)
-    assert server.counts.n_requests == 0
-
-
-def test_a_judge_without_a_number_of_frames_is_refused(
-    make_engine: EngineFactory, serve: ServerFactory
-) -> None:
-    """A YAML without ``frames`` is not taken for one that shows none."""
-    config = JudgeConfig(model="judge")
-    chain = partial(judge_video, question=ShownVideo(_frames), caption="A.", config=config, run=0)
-    with pytest.raises(SettingsError, match="expected frames"):
-        make_engine(serve().url).submit([chain]).result(20)
-
-
-@pytest.mark.parametrize(("value", "frames"), [(None, 16), ("4", 4)])
-def test_frames_concern_the_judge_that_is_shown_them(value: str | None, frames: int) -> None:
-    """The setting replaces the YAML's, and is in the signature; other judges know none."""
-    environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_FRAMES": value}
-    settings = read_judge_settings(environ)
-    config = JudgeConfig.build({"model": "paper", "frames": 16}, settings)
-    assert (config.frames, config.extras) == (frames, {"frames": str(frames)})
-    other = JudgeConfig.build({"model": "paper"}, settings)
-    assert (other.frames, other.extras) == (None, {})
-
-
-def test_no_frames_are_refused() -> None:
-    """A judge that sees is shown at least one."""
-    with pytest.raises(SettingsError, match="frames above 0, got 0"):
-        JudgeConfig(model="paper", frames=0)
 
 
 @given(st.text(max_size=200), st.sampled_from(["stop", "length", None]))

@@ -6,10 +6,7 @@ import gzip
 import io
 import shutil
 import stat
-import struct
-import sys
 import tarfile
-import time
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -138,14 +135,6 @@ def test_a_complete_folder_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "a.mp4").read_text() == "A"
 
 
-def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
-    """An unpacking that cannot write names the folder and the setting."""
-    archive = tar(tmp_path / "v.tar", ("a.mp4", tarfile.REGTYPE, "A"))
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DataError, match="LMMS_CAPTIONS_CACHE"):
-        unpack(archive, tmp_path / "file" / "out", ORIGIN)
-
-
 def refuses(archive: Path, words: str, kind: type[DataError] = DataError) -> None:
     """An archive is refused in these words, and nothing is left of it."""
     out = archive.parent / "made" / "out"
@@ -174,30 +163,6 @@ def test_a_tar_that_is_cut_at_a_member_s_end_is_broken(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out").glob("*.mp4"))) == 3
 
 
-def test_a_damaged_header_is_not_taken_for_the_end(tmp_path: Path) -> None:
-    """Neither a flipped bit in a header nor a hole of zeros ends a tar in silence."""
-    members = [(f"{name}.mp4", tarfile.REGTYPE, name * 700) for name in "abc"]
-    archive = tar(tmp_path / "v.tar", *members)
-    whole, second = archive.read_bytes(), seams_of(archive)[1]
-    archive.write_bytes(whole[:second] + bytes([whole[second] ^ 1]) + whole[second + 1 :])
-    refuses(archive, "without an end mark", BrokenArchiveError)
-    archive.write_bytes(whole[:second] + bytes(512) + whole[second + 512 :])
-    refuses(archive, "behind its end mark", BrokenArchiveError)
-    archive.write_bytes(bytes(len(whole)))
-    # tarfile of Python 3.10 reads this as an empty archive whose end lies before its start.
-    empty = "holds no file" if sys.version_info >= (3, 11) else "members within each other"
-    refuses(archive, empty, BrokenArchiveError)
-
-
-def test_a_tar_that_is_zeros_from_some_place_on_is_broken(tmp_path: Path) -> None:
-    """So is what a download leaves that makes room first and then stops."""
-    members = [(f"{name}.mp4", tarfile.REGTYPE, name * 2**20) for name in "abcd"]
-    archive = tar(tmp_path / "v.tar", *members)
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: 2**20 + 9999] + bytes(len(whole) - 2**20 - 9999))
-    refuses(archive, "half downloaded", BrokenArchiveError)
-
-
 def test_a_compressed_tar_is_read_to_its_very_end(tmp_path: Path) -> None:
     """The checksum behind the last member counts; zeros at the end may be missing."""
     archive = tar(tmp_path / "v.tar", ("a.mp4", tarfile.REGTYPE, "A" * 5000))
@@ -210,44 +175,6 @@ def test_a_compressed_tar_is_read_to_its_very_end(tmp_path: Path) -> None:
     (tmp_path / "v.tar.gz").write_bytes(gzip.compress(archive.read_bytes()[:end]))
     unpack(tmp_path / "v.tar.gz", tmp_path / "out", ORIGIN)
     assert (tmp_path / "out" / "a.mp4").read_text() == "A" * 5000
-
-
-def test_a_zip_file_in_a_zip_file_that_was_cut_is_not_taken_for_it(tmp_path: Path) -> None:
-    """What ends with the list of an inner archive is not whole."""
-    inner = zipped(tmp_path / "inner.zip", ("inner.mp4", 0))
-    outer = tmp_path / "v.zip"
-    with zipfile.ZipFile(outer, "w") as bundle:
-        bundle.write(inner, "inner.zip")
-        bundle.writestr("b.mp4", "B")
-    whole = outer.read_bytes()
-    outer.write_bytes(whole[: whole.find(b"PK\x05\x06") + 22])
-    (tmp_path / "inner.zip").unlink()
-    refuses(outer, "before its first member", BrokenArchiveError)
-
-
-def test_a_zip_file_with_a_damaged_list_of_members_is_broken(tmp_path: Path) -> None:
-    """A length in the list that swallows the next members does not lose them in silence."""
-    archive = zipped(tmp_path / "v.zip", ("a.mp4", 0), ("b.mp4", 0), ("c.mp4", 0))
-    data = bytearray(archive.read_bytes())
-    data[data.find(b"PK\x01\x02") + 33] = 0x40  # high byte of the first comment's length
-    archive.write_bytes(data)
-    refuses(archive, "1 members where its end says 3", BrokenArchiveError)
-
-
-def test_a_zip_file_with_its_numbers_in_the_large_record_is_unpacked(tmp_path: Path) -> None:
-    """Some tools write the number of members there alone, however few they are."""
-    archive = zipped(tmp_path / "v.zip", ("a.mp4", 0), ("b.mp4", 0))
-    data = archive.read_bytes()
-    end = data.rfind(b"PK\x05\x06")
-    _, _, _, _, n_members, size, start, _ = struct.unpack("<4s4H2LH", data[end:])
-    large = struct.pack(
-        "<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, n_members, n_members, size, start
-    )
-    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1)
-    small = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *[2**16 - 1] * 2, *[2**32 - 1] * 2, 0)
-    archive.write_bytes(data[:end] + large + locator + small)
-    unpack(archive, tmp_path / "out", ORIGIN)
-    assert (tmp_path / "out" / "b.mp4").read_text() == "content"
 
 
 def test_bombs_end_in_words_before_the_disk_is_full(
@@ -270,75 +197,7 @@ def test_bombs_end_in_words_before_the_disk_is_full(
     refuses(many, "more than 3")
 
 
-@pytest.mark.parametrize("size", [2**40, 2**63, 2**80])
-def test_a_header_that_claims_terabytes_ends_at_once(tmp_path: Path, size: int) -> None:
-    """No byte is written for a size that the disk does not have."""
-    archive = tmp_path / "v.tar"
-    info = tarfile.TarInfo("a.mp4")
-    info.size = size
-    archive.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    refuses(archive, r"a\.mp4|bytes")
-
-
-def test_a_vast_header_is_not_read_into_memory(tmp_path: Path) -> None:
-    """A long name of a gigabyte, packed into a megabyte, is refused by its size."""
-    info = tarfile.TarInfo("long")
-    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 2**30
-    archive = tmp_path / "v.tar.gz"
-    archive.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(2**21)))
-    refuses(archive, "a header of 1,073,741,824 bytes", BrokenArchiveError)
-
-
 @pytest.mark.parametrize("name", ["n" * 300, "a/.. /b", ".unpacked.json", "d/" * 600 + "a"])
 def test_names_that_no_disk_can_write_are_told(tmp_path: Path, name: str) -> None:
     """The words are about the name, not about room on the disk."""
     refuses(tar(tmp_path / "v.tar", (name, tarfile.REGTYPE, "x")), "member .*(name|outside)")
-
-
-def test_a_file_below_a_file_is_told(tmp_path: Path) -> None:
-    """Two members that cannot both be are refused."""
-    members = [("a", tarfile.REGTYPE, "1"), ("a/b", tarfile.REGTYPE, "2")]
-    refuses(tar(tmp_path / "v.tar", *members), "below a file")
-    refuses(tar(tmp_path / "w.tar", *members[::-1]), "another one is already")
-
-
-def test_of_two_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
-    """So do tar programs, which append what was updated; time and mode are not taken over."""
-    members = [("a.mp4", tarfile.REGTYPE, "old"), ("a.mp4", tarfile.REGTYPE, "new")]
-    unpack(tar(tmp_path / "v.tar", *members), tmp_path / "out", ORIGIN)
-    assert (tmp_path / "out" / "a.mp4").read_text() == "new"
-
-
-@pytest.mark.parametrize("kind", ["tar", "zip"])
-def test_a_member_has_the_same_time_wherever_it_is_unpacked(tmp_path: Path, kind: str) -> None:
-    """Captions are kept under it: unpacked again, or elsewhere, a clip is the same clip."""
-    archive = (
-        tar(tmp_path / "v.tar", ("a.mp4", tarfile.REGTYPE, "A"))
-        if kind == "tar"
-        else zipped(tmp_path / "v.zip", ("a.mp4", 0))
-    )
-    times = []
-    for folder in ("one", "two"):
-        unpack(archive, tmp_path / folder, ORIGIN)
-        times.append((tmp_path / folder / "a.mp4").stat().st_mtime_ns)
-        time.sleep(0.02)
-    assert times[0] == times[1] < time.time_ns() - 10**15
-
-
-def test_a_time_that_no_disk_has_is_no_obstacle(tmp_path: Path) -> None:
-    """The member is unpacked all the same."""
-    path = tmp_path / "v.tar"
-    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
-        info = tarfile.TarInfo("a.mp4")
-        info.mtime = 2**62
-        archive.addfile(info, io.BytesIO())
-    unpack(path, tmp_path / "out", ORIGIN)
-    assert (tmp_path / "out" / "a.mp4").is_file()
-
-
-def test_a_zip_file_without_dates_is_unpacked(tmp_path: Path) -> None:
-    """Tools that want the same bytes every time write month 0 and day 0."""
-    with zipfile.ZipFile(tmp_path / "v.zip", "w") as bundle:
-        bundle.writestr(zipfile.ZipInfo("a.mp4", (1980, 0, 0, 0, 0, 0)), b"clip")
-    unpack(tmp_path / "v.zip", tmp_path / "out", ORIGIN)
-    assert (tmp_path / "out" / "a.mp4").read_bytes() == b"clip"

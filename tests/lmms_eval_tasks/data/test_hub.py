@@ -11,13 +11,12 @@ import sys
 import tarfile
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from filelock import FileLock
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
@@ -210,16 +209,6 @@ def test_an_absent_file_lists_what_there_is(stand_in: StandIn, tmp_path: Path) -
         fetch_file(VDC, "x.jsonl", hub_of(stand_in, tmp_path))
 
 
-def test_an_absent_repository_is_told_in_the_hub_s_words(stand_in: StandIn, tmp_path: Path) -> None:
-    """A 404 for the repository is no traceback of the client library."""
-    source = replace(VDC, hub_repo="no/such")
-    hub = hub_of(stand_in, tmp_path)
-    with pytest.raises(DataError, match=r"from no/such.*Repository Not Found"):
-        fetch_file(source, "x", hub)
-    with pytest.raises(DataError, match=r"from no/such.*Repository Not Found"):
-        fetch_videos(source, tmp_path, hub)
-
-
 def test_offline_mode_is_told_as_such(
     stand_in: StandIn, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,16 +232,6 @@ def test_an_unreachable_hub_is_told_as_such(
         hub = hub_of(gone, tmp_path)
     with pytest.raises(DataError, match=r"(?i)connect.*LMMS_CAPTIONS_DATA"):
         find_file(settings, VDC, "VDCScore_qa/camera.jsonl", hub)
-
-
-def test_a_benchmark_without_a_repository_says_where_it_is(
-    settings: Settings, tmp_path: Path
-) -> None:
-    """Data that is not on the hub is not asked for there."""
-    source = replace(VDC, hub_repo=None, page="https://example.org", note="Not released yet.")
-    for find in (find_file, find_video):
-        with pytest.raises(DataError, match=r"not on the .* hub.*example\.org.*Not released yet"):
-            find(settings, source, "x", Hub(downloads=tmp_path))
 
 
 def test_videos_of_all_shards_are_found(
@@ -328,24 +307,6 @@ def test_an_archive_that_is_broken_on_the_hub_ends_in_words(
     assert sum(name in request for request in stand_in.requests) == 2
 
 
-def test_another_revision_replaces_the_videos(stand_in: StandIn, tmp_path: Path) -> None:
-    """Videos of another revision do not count as there."""
-    hub = hub_of(stand_in, tmp_path)
-    fetch_videos(VDC, tmp_path, hub)
-    stand_in.files["videos/videos_1.tar.gz"] = tar_of({"new.mp4": b"N"})
-    folder = fetch_videos(replace(VDC, revision="v2"), tmp_path, hub)
-    names = {path.name for path in folder.rglob("*") if path.is_file()}
-    assert "new.mp4" in names
-    assert "a.mp4" not in names
-
-
-def test_a_repository_without_archives_lists_its_files(stand_in: StandIn, tmp_path: Path) -> None:
-    """Archives of other names than expected are told, with what there is."""
-    stand_in.files = {"clips.zip": b""}
-    with pytest.raises(DataError, match=r"like videos/videos_\*\.tar\.gz; it has clips\.zip"):
-        fetch_videos(VDC, tmp_path, hub_of(stand_in, tmp_path))
-
-
 FETCH = """
 import sys
 from pathlib import Path
@@ -363,20 +324,4 @@ def test_processes_share_one_download(stand_in: StandIn, tmp_path: Path) -> None
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
     transfers = [request for request in stand_in.requests if request.endswith(".tar.gz")]
     assert len(transfers) == 3
-    assert len(stand_in.requests) == 4
-
-
-def test_one_works_and_the_others_wait(stand_in: StandIn, tmp_path: Path) -> None:
-    """While one holds the folder the hub is not asked, and later it is asked by one alone."""
-    folder = tmp_path / "data" / "vdc"
-    folder.mkdir(parents=True)
-    hub = hub_of(stand_in, tmp_path)
-    waiting = [threading.Thread(target=fetch_videos, args=(VDC, tmp_path, hub)) for _ in range(2)]
-    with FileLock(folder / "videos.lock"):
-        for thread in waiting:
-            thread.start()
-        waiting[0].join(timeout=1.5)
-        assert stand_in.requests == []
-    for thread in waiting:
-        thread.join(timeout=30)
     assert len(stand_in.requests) == 4

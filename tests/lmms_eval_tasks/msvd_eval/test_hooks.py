@@ -85,35 +85,6 @@ def test_captions_are_scored_in_every_setting(
     assert server.counts.n_answered == 4
 
 
-def test_the_tokenizer_moves_no_score_that_is_a_whole_token(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """With logprobs a score is the expectation: here a quarter of the way to the number below."""
-    server = serve(logprobs="whole")
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    record: dict[str, Any] = _process("ref_only")["avg"][0].wait()
-    judgement = record["judgements"][0]
-    for name, number in judgement["numbers"].items():
-        expected = number - 0.25 if number else 0.0
-        position = _METRICS.index(name)
-        assert record["scores"][0][position] == pytest.approx(expected)
-
-
-def test_judge_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
-    """Every run is a request of its own, with its seed, and the score is their mean."""
-    server = serve(logprobs="whole")
-    server.keep_bodies = True
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
-    items = _process("ref_only")
-    assert 0.0 <= hooks.aggregate_avg(items["avg"]) <= 100.0
-    assert {body["seed"] for body in server.bodies} == {0, 1, 2}
-    record: dict[str, Any] = items["avg"][0].wait()
-    assert [len(run) for run in record["scores"]] == [4, 4, 4]
-    assert "|runs:3|" in hooks.aggregate_signature(items["signature"])
-    assert "unscored:0/12|" in hooks.aggregate_signature(items["signature"])
-
-
 def test_the_breakdown_is_by_dimension(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
     """Each dimension and their mean, with the deviation over judge runs, as counted here."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="none").url)

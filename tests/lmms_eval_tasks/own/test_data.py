@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from five_tasks import write_clip
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
@@ -40,38 +39,6 @@ def test_every_clip_at_any_depth_is_a_document_by_its_path(tmp_path: Path) -> No
         ".hidden.mp4", ".trash/old.mp4",
     )  # fmt: skip
     assert _ids(tmp_path) == ["a/b/c.webm", "a/same.mp4", "a/z.MKV", "b.mp4", "same.mp4"]
-
-
-def test_a_file_of_a_rare_ending_is_a_clip_where_none_of_its_name_stands_beside_it(
-    tmp_path: Path,
-) -> None:
-    """``.ogg`` beside ``.mp4`` is its sound; alone it may be a clip."""
-    _put(tmp_path, "a.mp4", "a.ogg", "b.ogg", "c/a.bin")
-    assert _ids(tmp_path) == ["a.mp4", "b.ogg", "c/a.bin"]
-
-
-def test_links_to_clips_and_to_folders_are_followed(tmp_path: Path) -> None:
-    """The folder itself may be a link, and a loop of links ends."""
-    _put(tmp_path / "elsewhere", "a.mp4")
-    clips = tmp_path / "elsewhere/own/videos"
-    (clips / "loop").symlink_to(clips)
-    (clips / "again.mp4").symlink_to(clips / "a.mp4")
-    (tmp_path / "data/own").mkdir(parents=True)
-    (tmp_path / "data/own/videos").symlink_to(clips)
-    assert _ids(tmp_path / "data") == ["a.mp4", "again.mp4"]
-
-
-def test_a_name_that_is_no_text_is_mended_and_its_clip_found(tmp_path: Path) -> None:
-    """A document can be written as UTF-8, and leads to the file all the same."""
-    _put(tmp_path, os.fsdecode(b"clip\xe9.mp4"), "clip.mp4")
-    settings = _settings(tmp_path)
-    task = OWN_RATING.tasks["own_vllm_judge"]
-    found = {
-        str(doc["video_id"]): OWN_RATING.video_path(settings, doc)
-        for doc in documents(settings, task)
-    }
-    assert list(found) == ["clip.mp4", "clip\ufffd.mp4"]
-    assert os.fsencode(found["clip\ufffd.mp4"].name) == b"clip\xe9.mp4"
 
 
 def test_clips_of_one_name_are_told_of(tmp_path: Path, logged: list[str]) -> None:
@@ -122,9 +89,3 @@ def test_without_local_data_it_is_said_that_clips_are_ones_own() -> None:
     with pytest.raises(DataError, match=r"own is data of your own\. Put the clips") as caught:
         OWN_GVEVAL.read(_settings(None), task)
     assert "LMMS_CAPTIONS_DATA=DATA" in str(caught.value)
-
-
-def test_what_tells_that_the_data_is_there_is_a_clip(tmp_path: Path) -> None:
-    """``doctor`` shows its folder."""
-    write_clip(tmp_path / "own/videos/a.mp4", "a")
-    assert OWN_RATING.find_data(_settings(tmp_path)) == tmp_path / "own/videos/a.mp4"

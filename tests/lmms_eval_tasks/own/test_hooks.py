@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import pickle
 from math import isnan
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -26,7 +25,6 @@ from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
 from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from runs import environment, run_lmms_eval
 
 Items = dict[str, list[PendingRecord]]
@@ -151,22 +149,6 @@ def test_g_veval_scores_captions_by_three_frames(
     )
 
 
-def test_the_number_of_frames_is_a_setting(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
-    """Another number is another measurement: asked anew, and in the signature."""
-    server = serve()
-    server.keep_bodies = True
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    _process(rating_hooks, "vllm_judge", CAPTIONS[:1])["unscored"][0].wait()
-    JUDGE_RUN.close()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_FRAMES", "4")
-    items = _process(rating_hooks, "vllm_judge", CAPTIONS[:1])
-    assert "|frames:4|" in rating_hooks.aggregate_signature(items["signature"])
-    assert [len(_pictures(body)) for body in server.bodies] == [16, 4]
-    JUDGE_RUN.close()
-    again = _process(gveval_hooks, "gveval", CAPTIONS[:1])
-    assert "|frames:first_middle_last|" in gveval_hooks.aggregate_signature(again["signature"])
-
-
 @EACH
 def test_a_rerun_asks_nothing_though_no_clip_is_decoded_again(
     hooks: ModuleType, judge: str, bench: pytest.MonkeyPatch, serve: ServerFactory
@@ -217,19 +199,6 @@ def test_a_reply_that_is_off_the_scale_is_asked_again_and_then_unscored(
 
 
 @EACH
-def test_records_of_other_ranks_are_complete_and_can_be_written(
-    hooks: ModuleType, judge: str, bench: pytest.MonkeyPatch
-) -> None:
-    """Pickling waits, and a record is plain JSON; the stand-in is labelled as none."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
-    items = _process(hooks, judge)
-    for metric, of_metric in items.items():
-        gathered = pickle.loads(pickle.dumps(of_metric))  # noqa: S301 - our own
-        assert json.loads(json.dumps(gathered)) == json.loads(json.dumps(of_metric)), metric
-    assert "smoke test" in hooks.aggregate_signature(items["signature"])
-
-
-@EACH
 def test_documents_and_prompts(hooks: ModuleType, judge: str, bench: pytest.MonkeyPatch) -> None:
     """A captioner gets CapQuiz's prompt and the clip; both tasks ask it the same."""
     docs = _docs(hooks, judge)
@@ -237,17 +206,6 @@ def test_documents_and_prompts(hooks: ModuleType, judge: str, bench: pytest.Monk
     assert hooks.doc_to_text(docs[0]) == "Describe this video in detail"
     assert Path(hooks.doc_to_visual(docs[0])[0]).name == "sample_01.mp4"
     assert hooks.doc_to_target(docs[0]) == "sample_01.mp4"
-
-
-@pytest.mark.parametrize("name", ["a/clip.mp4", "clip.mp4", "clip"])
-def test_a_caption_file_may_name_a_clip_by_path_name_or_stem(name: str, tmp_path: Path) -> None:
-    """As it may for the other benchmarks."""
-    file = tmp_path / "captions.jsonl"
-    file.write_text(json.dumps({"video_id": name, "caption": "A dog."}))
-    table = open_captions(str(file), None)("own_vllm_judge")
-    doc = {"video_id": "a/clip.mp4", "judge": "vllm_judge"}
-    (video,) = OWN_RATING.video_names(doc)
-    assert table.find(video) == "A dog."
 
 
 def test_a_person_s_rating_takes_the_place_of_the_judge_s() -> None:

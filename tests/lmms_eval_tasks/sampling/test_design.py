@@ -135,15 +135,6 @@ def test_a_precision_out_of_reach_asks_all() -> None:
     assert found.score == pytest.approx(truth(questions, pairs))
 
 
-def test_verdicts_that_are_all_alike_leave_one_open() -> None:
-    """A sample that shows no difference does not claim that there is none among the rest."""
-    questions = population(1)
-    pairs = np.ones((questions.n_questions, 1, 2))
-    found = draw(questions, pairs)
-    assert found.score == 100.0
-    assert 0 < found.error.half_width() <= 3.0
-
-
 def test_a_cheap_judge_that_differs_rarely_is_not_taken_for_the_same() -> None:
     """With 1 in 200 verdicts other than the judge's, intervals still cover."""
     pairs = verdicts(population(0))
@@ -193,22 +184,3 @@ def test_a_judge_without_verdicts_is_asked_the_first_sample_alone() -> None:
     for found in (none, some):
         assert np.isnan(found.score)
         assert found.drawn.n_asked == FEW
-
-
-def test_captions_with_one_question_each() -> None:
-    """Where captions are judged whole, they are what is drawn."""
-    questions = population(2, n_captions=3000, n_each=1)
-    pairs = verdicts(questions)
-    found = draw(questions, pairs)
-    assert abs(found.score - truth(questions, pairs)) < 2 * found.error.half_width()
-    assert found.drawn.n_asked < 1500
-
-
-def test_a_smaller_half_width_asks_little_anew() -> None:
-    """Nearly all that a coarse sample asked is asked by a finer one."""
-    questions = population(4, n_captions=600)
-    pairs = verdicts(questions)
-    coarse, fine = (draw(questions, pairs, half_width) for half_width in (3.0, 2.0))
-    both = (coarse.drawn.weights > 0) & (fine.drawn.weights > 0)
-    assert fine.drawn.n_asked > 1.3 * coarse.drawn.n_asked
-    assert both.sum() > 0.85 * coarse.drawn.n_asked

@@ -13,7 +13,6 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import (
     contributions,
     counts_in,
     examples_of,
-    is_mean,
     weighed,
 )
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, score_of
@@ -29,14 +28,6 @@ def _record(values: list[Any], sample: Sample | None = None, video: str = "v") -
         n_questions=len(values), n_unscored=0, values={"vdc_acc": [values]},
         sample={} if sample is None else sample.to_item(),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_it_is_known_which_metrics_are_means_of_means(name: str) -> None:
-    """Of VDC and of ratings they are; of the others questions are pooled."""
-    benchmark = BENCHMARKS[name]
-    headline = benchmark.metrics[benchmark.headline]
-    assert is_mean(headline, examples_of(headline)) == (name in MEANS)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

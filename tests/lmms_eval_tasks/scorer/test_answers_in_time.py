@@ -94,33 +94,3 @@ def test_the_next_batch_is_served_at_full_speed(serve: ServerFactory, tmp_path: 
         assert sum(score.n_unscored for score in scores) == 0
         # Five round trips are 0.5 s.
         assert time.monotonic() - started_s < 2.0
-
-
-def test_what_waits_to_be_sent_again_is_not(serve: ServerFactory, tmp_path: Path) -> None:
-    """A judge that refuses everything is left alone once time is over."""
-    server = serve(status=503)
-    settings: dict[str, Any] = {"concurrency": 8, "vcapsbench_asks": 1}
-    with open_scorer("vcapsbench", server, tmp_path, **settings) as scorer:
-        scores = submit_all(scorer, captions("dog"), 0.5)
-        assert {reason for score in scores for reason in score.reasons} == {OVER}
-        assert sum(score.n_unscored for score in scores) == N_REQUESTS
-        n_sent = server.counts.n_requests
-        time.sleep(2.0)
-        assert server.counts.n_requests <= n_sent + 8
-        server.behaviour.status = 200
-        whole = submit_all(scorer, captions("dog"), 60.0)
-        assert sum(score.n_unscored for score in whole) == 0
-
-
-def test_a_request_outlives_the_one_it_waited_for(serve: ServerFactory, tmp_path: Path) -> None:
-    """The same caption with more time is asked about where the first one's time ran out."""
-    server = serve(latency_s=0.3)
-    settings: dict[str, Any] = {"concurrency": 1, "vcapsbench_asks": 1}
-    with open_scorer("vcapsbench", server, tmp_path, **settings) as scorer:
-        document = scorer.document(Clip(clip_id="a", questions=yes_no(4)))
-        now_s = time.monotonic()
-        short = scorer.submit(document, "A dog runs.", until_s=now_s + 0.45)
-        long = scorer.submit(document, "A dog runs.", until_s=now_s + 60.0)
-        assert short().n_unscored > 0
-        assert long().n_unscored == 0
-        assert server.counts.n_requests == 4

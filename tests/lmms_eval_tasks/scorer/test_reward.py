@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import inspect
 import json
-import os
 import pickle
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import isclose
@@ -27,7 +19,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
-from lmms_eval_captions import CaptionReward, Scorer
+from lmms_eval_captions import CaptionReward
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
 from scorers import open_reward, open_scorer, yes_no
 
@@ -155,23 +147,6 @@ def test_tables_of_any_kind_hold_questions(opened: Open, server: JudgeServer) ->
     assert server.counts.n_requests == len(plain)
 
 
-def test_columns_are_found_by_other_names(opened: Open) -> None:
-    """The names are given once, and one that is not there is an error."""
-    names = {"clip_id": "video_id", "questions": "qa"}
-    given = columns()
-    with opened(columns=names) as reward, opened() as usual:
-        rewards = reward(
-            [""] * 4, CAPTIONS, video_id=given["clip_id"], qa=given["questions"], clip_id=[9] * 4
-        )
-        assert rewards == rewarded(usual)
-        with pytest.raises(ValueError, match="a column 'qa' of questions"):
-            reward([""], CAPTIONS[:1], video_id=["a"])
-        with pytest.raises(ValueError, match="clip_id: expected 4"):
-            usual([""] * 4, CAPTIONS, clip_id=["a"])
-        with pytest.raises(DataError, match="expected a column clip_id"):
-            usual([""], CAPTIONS[:1], questions=[QUESTIONS["a"]])
-
-
 def test_without_a_verdict_the_others_mean_counts(
     opened: Open, server: JudgeServer, logged: list[str]
 ) -> None:
@@ -258,29 +233,6 @@ def test_a_budget_counts_for_the_whole_batch(serve: ServerFactory, tmp_path: Pat
         assert rewarded(whole) == last
 
 
-def test_it_can_be_copied_pickled_and_forked(opened: Open, server: JudgeServer) -> None:
-    """A copy is the same object; another process has an engine of its own."""
-    with opened() as reward:
-        rewards = rewarded(reward)
-        assert copy.deepcopy({"args": reward})["args"] is reward
-        assert copy.copy(reward) is reward
-        with pickle.loads(pickle.dumps(reward)) as other:  # noqa: S301 - our own
-            assert rewarded(other) == rewards
-            assert other.__name__ == reward.__name__ == "ar"
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            try:
-                rewards = rewarded(reward, [*CAPTIONS[:3], "A cow."])
-                os.write(write, json.dumps(rewards).encode())
-            finally:
-                os._exit(0)
-        os.close(write)
-        os.waitpid(child, 0)
-        assert json.loads(os.read(read, 4096))[:3] == rewards[:3]
-        assert rewarded(reward) == rewards
-
-
 def test_a_coroutine_gives_the_same(opened: Open) -> None:
     """TRL awaits it beside other reward functions."""
     with opened() as reward:
@@ -309,19 +261,6 @@ def test_verl_has_the_same_rewards(opened: Open) -> None:
         assert single == expected
     with opened(missing=None) as left_out, pytest.raises(SettingsError, match="numbers alone"):
         left_out.compute_scores(["x"] * 4, CAPTIONS, truths, infos)
-
-
-def test_one_rollout_of_verls_has_the_mean_of_earlier_ones(
-    opened: Open, server: JudgeServer
-) -> None:
-    """Of its clip's; where nothing is known it is an error, and no guess."""
-    server.script = refuse("A dog sits.")
-    ask = {"data_source": "x", "ground_truth": QUESTIONS["a"], "extra_info": {"clip_id": "a"}}
-    with opened() as reward:
-        with pytest.raises(JudgeStoppedError, match="at least one completion"):
-            reward.compute_score(solution_str="A dog sits.", **ask)
-        known = reward.compute_score(solution_str="A dog runs.", **ask)
-        assert reward.compute_score(solution_str="A dog sits.", **ask) == known
 
 
 def test_rollouts_that_are_awaited_are_asked_about_together(
@@ -357,176 +296,6 @@ def test_rollouts_that_are_awaited_are_asked_about_together(
         assert rewards == reward([""] * 60, captions, clip_id=clips, questions=asked)
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_one_without_a_verdict_waits_for_those_under_way(
-    concurrency: int, opened: Open, server: JudgeServer
-) -> None:
-    """The first to come is no reason to end; where all are without, each is an error."""
-    server.script = refuse("A dog sits.")
-    ask = {"data_source": "x", "ground_truth": QUESTIONS["a"], "extra_info": {"clip_id": "a"}}
-    with opened(concurrency=concurrency) as reward:
-
-        async def scored(captions: Sequence[str]) -> list[Any]:
-            return await asyncio.gather(
-                *(reward.acompute_score(solution_str=caption, **ask) for caption in captions),
-                return_exceptions=True,
-            )
-
-        first = asyncio.run(scored(["A dog sits."] * 3))
-        assert [type(each) for each in first] == [JudgeStoppedError] * 3
-        without, known = asyncio.run(scored(["A dog sits.", "A dog runs."]))
-    assert without == known
-    assert isinstance(known, float)
-
-
-def one_rollout(clip: str = "a", n_questions: int = 2) -> dict[str, Any]:
-    """What verl hands over beside the caption."""
-    return {
-        "data_source": "x",
-        "ground_truth": yes_no(n_questions, about=clip),
-        "extra_info": {"clip_id": clip},
-    }
-
-
-def test_rollouts_without_a_verdict_may_be_the_first_to_end(
-    server: JudgeServer, tmp_path: Path
-) -> None:
-    """Sixteen empty captions of 64 end nothing while the others are asked about."""
-    server.behaviour.latency_s = 0.2
-    captions = ["" if number % 4 == 0 else f"A dog, {number}." for number in range(64)]
-    ask = {"data_source": "x", "ground_truth": ["A dog."], "extra_info": {"clip_id": "a"}}
-    with open_reward("gveval_ref_only", server, tmp_path) as reward:
-
-        async def scored() -> list[float]:
-            return await asyncio.gather(
-                *(reward.acompute_score(solution_str=caption, **ask) for caption in captions)
-            )
-
-        rewards = asyncio.run(scored())
-        in_one = reward.compute_scores(
-            ["x"] * 64, captions, [["A dog."]] * 64, [{"clip_id": "a"}] * 64
-        )
-    known = [number for number, caption in enumerate(captions) if caption]
-    assert [rewards[number] for number in known] == [in_one[number] for number in known]
-    assert all(min(in_one) <= reward <= max(in_one) for reward in rewards)
-
-
-def test_a_row_of_rollouts_without_a_verdict_ends_training(
-    opened: Open, server: JudgeServer
-) -> None:
-    """Hundreds of them, after one that had one: there is nothing left to learn from."""
-    server.script = refuse("A dog sits")
-    with opened() as reward:
-        reward.compute_score(solution_str="A dog runs.", **one_rollout())
-        for _ in range(255):
-            reward.compute_score(solution_str="A dog sits.", **one_rollout())
-        with pytest.raises(JudgeStoppedError, match="got none in 256"):
-            reward.compute_score(solution_str="A dog sits.", **one_rollout())
-
-
-def test_later_rollouts_do_not_prolong_an_earlier_one_s_budget(
-    opened: Open, server: JudgeServer
-) -> None:
-    """Each has its own, also where it has no verdict and waits for others."""
-    server.script = lambda _: "hang"
-    seconds: list[float] = []
-    with opened(time_budget_s=1.0) as reward:
-
-        async def one(number: int) -> None:
-            await asyncio.sleep(0.6 * number)
-            began_s = time.monotonic()
-            with pytest.raises(JudgeStoppedError, match="at least one completion"):
-                await reward.acompute_score(
-                    solution_str="A dog.", **one_rollout(f"clip {number}", 1)
-                )
-            seconds.append(time.monotonic() - began_s)
-
-        async def all_of_them() -> None:
-            await asyncio.gather(*map(one, range(6)))
-
-        asyncio.run(all_of_them())
-    assert len(seconds) == 6
-    assert max(seconds) < 1.6
-
-
-def test_a_fork_does_not_wait_for_rollouts_of_its_parent(opened: Open, server: JudgeServer) -> None:
-    """None of its threads will end them."""
-    server.script = refuse("A ")
-    server.behaviour.latency_s = 0.3
-    ended: list[BaseException] = []
-    with opened() as reward:
-
-        def one() -> None:
-            try:
-                reward.compute_score(solution_str="A dog.", **one_rollout())
-            except JudgeStoppedError as error:
-                ended.append(error)
-
-        thread = threading.Thread(target=one)
-        thread.start()
-        while not server.counts.n_in_flight:
-            time.sleep(0.01)
-        child = os.fork()
-        if not child:
-            status = 1
-            with suppress(BaseException):
-                signal.alarm(30)
-                try:
-                    reward.compute_score(solution_str="A cat.", **one_rollout("b"))
-                except JudgeStoppedError:
-                    status = 0
-            os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        thread.join()
-    assert len(ended) == 1
-
-
-def test_closing_gives_no_awaited_rollout_a_mean(opened: Open, server: JudgeServer) -> None:
-    """What was not answered is an error, then and later; what was spent is still known."""
-    server.behaviour.latency_s = 0.5
-    reward = opened()
-    first = reward.compute_score(solution_str="A dog 0.", **one_rollout())
-
-    async def closed_amid() -> list[Any]:
-        rollouts = [
-            asyncio.ensure_future(
-                reward.acompute_score(solution_str=f"A dog {number}.", **one_rollout())
-            )
-            for number in range(1, 100)
-        ]
-        await asyncio.sleep(0.3)
-        await asyncio.to_thread(reward.close)
-        return await asyncio.gather(*rollouts, return_exceptions=True)
-
-    outcomes = asyncio.run(closed_amid())
-    assert isinstance(first, float)
-    assert {type(outcome) for outcome in outcomes} == {JudgeStoppedError}
-    with pytest.raises(JudgeStoppedError, match="closed"):
-        asyncio.run(reward.acompute_score(solution_str="Late.", **one_rollout()))
-    assert reward.scorer.usage.calls >= 2
-    assert "closed" in (reward.scorer.stopped or "")
-
-
-def test_a_process_ends_whose_rollout_was_given_up(server: JudgeServer, tmp_path: Path) -> None:
-    """No thread of a reward that waits for a judge that hangs keeps it."""
-    server.script = lambda _: "hang"
-    code = f"""
-import asyncio
-from lmms_eval_captions import CaptionReward
-reward = CaptionReward("vcapsbench", judge="judge", judge_url={server.url!r},
-                       cache={str(tmp_path)!r}, evaluation=None)
-ask = {one_rollout()!r}
-try:
-    asyncio.run(asyncio.wait_for(reward.acompute_score(solution_str="A dog.", **ask), 1))
-except asyncio.TimeoutError:
-    print("given up")
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout == "given up\n"
-
-
 def test_questions_that_are_not_there_are_asked_for(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -552,19 +321,6 @@ def test_what_cannot_be_used_is_said(arguments: dict[str, Any], words: str, open
         opened(**arguments)
 
 
-def test_a_scorer_says_why_it_stopped(serve: ServerFactory, tmp_path: Path) -> None:
-    """Nothing while the judge answers."""
-    server = serve()
-    with open_scorer("vcapsbench", server, tmp_path, **ASK_ONCE) as scorer:
-        assert isinstance(scorer, Scorer)
-        assert scorer.stopped is None
-        scorer.score(CAPTIONS[:1], [QUESTIONS["a"]])
-        assert scorer.stopped is None
-        server.behaviour.status = 401
-        scorer.score(CAPTIONS[1:2], [QUESTIONS["a"]])
-        assert "401" in (scorer.stopped or "")
-
-
 def test_questions_without_a_verdict_are_told(
     opened: Open, server: JudgeServer, logged: list[str]
 ) -> None:
@@ -584,62 +340,11 @@ def test_questions_without_a_verdict_are_told(
     assert any("questions are unscored, rewards are those of the others" in line for line in logged)
 
 
-@pytest.mark.parametrize("budget_s", [0, -1, float("inf"), float("nan"), True, "5", 1e10])
-def test_a_budget_that_is_none_is_refused(budget_s: Any, opened: Open) -> None:
-    """Rather than score nothing."""
-    with pytest.raises(SettingsError, match="time_budget_s: expected seconds above 0"):
-        opened(time_budget_s=budget_s)
-
-
-@pytest.mark.parametrize("clip_id", [12.0, b"a", ["a"], {"a": 1}])
-def test_names_that_are_none_are_refused(clip_id: Any, opened: Open) -> None:
-    """A number with a point is no name: it would pass the guard."""
-    with opened() as reward, pytest.raises(DataError, match="clip_id: expected text or a whole"):
-        reward([""], ["A dog."], clip_id=[clip_id], questions=[QUESTIONS["a"]])
-
-
-def test_an_empty_message_is_an_empty_caption(opened: Open) -> None:
-    """It counts as one that says nothing, however the captioner says nothing."""
-    said: list[object] = ["", None, []]
-    messages = [[{"role": "assistant", "content": content}] for content in said]
-    with opened() as reward:
-        assert reward([""] * 3, messages, clip_id=["a"] * 3, questions=[QUESTIONS["a"]] * 3) == [
-            0.0,
-            0.0,
-            0.0,
-        ]
-
-
-def test_verl_s_questions_may_come_column_by_column(opened: Open) -> None:
-    """As a table hands a list of records over; what ``extra_info`` says stays."""
-    question = {"question": ["Is it there?"], "answer": ["yes"]}
-    with opened() as reward:
-        by_column = reward.compute_scores([""], ["A dog."], [question], [{"clip_id": "mine"}])
-        by_row = reward.compute_scores(
-            [""],
-            ["A dog."],
-            [[{"question": "Is it there?", "answer": "yes"}]],
-            [{"clip_id": "mine"}],
-        )
-    assert by_column == by_row
-
-
 def test_a_key_is_in_no_text_of_it(opened: Open) -> None:
     """Neither pickled nor shown."""
     with opened(openai_key="sk-very-secret-word") as reward:
         texts = [repr(vars(reward)), repr(reward.__reduce__()), repr(pickle.dumps(reward))]
     assert not [text for text in texts if "very-secret" in text]
-
-
-@pytest.mark.parametrize("reference", [float("nan"), None, b"A dog.", [5]])
-def test_a_reference_that_is_none_is_told(
-    reference: Any, server: JudgeServer, tmp_path: Path
-) -> None:
-    """It is not put into the prompt as a word."""
-    with open_reward("gveval_ref_only", server, tmp_path) as reward:
-        with pytest.raises(DataError, match="reference"):
-            reward([""], ["A dog."], clip_id=["a"], reference=[reference])
-        assert server.counts.n_requests == 0
 
 
 def test_frames_are_shown_as_they_are(serve: ServerFactory, tmp_path: Path) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib.metadata import version
-from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import lmms_eval_captions
 from clip_rows import PROTOCOLS, WITH_QUESTIONS, WITH_VIDEO, rows_of
 from conftest import ServerFactory
 from lmms_eval_captions import CaptionScore, Scorer
@@ -29,7 +25,6 @@ from lmms_eval_captions.judges.errors import (
 )
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.variables import variables_of
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
 
 
@@ -113,22 +108,6 @@ def test_columns_of_other_libraries_are_taken(kind: str, protocol: str, tmp_path
     assert pd.isna(found[2].scores[scorer.headline])
 
 
-@pytest.mark.parametrize("protocol", WITH_QUESTIONS)
-def test_a_field_that_a_table_left_null_is_not_there(protocol: str, tmp_path: Path) -> None:
-    """Some questions have a category, some have none: all have a score, as by lists."""
-    rows = rows_of(protocol, 2, tmp_path)
-    rows[0]["questions"] = [
-        {name: value for name, value in question.items() if name != "category"}
-        for question in rows[0]["questions"]
-    ]
-    frame = pa.Table.from_pylist(rows).to_pandas()
-    assert "category" in frame["questions"][0][0], "the table gives it to all of them"
-    with Scorer(protocol, judge="lexical") as scorer:
-        found = scorer.score(frame["caption"], frame["questions"])
-        assert numbers(found) == numbers(score_rows(scorer, rows, tmp_path))
-        assert all(each.n_unscored == 0 for each in found)
-
-
 @pytest.mark.parametrize("protocol", WITH_VIDEO)
 def test_frames_at_hand_are_shown(protocol: str, serve: ServerFactory) -> None:
     """Pictures and arrays are the same to the judge; what is no picture is said."""
@@ -147,28 +126,6 @@ def test_frames_at_hand_are_shown(protocol: str, serve: ServerFactory) -> None:
         assert server.counts.n_requests == n_calls == 1
         [bad] = scorer.score(["A cat."], frames=[[np.zeros((20, 30))]], references=told)
     assert "frame 0: expected a picture of PIL" in next(iter(bad.reasons))
-
-
-def test_any_number_of_captions_goes_through_in_order(serve: ServerFactory) -> None:
-    """Few are handed in at a time: the next are asked for as the judge gets on."""
-    server = serve(latency_s=0.001)
-    asked: list[int] = []
-
-    def clips() -> Iterator[tuple[Clip, str]]:
-        for number in range(1_500):
-            asked.append(number)
-            questions = ["action*Is there a dog?*yes"]
-            yield Clip(clip_id=str(number), questions=questions), f"A dog, {number} times."
-
-    url = server.url
-    with Scorer("vcapsbench", judge="j", judge_url=url, concurrency=8, vcapsbench_asks=1) as scorer:
-        stream = scorer.stream(clips())
-        first = next(stream)
-        assert first.clip_id == "0"
-        assert len(asked) < 700
-        names = [first.clip_id, *(each.clip_id for each in stream)]
-    assert all(int(one) + 1 == int(other) for one, other in pairwise(names))
-    assert len(names) == 1_500
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(serve: ServerFactory) -> None:
@@ -223,26 +180,10 @@ def test_settings_that_cannot_be_used_are_told_at_once(
         Scorer("vdc", **settings)
 
 
-def test_a_sample_of_the_questions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each caption is to have its score."""
-    monkeypatch.setenv("LMMS_CAPTIONS_PRECISION", "0.5")
-    with pytest.raises(SettingsError, match="LMMS_CAPTIONS_PRECISION"):
-        Scorer("vdc", judge="lexical")
-
-
 def test_each_setting_of_the_judge_is_a_keyword() -> None:
     """But those of a launcher's processes, of samples and of batches."""
     of_runs = {"rank", "world_size", "precision", "cheap_judge", "mode"}
     assert set(ScorerSettings.__annotations__) == set(variables_of(JudgeSettings)) - of_runs
-
-
-def test_names_of_the_package_are_there() -> None:
-    """All that is public can be had; another name is an error as of every module."""
-    for name in lmms_eval_captions.__all__:
-        assert getattr(lmms_eval_captions, name).__name__ == name
-    assert lmms_eval_captions.__version__ == version("lmms-eval-captions")
-    with pytest.raises(AttributeError, match="Scorers"):
-        lmms_eval_captions.Scorers  # noqa: B018 - that it raises
 
 
 def test_neither_torch_nor_lmms_eval_is_imported(tmp_path: Path) -> None:

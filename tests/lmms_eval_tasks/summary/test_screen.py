@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
-from lmms_eval_captions.lmms_eval_tasks.summary.signatures import signature_lines
 from lmms_eval_captions.lmms_eval_tasks.summary.table import table_lines
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
@@ -103,80 +102,6 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert words in text
 
 
-def test_the_samples_to_look_at_are_of_a_task_that_was_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other people's tasks in the same run have logs, too, without a question of ours."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    for task in ("ai2d", "vdc_short"):
-        (tmp_path / "out" / f"20260102_030405_samples_{task}.jsonl").touch()
-    shown = " ".join(screen_of(_run(tmp_path / "out")).split())
-    assert "verdict and reply: less out/20260102_030405_samples_vdc_short.jsonl" in shown
-
-
-def test_the_report_is_offered_first_where_there_is_something_to_look_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With sample logs; however much there is to say, the screen stays one."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "20260102_030405_samples_vdc_short.jsonl").touch()
-    full = screen_of(_run(tmp_path / "out", doubts=[DOUBT.format(n=19_112)]))
-    assert len(full.splitlines()) <= 40
-    steps = [
-        "next: lmms-eval-captions report out -o report.html",
-        "see whether every score is whole: lmms-eval-captions check out",
-        "see each question, verdict and reply: less out",
-    ]
-    places = [full.index(step) for step in steps]
-    assert places == sorted(places)
-
-
-def test_one_endpoint_of_stored_replies_is_named_without_a_count() -> None:
-    """The number stands before it; where nothing was stored nothing is named."""
-    run = _run()
-    for stored, words in (
-        ({"http://a/v1": 1_230}, "1,230 replies from the store (given by http://a/v1), 815"),
-        ({}, "0 replies from the store, 815"),
-    ):
-        document = {**run.document, "judging": {**TOTALS, "from_store": stored}}
-        shown = screen_of(FinishedRun(document, None, "s"))
-        assert words in " ".join(shown.split())
-
-
-def test_the_share_that_the_endpoint_had_in_its_cache_is_told() -> None:
-    """Of the model that had any; nothing where there is none, or a document says nothing of it."""
-    run = _run()
-    tokens = {"a": [1_000, 10], "b": [2_000, 20]}
-    for cached, words in (
-        ({"a": 251}, "a 1,000 in (25.1% of it from the endpoint's cache), 10 out; b 2,000 in, 20"),
-        ({}, "a 1,000 in, 10 out; b 2,000 in, 20 out"),
-        (None, "a 1,000 in, 10 out; b 2,000 in, 20 out"),
-    ):
-        totals: dict[str, Any] = {**TOTALS, "tokens": tokens}
-        if cached is not None:
-            totals["cached_tokens"] = cached
-        shown = screen_of(FinishedRun({**run.document, "judging": totals}, None, "s"))
-        assert words in " ".join(shown.split())
-
-
-def test_what_is_known_of_the_cost_is_told_beside_a_model_without_a_price() -> None:
-    """A cheap judge on a server of one's own does not hide what the judge cost."""
-    totals = {
-        **TOTALS,
-        "tokens": {"gpt-4o": [1_000, 10], "own": [2_000, 20]},
-        "usd": None,
-        "usd_by_model": {"gpt-4o": 41.5, "own": None},
-    }
-    run = _run()
-    shown = screen_of(FinishedRun({**run.document, "judging": totals}, None, "s"))
-    assert (
-        "own 2,000 in, 20 out; $41.50 by the prices of 2025-10-01, without own, whose price is "
-        "unknown (LMMS_CAPTIONS_PRICES)"
-    ) in " ".join(shown.split())
-
-
 def test_doubts_and_warnings_are_there_however_full_the_screen_is(tmp_path: Path) -> None:
     """A judge that is doubted in all tasks is doubted once; what is left out is counted."""
     run = _run(tmp_path, doubts=[DOUBT.format(n=19_112)])
@@ -219,35 +144,6 @@ def test_a_metric_without_a_value_says_which_kind_it_is(
     assert f"{words} " in table_lines({"t": task})[1] + " "
 
 
-def test_missing_and_dropped_captions_have_columns_where_there_are_any() -> None:
-    """Nobody reads columns of zeros; empty captions are always counted."""
-    benchmark = all_benchmarks()["capquiz"]
-    task = _task("capquiz", benchmark, missing={"n": 7, "of": 1027})
-    header, row = table_lines({"capquiz": task})
-    assert header.split()[-3:] == ["empty", "missing", "judge"]
-    assert row.split()[-3:] == ["0/1,027", "7", "gpt-4o-2024-08-06"]
-
-
-def test_one_task_has_its_whole_signature() -> None:
-    """Broken between fields, it is the signature again when the lines are joined."""
-    benchmark = all_benchmarks()["capquiz"]
-    task = _task("capquiz", benchmark)
-    lines = signature_lines({"capquiz": task})
-    assert "".join(line.strip() for line in lines) == f"signature: {task['signature']}"
-    assert max(map(len, lines)) <= 100
-
-
-def test_few_tasks_have_what_is_their_own() -> None:
-    """What two tasks have in common is said once, and the rest under each one's name."""
-    benchmark = all_benchmarks()["vdc"]
-    tasks = {name: _task(name, benchmark) for name in ("vdc_camera", "vdc_short")}
-    common, first, second = signature_lines(tasks)[-3:]
-    assert "judge:gpt-4o" in signature_lines(tasks)[0]
-    assert "questions:" not in common
-    assert first.startswith("  vdc_camera: questions:vdc_came")
-    assert second.startswith("  vdc_short: questions:vdc_shor")
-
-
 @pytest.mark.parametrize(
     ("signature", "shares", "words"),
     [
@@ -267,29 +163,6 @@ def test_the_command_that_judges_again_finds_the_captions_of_this_run_alone(
     assert words in " ".join(screen.replace("\\\n", " ").split())
 
 
-def test_the_stand_in_of_the_shell_does_not_judge_again() -> None:
-    """``LMMS_CAPTIONS_JUDGE=lexical`` may be exported: the command unsets it."""
-    shown = " ".join(screen_of(_run(judge="lexical (smoke test, not a score)")).split())
-    assert "LMMS_CAPTIONS_JUDGE= OPENAI_API_KEY=... lmms-eval --model caption_file" in shown
-
-
-def test_programs_that_the_shell_does_not_know_are_named_by_their_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After ``make demo`` nobody has activated its environment."""
-    programs = tmp_path / ".venv" / "bin"
-    programs.mkdir(parents=True)
-    for name in ("python", "lmms-eval", "lmms-eval-captions"):
-        (programs / name).touch()
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    monkeypatch.setattr("sys.executable", str(programs / "python"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    screen = screen_of(_run(tmp_path / "out"))
-    assert "next: .venv/bin/lmms-eval-captions check out" in screen
-    assert " .venv/bin/lmms-eval --model caption_file" in screen
-
-
 def test_captions_that_no_judge_saw_are_measured() -> None:
     """The title names judges alone: there is none called "none"."""
     judged, measured = (_run(judge=judge) for judge in ("mine", "none"))
@@ -300,20 +173,6 @@ def test_captions_that_no_judge_saw_are_measured() -> None:
     assert "captions of caption_hf, measured without a judge" in _joined(measured)
     tasks["capquiz"]["judge"] = "mine"
     assert "captions of caption_hf, judged by mine" in _joined(measured)
-
-
-def test_what_no_judge_saw_is_not_offered_to_another(tmp_path: Path) -> None:
-    """The command that judges again names tasks with a judge alone; without one there is none."""
-    run = _run(tmp_path)
-    for name, task in run.document["tasks"].items():
-        task["judge"] = "mine" if name == "capquiz" else "none"
-    shown = _joined(run)
-    assert "have the same captions judged by another judge" in shown
-    assert "--tasks capquiz signature" in shown
-    run.document["tasks"]["capquiz"]["judge"] = "none"
-    shown = _joined(run)
-    assert "judged by another judge" not in shown
-    assert "see each caption and what was measured" in shown
 
 
 def _joined(run: FinishedRun) -> str:

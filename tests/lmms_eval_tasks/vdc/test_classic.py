@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import exp, isnan, log, prod, sqrt
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,12 +19,10 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks import classic_metrics
 from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
-    cider_of_words,
     meteor_statistics,
     plain_words,
     ptb_words,
 )
-from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
@@ -298,85 +292,6 @@ def test_a_program_that_fails_leaves_captions_unscored_with_the_reason(
     assert not isnan(_scores(_process(CAPTIONS), "rouge_l")["rouge_l"])
 
 
-def test_meteor_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caption that repeats itself for thousands of words holds up no run."""
-    program = subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE)
-
-    def answer(_candidate: str, _references: Sequence[str]) -> str:
-        assert program.stdout is not None
-        return program.stdout.readline().decode()
-
-    process = SimpleNamespace(meteor_p=program, _stat=answer)
-    monkeypatch.setattr(classic_metrics, "_MOST_S", 0.1)
-    monkeypatch.setattr(classic_metrics, "require_java", lambda: None)
-    monkeypatch.setattr(classic_metrics, "_meteor", cache(lambda _pid: process))
-    with program, pytest.raises(DataError, match=r"more than 0\.1 s for a caption of 4 words"):
-        meteor_statistics(["a dog a dog"], [["a cat"]])
-    assert program.returncode is not None
-
-
-@pytest.mark.usefixtures("no_java")
-def test_records_of_other_ranks_are_complete(bench: pytest.MonkeyPatch) -> None:
-    """Pickling waits, what arrives is plain JSON, and the numbers are the same."""
-    items = _process(CAPTIONS)
-    received = {
-        name: [json.loads(json.dumps(pickle.loads(pickle.dumps(item)))) for item in column]  # noqa: S301
-        for name, column in items.items()
-    }
-    names = ("rouge_l", "cider", "bleu_1", "bleu_4")
-    assert _scores(received, *names) == _scores(items, *names)
-
-
-@pytest.mark.usefixtures("no_java")
-def test_a_video_that_is_captioned_twice_is_measured_twice(bench: pytest.MonkeyPatch) -> None:
-    """As where lmms-eval runs a task several times in one process."""
-    doc = _documents()[0]
-    first, second = (hooks.process_results(doc, [text]) for text in (CAPTIONS["v0"], "A cat."))
-    values = [items["rouge_l"].wait()["scores"] for items in (first, second)]
-    assert values[0] != values[1]
-
-
-@pytest.mark.usefixtures("no_java")
-def test_what_a_run_left_behind_is_not_measured_in_the_next(bench: pytest.MonkeyPatch) -> None:
-    """Its reference captions are not among those that CIDEr weighs words by."""
-    before = _scores(_process(CAPTIONS), "cider")
-    doc = {"video_id": "old", "aspect": "camera", "reference": REFERENCES["v0"]}
-    hooks.process_results(doc, [CAPTIONS["v0"]])
-    assert _scores(_process(CAPTIONS), "cider") == before
-
-
-def test_plain_words_are_those_of_the_ptb_tokenizer(
-    shared_data: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Of 8,527 captions of MSVD-Eval all but one are split in the same way."""
-    if shutil.which("java") is None:
-        pytest.skip("no java: the PTB tokenizer needs it")
-    rows = json.loads((shared_data / "msvd_eval" / "MSVD-Eval.json").read_text("utf-8")).values()
-    texts = [text for row in rows for text in (row["candidate"], *row["ref"])]
-    pairs = zip(ptb_words(texts), plain_words(texts), strict=True)
-    assert (len(texts), sum(own == plain for own, plain in pairs)) == (8527, 8526)
-
-
-@pytest.mark.parametrize("text", ["a\rb", "a\x0bb", "a\u2028b", "a\x85b\nc", "\ud83d", ""])
-def test_a_text_of_odd_lines_moves_no_other(text: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """The tokenizer reads one text a line: whatever else begins a line is a blank there."""
-    if shutil.which("java") is None:
-        pytest.skip("no java: the PTB tokenizer needs it")
-    words = ptb_words(["the first", text, "the last"])
-    assert (words[0], words[2], len(words)) == ("the first", "the last", 3)
-
-
-def test_cider_of_some_of_many_is_that_of_all() -> None:
-    """Which of the items are scored moves none of their scores."""
-    words = {
-        video: [text]
-        for video, text in zip(REFERENCES, plain_words(list(REFERENCES.values())), strict=True)
-    }
-    own = dict(zip(CAPTIONS, plain_words(list(CAPTIONS.values())), strict=True))
-    scores = cider_of_words(own, words)
-    assert cider_of_words({"v3": own["v3"]}, words) == {"v3": pytest.approx(scores["v3"])}
-
-
 _EXPECTED = "line 1: expected texts under 'video_id' and 'camera_caption'"
 
 
@@ -396,22 +311,3 @@ def test_reference_captions_that_cannot_be_used(
     write_references(tmp_path / "data", rows)
     with pytest.raises(DataError, match=words):
         _documents()
-
-
-@pytest.mark.usefixtures("no_java")
-def test_a_video_without_a_reference_caption_is_left_out(
-    bench: pytest.MonkeyPatch, tmp_path: Path, logged: list[str]
-) -> None:
-    """There is nothing to compare with; it is said how many."""
-    captions = (None, "A ball.")
-    rows = [{"video_id": f"v{n}", "camera_caption": text} for n, text in enumerate(captions)]
-    write_references(tmp_path / "data", rows)
-    assert [doc["video_id"] for doc in _documents()] == ["v1"]
-    assert any("1 of 2 videos have no camera_caption and are left out" in line for line in logged)
-
-
-def test_hooks_name_the_task_of_a_document() -> None:
-    """The caption prompt is that of VDC's own task of the same aspect."""
-    doc = {"video_id": "v", "aspect": "camera", "reference": "A."}
-    assert hooks.doc_to_text(doc) == hooks_of(VDC_CLASSIC).doc_to_text(doc)
-    assert "camera" in hooks.doc_to_text(doc).lower()

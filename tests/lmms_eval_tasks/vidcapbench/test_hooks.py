@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
-import pkgutil
 import random
 from math import isnan, nan
 from pathlib import Path
@@ -12,21 +10,17 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import pytest
-import yaml
 from datasets import Dataset
 
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.settings import VIDCAPBENCH_FORMATS
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from vidcapbench_files import CATEGORIES, N_PAIRS, caption, write_files
+from vidcapbench_files import CATEGORIES, write_files
 
 Items = dict[str, list[PendingRecord]]
 
@@ -80,28 +74,6 @@ def _scripted(*scores: int) -> Any:
         return f"Answer {question}"
 
     return reply
-
-
-def test_submitting_does_not_wait_and_aggregating_does(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, shared_data: Path
-) -> None:
-    """A slow judge holds up nothing until the numbers are asked for; then all are there."""
-    server = serve(latency_s=0.3)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
-    items = _process("one", "two")
-    assert all(item == {} for column in items.values() for item in column)
-    numbers = {m: getattr(hooks, f"aggregate_{m}")(items[m]) for m in METRICS}
-    assert all(0 <= value <= 100 for metric, value in numbers.items() if metric != "con")
-    assert numbers["con"] == pytest.approx(100 * numbers["acc"] / 2)
-    assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert hooks.aggregate_signature(items["signature"]).startswith(
-        "vidcapbench_ae|judge:judge|runs:3|protocol:1|format:free|unscored:0/24|questions:"
-    )
-    # Two captions, four questions, three runs, two steps.
-    assert server.counts.n_requests == 48
-    record = items["acc"][0]
-    assert json.loads(json.dumps(record)) == record
 
 
 def test_the_numbers_are_micro_over_pairs(
@@ -166,19 +138,6 @@ def test_runs_differ_by_their_seed_and_are_averaged(
     assert any("over 3 judge runs" in line for line in logged)
 
 
-def test_records_travel_between_ranks_complete(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """Pickled records are plain dictionaries, and give the same numbers elsewhere."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(latency_s=0.05).url)
-    items = _process("one", "two")
-    received = {metric: pickle.loads(pickle.dumps(column)) for metric, column in items.items()}  # noqa: S301
-    assert type(received["acc"][0]) is dict
-    for metric in METRICS[:3]:
-        aggregate = getattr(hooks, f"aggregate_{metric}")
-        assert aggregate(received[metric]) == pytest.approx(aggregate(items[metric]))
-
-
 def test_without_a_tokenizer_only_con_is_missing(
     bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str], tmp_path: Path
 ) -> None:
@@ -207,20 +166,6 @@ def test_without_a_tokenizer_only_con_is_missing(
         assert main(["check", str(path)]) == status
 
 
-def test_a_caption_that_is_missing_is_unscored(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
-) -> None:
-    """Nothing is asked about it, its pairs are unscored, and too many of them give nan."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    items = _process("one", NoCaption("the clip is broken"))
-    assert isnan(hooks.aggregate_acc(items["acc"]))
-    assert hooks.aggregate_unscored(items["unscored"]) == 12
-    assert any("12 of 24 questions are unscored" in line for line in logged)
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    JUDGE_RUN.close()
-    assert 0 <= hooks.aggregate_acc(items["acc"]) <= 100
-
-
 def _judge_subset(captions: dict[str, str], subset: str) -> Items:
     """The items of a subset's documents; a video that is not named has the caption "Hello"."""
     items: Items = {}
@@ -229,44 +174,6 @@ def _judge_subset(captions: dict[str, str], subset: str) -> Items:
         for metric, item in hooks.process_results(doc, [text]).items():
             items.setdefault(metric, []).append(item)
     return items
-
-
-@pytest.mark.parametrize("subset", ["AE", "HE"])
-def test_captions_of_videos_without_a_question_count_in_con_alone(
-    subset: str,
-    bench: pytest.MonkeyPatch,
-    serve: ServerFactory,
-    shared_data: Path,
-    tmp_path: Path,
-) -> None:
-    """They are not sent, have no verdict and no score, and their tokens are in the mean."""
-    root = tmp_path / "data"
-    write_files(root, n_videos=5, n_pairs={subset: 6}, n_empty=2)
-    server = serve()
-    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
-    bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
-    server.reply = lambda prompt: '{"score": 2}' if prompt.endswith("Your Result:") else "It is."
-    items = _judge_subset({"Clip_0.mp4": "Hello there", "Clip_1.mp4": "Hello there you"}, subset)
-    assert len(items["con"]) == 5
-    assert items["acc"][-1] == {}  # Nothing waits for a judge before it is asked to.
-    assert hooks.aggregate_acc(items["acc"]) == 100.0
-    hooks.aggregate_breakdown(items["breakdown"])
-    # Three captions of 2 tokens, one of 3 and one of 4.
-    assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 100 / 2.6)
-    assert hooks.aggregate_pre(items["pre"]) == hooks.aggregate_cov(items["cov"]) == 100.0
-    assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert "|unscored:0/12|" in hooks.aggregate_signature(items["signature"])
-    assert server.counts.n_requests == 2 * 6 * 2
-    for item in items["acc"][3:]:
-        assert (item["verdicts"], item["n_questions"], item["judgements"]) == ([[], []], 0, [])
-        assert not {"score", "caption_score"} & set(item)
-    breakdown = kept_breakdown(f"vidcapbench_{subset.lower()}")
-    assert breakdown["mean_tokens"] == 2.6
-    assert breakdown["overall"]["all"]["n_questions"] == 6
-    received = pickle.loads(pickle.dumps(items["con"]))  # noqa: S301
-    assert hooks.aggregate_con(received) == pytest.approx(100 * 100 / 2.6)
 
 
 def test_an_empty_caption_has_the_token_of_its_end_and_one_not_at_hand_has_none(
@@ -285,30 +192,6 @@ def test_an_empty_caption_has_the_token_of_its_end_and_one_not_at_hand_has_none(
     assert con == pytest.approx(100 * acc / 1.5)
     items["con"][0]["n_tokens"] = None
     assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * acc / (5 / 3))
-
-
-def test_a_run_of_videos_without_questions_alone_is_nan(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """There is nothing to score: no number, no request, no error out of a hook."""
-    server = serve()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = {
-        metric: [item]
-        for metric, item in hooks.process_results({**_doc(), "questions": []}, ["Hello"]).items()
-    }
-    assert all(isnan(getattr(hooks, f"aggregate_{metric}")(items[metric])) for metric in METRICS)
-    assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert server.counts.n_requests == 0
-
-
-def test_a_setting_that_cannot_be_used_raises_out_of_no_hook(bench: pytest.MonkeyPatch) -> None:
-    """After captioning, a bad setting makes scores nan and is kept as the reason."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "many")
-    items = _process("one")
-    for metric in METRICS:
-        assert isnan(getattr(hooks, f"aggregate_{metric}")(items[metric]))
-    assert "LMMS_CAPTIONS_JUDGE_RUNS" in str(items["acc"][0]["reasons"])
 
 
 def test_documents_videos_and_prompts(
@@ -347,73 +230,3 @@ def test_every_caption_format_can_be_chosen(
     assert hooks.doc_to_text(doc) == str(read_yaml("vidcapbench_caption")[name])
     items = hooks.process_results(doc, ["A man walks."])
     assert f"|format:{name}|" in hooks.aggregate_signature([items["signature"]])
-
-
-def test_an_unknown_caption_format_stops_before_captioning(bench: pytest.MonkeyPatch) -> None:
-    """The error lists the formats there are."""
-    bench.setenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", "haiku")
-    with pytest.raises(SettingsError, match="free, miradata, dream1k, vript, hunyuan"):
-        hooks.process_docs(Dataset.from_list([{"subset": "AE"}]))
-
-
-def test_the_packaged_formats_are_those_of_the_setting() -> None:
-    """The setting offers what the prompt file holds, in its order."""
-    assert tuple(read_yaml("vidcapbench_caption")) == VIDCAPBENCH_FORMATS
-
-
-@pytest.mark.parametrize("subset", ["ae", "he"])
-def test_the_yaml_files_name_hooks_that_exist(subset: str) -> None:
-    """Every tag resolves to a function or class of ours, every stub is packaged."""
-    folder = tasks_path() / "vidcapbench"
-    text = (folder / "_default_template_yaml").read_text(encoding="utf-8")
-    names = [line.partition("!function ")[2] for line in text.splitlines() if "!function" in line]
-    assert names
-    assert all(callable(pkgutil.resolve_name(name)) for name in names)
-    task = yaml.safe_load((folder / f"vidcapbench_{subset}.yaml").read_text(encoding="utf-8"))
-    stub = json.loads((folder / task["dataset_kwargs"]["data_files"]["test"]).read_text())
-    assert task["task"] == f"vidcapbench_{stub['subset'].lower()}"
-
-
-def test_both_subsets_at_full_size(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path, shared_data: Path
-) -> None:
-    """10,644 pairs of 643 videos are judged in one run, every one of them, and again for free."""
-    root = tmp_path / "data"
-    write_files(root)
-    server = serve()
-    for name, value in (
-        ("LMMS_CAPTIONS_DATA", str(root)),
-        ("LMMS_CAPTIONS_JUDGE_URL", server.url),
-        ("LMMS_CAPTIONS_JUDGE_RUNS", "1"),
-        ("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "128"),
-        ("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model")),
-    ):
-        bench.setenv(name, value)
-    first = _judge_everything()
-    # 16 questions of each subset are also asked with two captions of our own.
-    assert server.counts.n_answered == 2 * (sum(N_PAIRS.values()) + 2 * 16 * 2)
-    # The scripted judge gives each of the four grades a quarter of the time.
-    assert first["AE"] == pytest.approx((25.0, 200 / 3, 75.0), abs=3)
-    assert first["HE"] == pytest.approx((25.0, 200 / 3, 75.0), abs=6)
-    JUDGE_RUN.close()
-    assert _judge_everything() == first
-    assert server.counts.n_answered == 2 * (sum(N_PAIRS.values()) + 2 * 16 * 2)
-
-
-def _judge_everything() -> dict[str, tuple[float, ...]]:
-    columns: dict[str, Items] = {}
-    for subset in N_PAIRS:
-        docs = hooks.process_docs(Dataset.from_list([{"subset": subset}]))
-        columns[subset] = {}
-        for doc in docs:
-            number = int(doc["video_id"].removeprefix("Clip_").removesuffix(".mp4"))
-            for metric, item in hooks.process_results(doc, [caption(number)]).items():
-                columns[subset].setdefault(metric, []).append(item)
-    return {
-        subset: (
-            hooks.aggregate_acc(items["acc"]),
-            hooks.aggregate_pre(items["pre"]),
-            hooks.aggregate_cov(items["cov"]),
-        )
-        for subset, items in columns.items()
-    }

@@ -62,19 +62,6 @@ def test_odd_texts_count_as_in_the_reference_tokenizer(
     assert expected is None or count(text) == expected
 
 
-def test_a_lone_surrogate_is_counted(shared_data: Path) -> None:
-    """Text that has no UTF-8 form counts with question marks in its place."""
-    count = token_counter(shared_data / "t5" / "spiece.model")
-    assert count("lone \ud800") == count("lone ?")
-
-
-def test_a_folder_will_do(shared_data: Path, tmp_path: Path) -> None:
-    """A tokenizer folder gives its SentencePiece model, else its fast tokenizer."""
-    assert token_counter(shared_data / "t5")("Hello there") == 3
-    (tmp_path / "tokenizer.json").symlink_to(shared_data / "t5" / "tokenizer.json")
-    assert token_counter(tmp_path)("Hello there") == 3
-
-
 @pytest.mark.parametrize("name", ["spiece.model", "tokenizer.json", "nothing"])
 def test_what_is_no_tokenizer_is_told(name: str, tmp_path: Path) -> None:
     """A missing or broken file is an error with the path and what to do."""

@@ -70,25 +70,6 @@ def test_tokens_a_frame(
     assert lengths(seen) == expected
 
 
-def test_slowfast_frames_are_those_of_either_ratio(model: AuroraCap) -> None:
-    """The first frame is that of ratio 1.0, the others those of the ratio asked for."""
-    both = model.see(clip(), kept_ratio=0.1, slowfast=True)
-    torch.testing.assert_close(both[0], model.see(clip(), kept_ratio=1.0)[0])
-    torch.testing.assert_close(both[1:], model.see(clip(), kept_ratio=0.1)[1:])
-
-
-def test_slowfast_of_a_single_frame_keeps_it_whole(model: AuroraCap) -> None:
-    """The first frame is not merged, whether others follow or not."""
-    assert lengths(model.see(clip(1), kept_ratio=0.1, slowfast=True)) == [16]
-
-
-def test_wide_frames_have_more_tokens(model: AuroraCap) -> None:
-    """Positions are interpolated; patches that do not fit whole are left out."""
-    wide = clip(2, IMAGE_SIZE, 2 * IMAGE_SIZE + 5)
-    assert lengths(model.see(wide, kept_ratio=1.0)) == [32, 32]
-    assert lengths(model.see(wide, kept_ratio=0.5)) == [32 - 3 * 4] * 2
-
-
 def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     """What a whole tower gives last but one is what the cut one gives last, merged or not."""
     torch.manual_seed(0)
@@ -131,29 +112,6 @@ def test_the_prompt_is_vicunas(model: AuroraCap) -> None:
     ]
     assert pieces == ["<s>USER: ", " ", " ", "\nWhat <image> moves? ASSISTANT:"]
     assert decode(model.pieces(WHAT, [1], system_prompt=True)[0]) == f"<s>{SYSTEM} USER: "
-
-
-def test_a_conversation_is_vicunas(model: AuroraCap) -> None:
-    """Pictures stand where they are shown, answers end as in training, systems are one sentence."""
-    messages = (
-        Message("system", ("Be brief.",)),
-        Message("user", (0, 1, "Which is older?")),
-        Message("assistant", ("The first.",)),
-        Message("user", ("And than", 2, "?")),
-    )
-    pieces = [model.tokenizer.decode(ids) for ids in model.pieces(messages, [1, 2, 1])]
-    assert pieces == [
-        "<s>Be brief. USER: ",
-        " ",
-        " ",
-        "\nWhich is older? ASSISTANT:The first.</s>\nUSER: And than\n",
-        "\n? ASSISTANT:",
-    ]
-
-
-def test_a_question_about_nothing_shown(model: AuroraCap) -> None:
-    """Tasks of text alone are answered, too."""
-    assert model.embed((Message("user", ("Why?",)),), []).shape[0] > 1
 
 
 def test_frames_stand_in_their_places(model: AuroraCap) -> None:

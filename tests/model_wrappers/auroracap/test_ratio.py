@@ -46,17 +46,6 @@ def test_the_paper_s_ratios_are_those_of_its_row(aspect: str) -> None:
     assert printed == [PAPER_RATIOS[aspect]]
 
 
-def test_one_ratio_for_all_is_below_the_paper_s_row() -> None:
-    """The best single ratio gives 38.03, the default 36.73, and the row itself averages 38.36."""
-    means = {
-        ratio: round(sum(points) / 5, 2)
-        for ratio, *points in zip(RATIOS, *FIGURE_6.values(), strict=True)
-    }
-    assert max(means, key=means.__getitem__) == 0.6
-    assert (means[0.6], means[0.1]) == (38.03, 36.73)
-    assert round(sum(TABLE_7.values()) / 5, 2) == 38.36
-
-
 @pytest.mark.parametrize(
     ("aspect", "ratio"),
     [("camera", 0.6), ("short", 0.5), ("background", 0.4), ("main_object", 0.2), ("detailed", 0.2)],
@@ -76,32 +65,9 @@ def test_a_task_without_a_ratio_of_the_paper_is_refused(task: str) -> None:
     assert ratio_of(0.1, task) == 0.1
 
 
-@pytest.mark.parametrize(
-    ("token_kept_ratio", "ratio", "expected"),
-    [
-        pytest.param(None, None, 0.1, id="default"),
-        pytest.param(0, None, 0.0, id="none kept"),
-        pytest.param(None, 1, 1.0, id="short name"),
-        pytest.param("paper", None, "paper", id="paper"),
-        pytest.param(None, "paper", "paper", id="paper by the short name"),
-    ],
-)
-def test_either_name_gives_the_ratio(
-    token_kept_ratio: object, ratio: object, expected: float | str
-) -> None:
-    """``token_kept_ratio`` and ``ratio`` are one argument."""
-    assert read_ratio(token_kept_ratio, ratio) == expected
-
-
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "half", "Paper", True, ""])
 def test_what_is_no_ratio_is_refused(value: object) -> None:
     """A share, or the word ``paper``, and nothing else."""
     for pair in ((value, None), (None, value)):
         with pytest.raises(SettingsError, match="between 0 and 1, or 'paper'"):
             read_ratio(*pair)
-
-
-def test_two_ratios_at_once_are_refused() -> None:
-    """Neither of the two names goes before the other."""
-    with pytest.raises(SettingsError, match=r"token_kept_ratio=0\.1 and ratio='paper'"):
-        read_ratio(0.1, "paper")

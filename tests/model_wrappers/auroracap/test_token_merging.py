@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
 
-from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import (
     SizeBias,
     TokenMerging,
@@ -170,35 +169,6 @@ def test_every_layer_is_that_of_a_plain_one(
     assert distance(seen, plain_states(tower, frame[0], ratio, axis)) < 1e-5
 
 
-def test_log_sizes_along_the_queries_cancel() -> None:
-    """What the released code adds to a query's scores changes nothing; on the keys it would."""
-    tower, frame = make_tower("clip"), picture(batch=1)[0]
-    queries, keys, nothing = (
-        plain_states(tower, frame, 0.1, axis) for axis in ("queries", "keys", "nothing")
-    )
-    assert distance(queries, nothing) < 1e-5
-    assert distance([states[:5] for states in keys], [states[:5] for states in nothing]) > 1e-3
-
-
-@kinds
-def test_eager_and_sdpa_merge_alike(kind: str) -> None:
-    """Both implementations of attention take the bias."""
-    states = []
-    for attention in ("eager", "sdpa"):
-        with TokenMerging(make_tower(kind, attention), 0.3):
-            states.append(look(make_tower(kind, attention), picture())[-1])
-    torch.testing.assert_close(states[0], states[1], atol=1e-4, rtol=1e-4)
-
-
-def test_frames_do_not_mix() -> None:
-    """Each frame of a batch is merged by itself."""
-    tower = make_tower("clip")
-    with TokenMerging(tower, 0.3):
-        together = look(tower, picture(batch=3))[-1]
-        alone = [look(tower, frame[None])[-1][0] for frame in picture(batch=3)]
-    torch.testing.assert_close(together, torch.stack(alone), atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_tower_is_as_before_after_the_context(*, fails: bool) -> None:
     """No hook and no replaced forward stays, also where the pass failed."""
@@ -216,66 +186,3 @@ def test_the_tower_is_as_before_after_the_context(*, fails: bool) -> None:
     assert not any("forward" in vars(layer) for layer in tower.encoder.layers)
     assert not any(layer.self_attn.k_proj._forward_hooks for layer in tower.encoder.layers)
     assert torch.equal(look(tower, picture())[-1], plain)
-
-
-def test_layers_cut_off_do_not_change_the_schedule() -> None:
-    """A tower without its last layer merges as the whole one does."""
-    tower = make_tower("clip")
-    with TokenMerging(tower, 0.3):
-        whole = look(tower, picture())
-    layers = tower.encoder.layers
-    tower.encoder.layers = layers[:-1]
-    with TokenMerging(tower, 0.3, n_layers=N_LAYERS):
-        cut = look(tower, picture())
-    tower.encoder.layers = layers
-    assert torch.equal(whole[-2], cut[-1])
-
-
-def test_attention_that_takes_no_bias_is_refused() -> None:
-    """Flash attention would silently leave out equation 1; as released there is nothing to add."""
-    tower = make_tower("clip", "eager")
-    tower.config._attn_implementation = "flash_attention_2"
-    try:
-        with pytest.raises(SettingsError, match="flash_attention_2"):
-            TokenMerging(tower, 0.5)
-        TokenMerging(tower, 1.0)
-        TokenMerging(tower, 0.5, size_bias="released")
-    finally:
-        tower.config._attn_implementation = "eager"
-
-
-@pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan")])
-def test_a_ratio_that_is_no_share_is_refused(ratio: float) -> None:
-    """The kept ratio is a share."""
-    with pytest.raises(SettingsError, match="between 0 and 1"):
-        TokenMerging(make_tower("clip"), ratio)
-
-
-def test_an_unknown_place_of_the_sizes_is_refused() -> None:
-    """The message names the two that there are."""
-    with pytest.raises(SettingsError, match=r"released, equation.*'keys'"):
-        TokenMerging(make_tower("clip"), 0.5, size_bias="keys")  # type: ignore[arg-type] # refused
-
-
-def test_a_model_of_another_kind_is_refused() -> None:
-    """A network without CLIP's layers is named in the message."""
-    with pytest.raises(SettingsError, match="Linear"):
-        TokenMerging(torch.nn.Linear(2, 2), 0.5)
-
-
-def test_layers_that_return_tuples_are_refused() -> None:
-    """Before version 5 of transformers a layer returned a tuple, which would be misread."""
-
-    class OldLayer(torch.nn.Module):  # type: ignore[misc] # mypy does not follow torch
-        def __init__(self) -> None:
-            super().__init__()
-            self.self_attn = self.layer_norm1 = self.layer_norm2 = self.mlp = torch.nn.Identity()
-
-        def forward(self, hidden_states: object, output_attentions: bool = False) -> object:
-            return (hidden_states, output_attentions)
-
-    tower = torch.nn.Module()
-    tower.encoder = torch.nn.Module()
-    tower.encoder.layers = torch.nn.ModuleList([OldLayer()])
-    with pytest.raises(SettingsError, match="transformers 5"):
-        TokenMerging(tower, 0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +15,15 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers import caption_hf
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.budget import Budget
 from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
 from lmms_eval_captions.model_wrappers.hf.inputs import Showing, inputs_of
 from lmms_eval_captions.model_wrappers.hf.measuring import job_about
-from lmms_eval_captions.model_wrappers.hf.positions import positions
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from loguru import Message
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
 
@@ -52,21 +48,6 @@ def processor_of(checkpoint: Callable[..., Path]) -> Callable[[str], Any]:
 
     load: Callable[[Path], Any] = AutoProcessor.from_pretrained
     return lambda name: load(checkpoint(name))
-
-
-@pytest.fixture
-def logged() -> Any:
-    """What is logged."""
-    from loguru import logger
-
-    lines: list[str] = []
-
-    def keep(message: Message) -> None:
-        lines.append(str(message))
-
-    sink = logger.add(keep, level="INFO")
-    yield lines
-    logger.remove(sink)
 
 
 @pytest.mark.parametrize(
@@ -162,43 +143,6 @@ def test_more_frames_than_fit_are_an_error_with_the_numbers(
         CaptionHf(pretrained=str(folder), device="cpu", max_num_frames=32)
 
 
-def test_a_caption_ends_where_the_model_does(
-    checkpoint: Callable[..., Path], tmp_path: Path, logged: list[str]
-) -> None:
-    """Frames of our choice stay; a longer caption is cut off, which is said beforehand, once."""
-    clips = [write_clip(tmp_path / f"{n}.mp4", 24, size=(64, 48)) for n in range(2)]
-    model = CaptionHf(pretrained=str(checkpoint("llava", 500)), device="cpu", batch_size=2)
-    n_frames = model.budget.n_frames
-    assert 1 < n_frames < 32
-    assert any(f"up to {n_frames} frames" in line and "500 positions" in line for line in logged)
-    settings = {"max_new_tokens": 5000, "do_sample": False}
-    for result in results_of(model, clips, {"one": "Describe.", "two": "Say more."}, settings):
-        assert result.token_counts is not None
-        n_read, n_written = result.token_counts.input_tokens, result.token_counts.output_tokens
-        assert n_written < n_read + n_written <= 500
-    assert sum("longer ones are cut off" in line for line in logged) == 1
-
-
-@pytest.mark.parametrize("given", [{"share_prefix": False}, {}], ids=["whole", "shared"])
-def test_no_caption_is_cut_for_the_sake_of_a_longer_prompt(
-    given: dict[str, Any], checkpoint: Callable[..., Path], tmp_path: Path
-) -> None:
-    """Each is as long as its own inputs leave room for, whatever stands beside it in a batch."""
-    clips = [write_clip(tmp_path / f"{n}.mp4", 3 + 9 * n, size=(64, 48)) for n in range(2)]
-    prompts = {"short": "Describe.", "long": "Describe all of it, the camera and the background."}
-    settings = {"max_new_tokens": 5000, "do_sample": False}
-    captions = []
-    for arguments in ({"share_prefix": False}, {"batch_size": 4, **given}):
-        model = CaptionHf(
-            pretrained=str(checkpoint("qwen2_5_vl", 200)), device="cpu", reuse=False, **arguments
-        )
-        results = results_of(model, clips, prompts, settings)
-        captions.append([(result.text, result.token_counts) for result in results])
-    alone, together = captions
-    assert len({counts.output_tokens for _, counts in alone}) == 4
-    assert together == alone
-
-
 def test_the_user_s_frames_and_the_task_s_tokens_must_fit_together(
     checkpoint: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -219,85 +163,3 @@ def test_a_prompt_that_fills_the_model_costs_its_own_caption_alone(
     budget.check_length(499)
     with pytest.raises(DataError, match=r"500 tokens, the model has 500 positions"):
         budget.check_length(500)
-
-
-def test_a_processor_that_takes_no_made_up_clip_is_left_alone() -> None:
-    """Nothing is known of it, so that nothing is promised, nor refused but the user's size."""
-
-    class Strange:
-        image_processor = SimpleNamespace()
-        tokenizer = SimpleNamespace()
-
-        def apply_chat_template(self, *_: object, **__: object) -> str:
-            raise KeyError("no template")
-
-    processor: Any = Strange()
-    budget = fit(processor, Showing(), Wanted(), 4096)
-    assert (budget.n_frames, budget.n_group, budget.frame_size) == (32, 0, None)
-    assert budget.check(10, 9999) == 9999
-    assert budget.n_new(4000, 9999) == 96
-    with pytest.raises(SettingsError, match="refuses a made-up clip with frame_pixels=99"):
-        fit(processor, Showing(), Wanted(frame_pixels=99), 4096)
-
-
-def test_the_tokens_of_frames_in_pairs_are_counted_in_pairs() -> None:
-    """33 frames are 17 pairs."""
-    budget = Budget(33, None, None, None, 10, 2, 5, 1000, is_row=True, are_frames_given=True)
-    assert budget.n_clip == 170
-    assert budget.check(n_prompt=25, max_new_tokens=800) == 800
-    with pytest.raises(SettingsError, match=r"10 tokens per 2 frames.*1,001 tokens.*=32"):
-        budget.check(n_prompt=25, max_new_tokens=801)
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        pytest.param({"max_position_embeddings": 4096}, 4096, id="a model of text"),
-        pytest.param(
-            {"text_config": {"max_position_embeddings": 4096}, "max_position_embeddings": 77},
-            4096,
-            id="of one that sees, its language model",
-        ),
-        pytest.param(
-            {"thinker_config": {"text_config": {"max_position_embeddings": 32768}}},
-            32768,
-            id="the part that writes",
-        ),
-        pytest.param(
-            {
-                "max_position_embeddings": 32768,
-                "rope_parameters": {
-                    "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
-                },
-            },
-            131072,
-            id="stretched positions",
-        ),
-        pytest.param(
-            {
-                "max_position_embeddings": 131072,
-                "rope_parameters": {
-                    "rope_type": "llama3", "factor": 32.0,
-                    "original_max_position_embeddings": 8192,
-                },
-            },
-            131072,
-            id="the stretch is in the number",
-        ),
-        pytest.param(
-            {"n_positions": 512, "relative_attention_num_buckets": 32}, None, id="relative"
-        ),
-        pytest.param({}, None, id="none are named"),
-    ],
-)  # fmt: skip
-def test_positions_are_the_language_model_s(config: dict[str, Any], expected: int | None) -> None:
-    """A config says in many ways how many tokens its model holds."""
-
-    def made(fields: dict[str, Any]) -> Any:
-        nested = {
-            name: made(value) if name.endswith("_config") else value
-            for name, value in fields.items()
-        }
-        return SimpleNamespace(is_encoder_decoder=False, **nested)
-
-    assert positions(made(config)) == expected

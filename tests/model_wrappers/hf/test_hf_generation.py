@@ -48,22 +48,6 @@ def test_a_task_s_settings_win_over_the_checkpoint_s() -> None:
     assert (settings.pad_token_id, settings.eos_token_id) == (0, [1, 3])
 
 
-def test_one_caption_is_asked_for_whatever_a_checkpoint_says() -> None:
-    """Several of them, or scores beside them, would not be read."""
-    own = GenerationConfig(
-        num_beams=2,
-        num_return_sequences=2,
-        return_dict_in_generate=True,
-        output_scores=True,
-        output_logits=True,
-    )
-    settings = generation_config(own, TOKENIZER, Generation())
-    assert settings.num_return_sequences == 1
-    assert not settings.return_dict_in_generate
-    assert not settings.output_scores
-    assert not settings.output_logits
-
-
 @pytest.mark.parametrize("ends", [2, [2, 3]])
 def test_written_tokens_are_counted_with_their_end_and_without_padding(ends: object) -> None:
     """A caption that was cut at its longest has no end to count."""

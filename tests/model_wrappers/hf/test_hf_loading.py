@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sentencepiece
 from loguru import logger
 from transformers import AutoTokenizer
 
@@ -17,7 +16,7 @@ from caption_requests import caption_all
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.loading import load_config, load_model, load_processor
+from lmms_eval_captions.model_wrappers.hf.loading import load_config, load_model
 from lmms_eval_captions.model_wrappers.identity import as_json
 from zoo import ARCHITECTURES
 from zoo.llava_onevision import write_llava_onevision
@@ -83,13 +82,6 @@ def test_code_that_is_not_trusted(tmp_path: Path) -> None:
         make(checkpoint)
 
 
-def test_code_that_writes_nothing(tmp_path: Path) -> None:
-    """A model without generate() is named."""
-    checkpoint = write_remote_code(tmp_path / "tower", "AutoModel", "TinyTower")
-    with pytest.raises(SettingsError, match=r"TinyTower of .* has no generate\(\)"):
-        make(checkpoint, trust_remote_code=True)
-
-
 def test_a_language_model_is_refused(llava: Path, tmp_path: Path) -> None:
     """A checkpoint that sees nothing is named before its weights are read."""
     AutoTokenizer.from_pretrained(llava).save_pretrained(tmp_path)
@@ -102,15 +94,6 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """A wrong path is answered in words."""
     with pytest.raises(SettingsError, match=r"there is no folder .*nowhere: pretrained= takes"):
         make(tmp_path / "nowhere")
-
-
-def test_a_model_that_does_not_generate(llava: Path, tmp_path: Path) -> None:
-    """A processor alone makes no captioner: its model must be one that writes."""
-    shutil.copytree(llava, tmp_path / "clip")
-    config = json.dumps({"model_type": "clip", "architectures": ["CLIPModel"]})
-    (tmp_path / "clip" / "config.json").write_text(config)
-    with pytest.raises(SettingsError, match="has no model that captions for 'clip'"):
-        make(tmp_path / "clip")
 
 
 def test_weights_that_are_missing(llava: Path, tmp_path: Path, warnings: list[str]) -> None:
@@ -140,14 +123,6 @@ def test_damaged_weights(n_kept: int, llava: Path, tmp_path: Path) -> None:
         make(tmp_path / "broken")
 
 
-def test_of_a_model_that_speaks_the_part_that_writes_is_loaded(tmp_path: Path) -> None:
-    """Talker and vocoder of Qwen-Omni stay on disk."""
-    folder = ARCHITECTURES["qwen2_5_omni"].write(tmp_path / "omni")
-    model = load_model(str(folder), load_config(str(folder), **WHERE), **WHERE)
-    assert type(model).__name__ == "Qwen2_5OmniThinkerForConditionalGeneration"
-    assert not [name for name, _ in model.named_parameters() if "talker" in name]
-
-
 def test_an_adapter_that_is_missing_is_named(tmp_path: Path, warnings: list[str]) -> None:
     """Phi-4-multimodal sees by an adapter: with it its weights are used, without it a warning."""
     folder = ARCHITECTURES["phi4_multimodal"].write(tmp_path / "phi4")
@@ -157,43 +132,3 @@ def test_an_adapter_that_is_missing_is_named(tmp_path: Path, warnings: list[str]
     shutil.rmtree(folder / "vision-lora")
     load_model(str(folder), load_config(str(folder), **WHERE), **WHERE)
     assert "the adapter in vision-lora/ cannot be loaded" in "".join(warnings)
-
-
-def test_a_sentencepiece_model_alone_makes_a_tokenizer(tmp_path: Path) -> None:
-    """Checkpoints with tokenizer.model and no tokenizer.json load in the environment of make."""
-    _write_sentencepiece(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    reader = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
-    assert tokenizer("a video of a cat").input_ids == reader.encode("a video of a cat")
-
-
-def test_a_sentencepiece_model_that_cannot_be_read(
-    llava: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Versions of sentencepiece and protobuf that do not fit are named, with what helps."""
-    shutil.copytree(llava, tmp_path / "old")
-    (tmp_path / "old" / "tokenizer.json").unlink()
-    _write_sentencepiece(tmp_path / "old")
-    monkeypatch.delattr("sentencepiece.sentencepiece_model_pb2", raising=False)
-    monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
-    with pytest.raises(SettingsError, match=r"pip install 'sentencepiece<0\.2\.3'"):
-        load_processor(str(tmp_path / "old"), **WHERE)
-
-
-def _write_sentencepiece(folder: Path) -> None:
-    """Llama's kind of tokenizer in a folder, of a few words."""
-    words = "a video of a cat and of a dog that run in the rain\n" * 20
-    (folder / "words.txt").write_text(words)
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(folder / "words.txt"),
-        model_prefix=str(folder / "tokenizer"),
-        vocab_size=300,
-        model_type="bpe",
-        byte_fallback=True,
-        minloglevel=2,
-        hard_vocab_limit=False,
-    )
-    config = {"tokenizer_class": "LlamaTokenizer", "legacy": False}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    if not (folder / "config.json").exists():
-        (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, Message, 
 from lmms_eval_captions.model_wrappers.hf.prompt_forms import PROMPT_FORMS
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format, prompt_text
 from lmms_eval_captions.model_wrappers.video.clip import Clip
-from zoo import ARCHITECTURES
 from zoo.llava_onevision import write_llava_onevision
 
 if TYPE_CHECKING:
@@ -46,7 +44,6 @@ DOCUMENTED = {
         "###Human: <image>\n<image>\nDescribe.###Assistant:"
     ),
 }
-PRINTING_TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +89,6 @@ def test_documented_forms(processor: Any, name: str, text: str) -> None:
     assert text_of(processor, name) == text
 
 
-def test_all_forms_are_played() -> None:
-    """No form goes without the test above, and each says where it is documented."""
-    assert set(DOCUMENTED) == set(PROMPT_FORMS)
-    assert all(form.source for form in PROMPT_FORMS.values())
-
-
 @pytest.mark.parametrize("name", PROMPT_FORMS)
 def test_the_readme_prints_each_form(name: str) -> None:
     """The captioners' README has each form, one picture of it, and the models that it is for."""
@@ -141,54 +132,11 @@ def test_the_system_prompt_has_its_place(processor: Any) -> None:
         text_of(processor, "paligemma", system="Be brief.")
 
 
-def test_a_conversation(processor: Any) -> None:
-    """Turns that were taken stand before the question; a form of one question refuses them."""
-    messages = (
-        Message("user", (0, "Describe.")),
-        Message("assistant", ("A cat.",)),
-        Message("user", ("And the background?",)),
-    )
-    assert text_of(processor, "vicuna", job=job(messages), sees_videos=True) == (
-        "USER: <video>\nDescribe. ASSISTANT: A cat.</s>USER: And the background? ASSISTANT:"
-    )
-    with pytest.raises(DataError, match="no place for a turn of the assistant"):
-        text_of(processor, "question", job=job(messages))
-
-
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        (TEXT_TEMPLATE, "<user><image><image>Describe.<assistant>"),
-        (PRINTING_TEMPLATE, "user: <image><image>Describe.\n"),
-    ],
-    ids=["adds text", "prints what comes"],
-)
-def test_templates_that_want_text(bare: Any, template: str, text: str) -> None:
-    """A template that takes no parts is given text with the processor's marks."""
-    bare.tokenizer.chat_template = template
-    assert text_of(bare, None) == text
-
-
-def test_a_template_that_the_processor_drops(bare: Any) -> None:
-    """A tokenizer's template in parts is used where the processor has lost it."""
-    bare.tokenizer.chat_template = (
-        "{% for m in messages %}{% for c in m['content'] %}"
-        "[{{ c['type'] }}]{% endfor %}{% endfor %}"
-    )
-    assert text_of(bare, None) == "[image][image][text]"
-
-
 def test_a_template_of_the_user_s(processor: Any, tmp_path: Path) -> None:
     """``prompt_format`` takes a file, in place of what the checkpoint brings."""
     path = tmp_path / "mine.jinja"
     path.write_text(TEXT_TEMPLATE)
     assert text_of(processor, str(path)) == "<user><image><image>Describe.<assistant>"
-
-
-def test_several_templates(bare: Any) -> None:
-    """Of several, the default one is used."""
-    bare.tokenizer.chat_template = {"default": TEXT_TEMPLATE, "tools": "no"}
-    assert text_of(bare, None).endswith("<assistant>")
 
 
 @pytest.mark.parametrize(
@@ -203,20 +151,3 @@ def test_what_cannot_be_asked(bare: Any, name: str | None, message: str) -> None
     """Each mistake says what there is."""
     with pytest.raises(SettingsError, match=message):
         find_format(bare, "mymodel", name)
-
-
-def test_marks_that_are_objects() -> None:
-    """Some processors hold their tokens as objects; without any, the usual mark is taken."""
-    held = SimpleNamespace(image_token=SimpleNamespace(content="<pic>"), tokenizer=None)
-    assert text_of(held, "idefics").startswith("User:<pic><pic>Describe.")
-    assert text_of(SimpleNamespace(tokenizer=None), "idefics").startswith("User:<image><image>")
-
-
-def test_the_real_templates_of_phi4_want_text(tmp_path: Path) -> None:
-    """Its template takes a message's content as text, and its processor drops it."""
-    processor = AutoProcessor.from_pretrained(
-        ARCHITECTURES["phi4_multimodal"].write(tmp_path / "phi4")
-    )
-    assert processor.chat_template is None
-    asked = text_of(processor, None, "phi4_multimodal")
-    assert asked == "<|user|><|image|><|image|>Describe.<|end|><|assistant|>"

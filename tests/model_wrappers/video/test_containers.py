@@ -11,9 +11,7 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.containers import (
-    MOST_PIXELS,
     check_file,
-    check_size,
     may_be_list,
     nameless,
 )
@@ -88,10 +86,3 @@ def test_lists_of_files_are_told_by_their_beginning(
     path = tmp_path / "clip.mp4"
     path.write_bytes(content)
     assert may_be_list(path) == is_one
-
-
-def test_a_picture_that_would_fill_the_memory_is_refused() -> None:
-    """At the bound it is read, above it is not, and its size is said."""
-    check_size(MOST_PIXELS // 2**10, 2**10)
-    with pytest.raises(RefusedError, match="262145 x 1024"):
-        check_size(MOST_PIXELS // 2**10 + 1, 2**10)

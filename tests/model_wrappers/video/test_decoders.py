@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import hostile_clips
-from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import decoders, readers
-from lmms_eval_captions.model_wrappers.video.decoders import DECODERS, Decoders
+from lmms_eval_captions.model_wrappers.video.decoders import Decoders
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.limits import Limits
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -26,7 +23,6 @@ from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
 
 SLOW_SIDE = 4000
 """A canvas of so many pixels per side takes a GIF's decoder some milliseconds per frame."""
@@ -92,26 +88,6 @@ def test_decoders_are_told_no_secret(
     }
 
 
-def test_clips_are_read_beside_each_other(slow: Path, clip: Path, fresh: Decoders) -> None:
-    """A slow clip in one thread does not hold up another thread's."""
-    given_up: list[str] = []
-
-    def read_slow() -> None:
-        try:
-            read_frames(slow, 2, limits=Limits(timeout_s=4))
-        except DataError as error:
-            given_up.append(str(error))
-
-    thread = threading.Thread(target=read_slow)
-    thread.start()
-    _wait_for(lambda: bool(fresh._busy))
-    read_frames(clip, 2)
-    assert thread.is_alive()
-    thread.join()
-    assert "slow.gif" in given_up[0]
-    assert "took more than 4 s" in given_up[0]
-
-
 def test_a_decoder_that_crashes_costs_its_reader_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,22 +126,6 @@ def test_a_clip_that_needs_too_much_memory_is_given_up(
     assert fresh._idle == [decoder]
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="the limit is held on Linux")
-@pytest.mark.usefixtures("fresh")
-def test_frames_that_are_asked_for_do_not_count_against_a_clip(tmp_path: Path) -> None:
-    """However many of them a model wants, a plain clip is read within the same limit."""
-    path = hostile_clips.write_clip(tmp_path / "many.mp4", size=(640, 360), n_frames=200)
-    clip = read_frames(path, 200, limits=Limits(memory_gib=0.1))
-    assert clip.frames.nbytes > 0.1 * 2**30
-
-
-def test_beyond_a_limit_the_limit_is_what_to_change(slow: Path, fresh: Decoders) -> None:
-    """The message names the setting, and does not call a good file unreadable."""
-    with pytest.raises(DataError, match=r"within limits, .*slow\.gif.*decode_timeout_s") as raised:
-        read_frames(slow, 2, limits=Limits(timeout_s=1))
-    assert "fetch" not in str(raised.value)
-
-
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="memory is read from /proc")
 def test_a_giant_picture_is_never_held_whole_as_rgb(tmp_path: Path, fresh: Decoders) -> None:
     """A gray picture of 144 million pixels takes that many bytes and a little, not four times."""
@@ -175,88 +135,6 @@ def test_a_giant_picture_is_never_held_whole_as_rgb(tmp_path: Path, fresh: Decod
     status = Path(f"/proc/{decoder.process.pid}/status").read_text(encoding="ascii")
     [peak] = [line for line in status.splitlines() if line.startswith("VmHWM")]
     assert int(peak.split()[1]) < 350_000, "kB"
-
-
-def test_a_sampling_may_be_of_any_class(clip: Path) -> None:
-    """It is asked in this process, once, with the clip's times."""
-    asked = []
-
-    class Odd:
-        def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-            asked.append(times_s.copy())
-            return [1, 3, len(times_s) - 1]
-
-    read = read_frames(clip, Odd())
-    assert read.timestamps_s == pytest.approx([1 / 12, 3 / 12, 23 / 12])
-    assert [len(times_s) for times_s in asked] == [24]
-
-
-def test_an_error_in_a_sampling_is_the_callers(clip: Path, fresh: Decoders) -> None:
-    """It comes through as it is, and the decoder that waits for an answer is ended."""
-
-    class Broken:
-        def indices(self, _: NDArray[np.float64]) -> list[int]:
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        read_frames(clip, Broken())
-    assert not fresh._idle
-    assert not fresh._busy
-
-
-def test_a_decoder_that_died_while_idle_costs_no_clip(clip: Path, fresh: Decoders) -> None:
-    """Another is started in its place."""
-    read_frames(clip, 2)
-    [decoder] = fresh._idle
-    decoder.process.kill()
-    decoder.process.wait()
-    assert read_frames(clip, 2).n_total == 24
-    assert fresh._idle != [decoder]
-
-
-def test_a_decoder_is_replaced_after_many_clips(
-    clip: Path, fresh: Decoders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a library leaks is given back."""
-    monkeypatch.setattr(decoders, "_MOST_CLIPS", 2)
-    read_frames(clip, 2)
-    [first] = fresh._idle
-    read_frames(clip, 2)
-    assert first.process.poll() is not None
-    assert read_frames(clip, 2).n_total == 24
-
-
-@pytest.mark.parametrize("executable", ["", "/bin/false", "/no/such/python"])
-def test_without_a_python_to_start_clips_are_read_here(
-    clip: Path, fresh: Decoders, monkeypatch: pytest.MonkeyPatch, executable: str
-) -> None:
-    """An embedded interpreter loses the protection and nothing else."""
-    monkeypatch.setattr(sys, "executable", executable)
-    fresh.forget()
-    assert read_frames(clip, 4).n_total == 24
-    with pytest.raises(DataError, match="no video container"):
-        read_frames(_text(clip.with_name("text.mp4")), 4)
-    assert not fresh._idle
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_starts_decoders_of_its_own(clip: Path, fresh: Decoders) -> None:
-    """The child reads clips, and the parent's decoder goes on."""
-    read_frames(clip, 2)
-    [decoder] = fresh._idle
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            fresh.forget()  # what is registered for the package's own
-            status = 0 if read_frames(clip, 3).n_total == 24 and decoder not in fresh._idle else 2
-            fresh.stop()
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert read_frames(clip, 2).n_total == 24
-    assert fresh._idle == [decoder]
 
 
 _READS = """
@@ -289,58 +167,6 @@ def test_decoders_end_with_their_parent(clip: Path, slow: Path, number: int) -> 
         parent.send_signal(number)
         parent.wait(timeout=30)
         _wait_for(lambda: not _runs(decoder))
-
-
-def test_an_interrupted_captioner_waits_for_no_clip(slow: Path, clip: Path) -> None:
-    """After Ctrl-C in the model nobody waits for the slow clip that is being read."""
-    from caption_requests import caption_all
-
-    class Interrupted(Captioner):
-        sampling = Uniform(2)
-
-        def caption(self, _: Batch) -> list[str]:
-            raise KeyboardInterrupt
-
-        def cost(self, path: Path) -> float:
-            return path.suffix == ".mp4"
-
-    model = Interrupted(device="cpu", decode_threads=2)
-    started_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        caption_all(model, [clip, slow])
-    assert time.monotonic() - started_s < 20
-    assert not DECODERS._busy
-
-
-def test_a_decoder_imports_no_more_than_it_needs() -> None:
-    """It starts fast: neither torch nor lmms-eval, and decord and OpenCV only when needed."""
-    code = (
-        "import sys\n"
-        "from lmms_eval_captions.model_wrappers.video import decode_worker\n"
-        "heavy = {'decord', 'cv2', 'torch', 'lmms_eval', 'transformers'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("setting", ["decode_timeout_s", "decode_memory_gib"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), "long"])
-def test_limits_are_settings_of_every_captioner(setting: str, value: Any) -> None:
-    """They are taken, and refused where they make no sense."""
-
-    class Plain(Captioner):
-        def caption(self, _: Batch) -> list[str]:
-            return []
-
-    model = Plain(device="cpu", decode_timeout_s=7, decode_memory_gib=0.5)
-    assert model.limits == Limits(timeout_s=7, memory_gib=0.5)
-    with pytest.raises(SettingsError, match=f"{setting}: expected a number above 0"):
-        Plain(device="cpu", **{setting: value})
-
-
-def _text(path: Path) -> Path:
-    path.write_bytes(b"this is no video\n")
-    return path
 
 
 def _runs(process: int) -> bool:

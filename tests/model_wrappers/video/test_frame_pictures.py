@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture
 
-SIZE = (96, 64)
 MATRICES = {"bt709": 1, "unspecified": 2, "fcc": 4, "bt470bg": 5, "smpte170m": 6, "bt2020nc": 9}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import av
@@ -17,7 +16,6 @@ from lmms_eval_captions.model_wrappers.video import frames_by_seeking, frames_fr
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.readers import read_with
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError
-from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Fps, Uniform
 
 if TYPE_CHECKING:
@@ -99,24 +97,6 @@ def test_a_variable_rate_is_sampled_by_time(folder: tuple[Path, dict[str, bool]]
     assert levels == pytest.approx(wanted, abs=5)
 
 
-@pytest.mark.usefixtures("reader")
-def test_a_claimed_length_is_not_believed(folder: tuple[Path, dict[str, bool]]) -> None:
-    """A header that claims ten hours changes nothing about 24 frames."""
-    clip = read_frames(folder[0] / "ten_hours.mp4", Fps(2.0))
-    assert clip.n_total == 24
-    assert clip.timestamps_s == pytest.approx([0, 0.5, 1.0, 1.5], abs=0.01)
-
-
-@pytest.mark.usefixtures("reader")
-def test_huge_frames_are_shrunk_in_shape(folder: tuple[Path, dict[str, bool]]) -> None:
-    """An 8K frame comes back within the largest area, its corner still white."""
-    frames = read_frames(folder[0] / "8k.avi", 4).frames
-    _, height, width, _ = frames.shape
-    assert 0.9 * MAX_PIXELS < height * width <= MAX_PIXELS
-    assert width / height == pytest.approx(16 / 9, rel=0.01)
-    assert frames[0, : height // 5, : width // 3].mean() > 240
-
-
 def test_a_cut_file_gives_its_start(folder: tuple[Path, dict[str, bool]]) -> None:
     """The readable start of a file that was cut off is sampled from its first to its last frame."""
     clip = read_frames(folder[0] / "cut.mp4", 3)
@@ -141,68 +121,6 @@ def test_seeking_gives_what_reading_from_the_start_gives(
     assert np.array_equal(sought.frames, read.frames)
     assert sought.timestamps_s == pytest.approx(read.timestamps_s)
     assert (sought.n_total, sought.fps) == (read.n_total, read.fps)
-
-
-@pytest.mark.parametrize(
-    ("codec", "kind"), [("mpeg4", "mp4"), ("mpeg2video", "mp4"), ("libvpx", "webm")]
-)
-def test_other_codecs_are_read_from_the_start(tmp_path: Path, codec: str, kind: str) -> None:
-    """Where packets are not looked into, nothing is sought: reading takes longer and is right."""
-    if codec not in av.codecs_available:
-        pytest.skip(f"this build of PyAV has no encoder {codec}")
-    path = hostile_clips.write_clip(tmp_path / "clip", 9, container_format=kind, codec=codec)
-    with pytest.raises(UnreadableError, match="are not looked into"):
-        frames_by_seeking.read(path, Uniform(3), max_pixels=None, n_threads=1)
-    assert read_frames(path, 3).n_total == 9
-
-
-@pytest.mark.parametrize("n_threads", [0, 1, 4])
-def test_a_damaged_clip_is_not_sought_however_many_threads(tmp_path: Path, n_threads: int) -> None:
-    """Several threads would not tell that a slice of H.264 is damaged, and leave it as it is."""
-    if hostile_clips.SOUGHT_CODEC == "mpeg4":
-        pytest.skip("this build of PyAV has no encoder libx264")
-    path = hostile_clips.write_clip(
-        tmp_path / "clip.mp4", 12, size=(320, 240), codec=hostile_clips.SOUGHT_CODEC
-    )
-    at, n_bytes = max(hostile_clips.packets(path)[1:], key=lambda packet: packet[1])
-    raw = bytearray(path.read_bytes())
-    raw[at + n_bytes // 2 : at + n_bytes] = bytes(n_bytes - n_bytes // 2)
-    path.write_bytes(raw)
-    with pytest.raises(UnreadableError, match="damaged"):
-        frames_by_seeking.read(path, Uniform(12), max_pixels=None, n_threads=n_threads)
-
-
-@pytest.mark.parametrize("kind", ["avi", "nut"])
-def test_half_a_frame_is_the_same_whatever_else_is_chosen(tmp_path: Path, kind: str) -> None:
-    """What stands in its other half does not depend on the frames that are looked at."""
-    path = hostile_clips.write_clip(
-        tmp_path / "clip",
-        12,
-        size=(320, 240),
-        codec="mjpeg",
-        container_format=kind,
-        pixel_format="yuvj420p",
-    )
-    at, n_bytes = hostile_clips.packets(path)[-1]
-    path.write_bytes(path.read_bytes()[: at + n_bytes // 2])
-    last = [
-        frames_from_start.read(path, Uniform(n_frames), max_pixels=None).frames[-1]
-        for n_frames in (2, 6, 12)
-    ]
-    assert np.array_equal(last[0], last[1])
-    assert np.array_equal(last[0], last[2])
-
-
-def test_a_frame_is_freed_once_it_is_a_picture(tmp_path: Path) -> None:
-    """Nothing that PyAV decodes waits for the garbage collector: it would take its memory along."""
-    path = hostile_clips.write_clip(tmp_path / "clip.mp4", 6)
-    gc.collect()
-    gc.disable()
-    try:
-        frames_from_start.read(path, Uniform(6), max_pixels=None)
-        assert not [one for one in gc.get_objects() if type(one) is av.VideoFrame]
-    finally:
-        gc.enable()
 
 
 def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) -> None:

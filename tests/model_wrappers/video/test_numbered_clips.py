@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,7 +19,6 @@ from lmms_eval_captions.model_wrappers.video.readers import VideoReader
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,
-    Fps,
     Sampling,
     Uniform,
 )
@@ -29,7 +27,6 @@ from numbered_frames import number_of, picture
 FPS, N_FRAMES = 25, 40
 SIZE = (96, 64)
 X264 = {"preset": "ultrafast", "crf": "18"}
-needs_ffmpeg = pytest.mark.skipif(not shutil.which("ffmpeg"), reason="ffmpeg is not installed")
 
 
 def _write(
@@ -208,44 +205,6 @@ def test_a_variable_rate_has_the_length_of_its_frames(
     assert last_s < clip.duration_s < last_s + 0.2
     assert clip.fps == pytest.approx(N_FRAMES / clip.duration_s)
     assert clip.timestamps_s[-1] == pytest.approx(last_s, abs=2e-3)
-
-
-@pytest.mark.parametrize("codec", ["libx264", "mpeg4"])
-def test_decords_frames_of_avi_have_times(tmp_path: Path, codec: str) -> None:
-    """Where decord knows no times they follow from the rate, and a rate can be sampled."""
-    pytest.importorskip("decord")
-    path = _write(tmp_path / "clip", codec, "avi", n_b=2)
-    clip = read_frames(path, Fps(5.0), video_reader="decord")
-    assert clip.timestamps_s == pytest.approx(np.arange(8) / 5)
-    assert clip.duration_s == pytest.approx(N_FRAMES / FPS)
-
-
-@pytest.mark.parametrize("muxer", ["mp4", "mpegts", "matroska"])
-def test_a_late_start_counts_from_the_first_frame(tmp_path: Path, muxer: str) -> None:
-    """Times are seconds from the first frame, wherever the clip's clock starts."""
-    whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=2)
-    _check(_copy(whole, tmp_path / "late", shift=-500, muxer=muxer), range(N_FRAMES))
-
-
-def test_a_broadcast_clock_may_wrap(tmp_path: Path) -> None:
-    """The 33 bits of MPEG-TS overflow in mid-clip, and time goes on."""
-    whole = _write(tmp_path / "whole.mp4", "libx264", "mp4", options=X264, n_b=2)
-    start = 2**33 * FPS // 90_000 - 2 * FPS
-    _check(_copy(whole, tmp_path / "wrap.ts", shift=-start, muxer="mpegts"), range(N_FRAMES))
-
-
-def test_joined_streams_have_one_clock(tmp_path: Path) -> None:
-    """Two broadcast streams in one file: frames of both, times that never fall or leap."""
-    parts = [
-        _write(tmp_path / f"{first}.ts", "libx264", "mpegts", options=X264, numbers=numbers)
-        for first, numbers in ((0, range(20)), (20, range(20, 40)))
-    ]
-    joined = tmp_path / "joined.ts"
-    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
-    clip = read_frames(joined, 1000)
-    assert _numbers(clip) == list(range(40))
-    assert np.all(np.diff(clip.timestamps_s) > 0)
-    assert clip.timestamps_s[-1] == pytest.approx(39 / FPS, abs=2 / FPS)
 
 
 @pytest.mark.parametrize(

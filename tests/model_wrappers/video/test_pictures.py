@@ -76,15 +76,6 @@ def test_a_picture_stands_as_its_file_says() -> None:
     assert np.array_equal(clip.frames[0], np.rot90(PIXELS, -1))
 
 
-def test_a_giant_picture_is_shrunk_and_a_page_is_not() -> None:
-    """What no captioner can see costs no memory; small print stays readable."""
-    assert read_picture(np.zeros((3000, 2200, 3), np.uint8)).frames.shape == (1, 3000, 2200, 3)
-    assert read_picture(np.zeros((40, 60, 3), np.uint8), max_pixels=600).frames.shape[1:3] == (
-        20,
-        30,
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -104,9 +95,3 @@ def test_a_picture_that_cannot_be_read_is_named(
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", False)
     with pytest.raises(DataError, match=words):
         read_picture(given)
-
-
-def test_an_address_without_a_picture_is_named(address: str) -> None:
-    """With the server's words."""
-    with pytest.raises(DataError, match=r"b\.png is not one: HTTP Error 404"):
-        read_picture(f"{address}/b.png")

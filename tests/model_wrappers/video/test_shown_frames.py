@@ -48,13 +48,6 @@ def test_a_short_clip_shows_each_of_its_frames_once(tmp_path: Path) -> None:
     assert len(shown_frames(_video(tmp_path / "clip.avi", 3), 16, cache=tmp_path)) == 3
 
 
-def test_large_frames_are_shrunk_to_an_area(tmp_path: Path) -> None:
-    """1280 x 960 is shown as 886 x 665, which has the pixels of 768 x 768, and keeps its shape."""
-    (found,) = shown_frames(_video(tmp_path / "clip.avi", 1, (1280, 960)), 1, cache=tmp_path)
-    width, height = Image.open(io.BytesIO(found.data)).size
-    assert (width, height) == (886, 665)
-
-
 def test_kept_frames_have_the_same_bytes_and_need_no_decoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,13 +80,6 @@ def test_damaged_frames_are_drawn_again(damage: str, tmp_path: Path) -> None:
         kept.write_bytes({"cut": raw[: len(raw) // 2], "emptied": b"", "no zip": b"hello"}[damage])
     assert shown_frames(clip, 4, cache=tmp_path) == first
     assert zipfile.ZipFile(kept).testzip() is None
-
-
-def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path, logged: list[str]) -> None:
-    """The judge is shown the frames all the same."""
-    (tmp_path / "cache").write_text("a file")
-    assert len(shown_frames(_video(tmp_path / "clip.avi", 9), 4, cache=tmp_path / "cache")) == 4
-    assert any(line.startswith("WARNING the frames cannot be kept in") for line in logged)
 
 
 @pytest.mark.parametrize("content", [None, b"no clip"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from caption_requests import results_of
-from hostile_clips import write_all, write_clip, write_traps
+from hostile_clips import write_all, write_traps
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.caption_auroracap import (
@@ -24,7 +24,6 @@ from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.video import readers
 from lmms_eval_captions.model_wrappers.video.clip import Clip
-from lmms_eval_captions.model_wrappers.video.frame_strip import frame_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
@@ -87,15 +86,6 @@ def test_a_reference_to_another_file_is_not_followed(folder: tuple[Path, Traps])
     plain = read_frames(path / "target.mp4", 4)
     for name in ("concat:a|b", "http:x", "pipe:0", "%03d.png", "link.mp4"):
         assert np.array_equal(read_frames(path / name, 4).frames, plain.frames), name
-
-
-def test_a_relative_path_is_no_url(folder: tuple[Path, Traps], monkeypatch: Any) -> None:
-    """``http:x`` in the working folder is a file there."""
-    from pathlib import Path
-
-    monkeypatch.chdir(folder[0])
-    for name in ("concat:a|b", "http:x", "-i", "pipe:0", "data:video;base64,AAAA"):
-        assert read_frames(Path(name), 2).n_total == 24
 
 
 class Plain(Captioner):
@@ -165,18 +155,3 @@ def test_every_captioner_goes_on(
             assert path.name in caption.reason or repr(path.name)[1:-1] in caption.reason
         assert isinstance(caption, NoCaption) != is_readable, (path, caption)
     model.clean()
-
-
-def test_the_frames_for_a_judge_are_refused_in_words(
-    folder: tuple[Path, Traps], tmp_path: Path
-) -> None:
-    """What G-VEval's judge is shown comes from regular files that can be read, or not at all."""
-    path, traps = folder
-    for name, reason in traps.items():
-        if reason:
-            with pytest.raises(DataError):
-                frame_strip(path / name, cache=tmp_path / "cache")
-        elif reason is not None:
-            strip = frame_strip(path / name, cache=tmp_path / "cache")
-            assert strip.data.startswith(b"\xff\xd8"), name
-    assert frame_strip(write_clip(tmp_path / "good.mp4"), cache=tmp_path / "cache").data

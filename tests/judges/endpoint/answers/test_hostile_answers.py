@@ -127,13 +127,6 @@ def test_an_answer_is_read_to_16_mb_and_no_further(answer: Answer) -> None:
     assert "an answer of more than 16 MB" in str(error)
 
 
-def test_an_answer_of_15_mb_is_read() -> None:
-    """The bound takes nothing from whoever needs the room."""
-    text = "yes " * (15 * MB // 4)
-    with RawServer(_write(http(completion(text)))) as server:
-        assert _ask(server.url).text == text
-
-
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b'"ab"', b"1.5", b"[[]]"])
 def test_an_answer_of_millions_of_values_is_no_completion(value: bytes) -> None:
     """15 MB of small values would take 400 MB as objects; they are not made."""
@@ -143,15 +136,6 @@ def test_an_answer_of_millions_of_values_is_no_completion(value: bytes) -> None:
     assert isinstance(error, JudgeUnavailableError)
     assert "expected a chat completion" in str(error)
     assert len(str(error)) < 500
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
-def test_a_packed_answer_is_read(pack: Callable[[bytes], bytes]) -> None:
-    """As gateways send it."""
-    encoding = "gzip" if pack is gzip.compress else "deflate"
-    packed = http(pack(completion("yes")), headers=f"Content-Encoding: {encoding}\r\n")
-    with RawServer(_write(packed)) as server:
-        assert _ask(server.url).text == "yes"
 
 
 @pytest.mark.parametrize(
@@ -296,145 +280,6 @@ def test_plain_text_where_tls_is_expected_can_pass() -> None:
     assert isinstance(error, JudgeUnavailableError)
 
 
-@pytest.mark.parametrize(
-    "encode",
-    [
-        pytest.param(lambda text: text.encode("utf-16"), id="utf-16"),
-        pytest.param(lambda text: text.encode("utf-8-sig"), id="bom"),
-        pytest.param(lambda text: b" \r\n" + text.encode() + b"\n\n", id="blanks"),
-    ],
-)
-def test_a_reply_in_another_encoding_of_json_is_read(encode: Callable[[str], bytes]) -> None:
-    """What Python's own reader of JSON takes."""
-    raw = encode(json.dumps(json.loads(completion("Käse")), ensure_ascii=False))
-    with RawServer(_write(http(raw))) as server:
-        assert _ask(server.url).text == "Käse"
-
-
-class _Doubling:
-    """Answers each request with its own words, and some of them twice.
-
-    Args:
-        when: ``mid`` sends the second answer with the end of the first, ``at-once`` both together,
-            ``idle`` the second one after a moment.
-        repeats_name: Whether the request's name stands in the answer, as vLLM has it.
-    """
-
-    def __init__(self, when: str, *, repeats_name: bool = False) -> None:
-        self._when = when
-        self._repeats_name = repeats_name
-        self._n_asked = 0
-
-    async def __call__(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        self._n_asked += 1
-        name = asked.headers.get("x-request-id", "") if self._repeats_name else ""
-        words = f"answer to {asked.payload['messages'][0]['content']}"
-        raw = http(completion(words, id=f"chatcmpl-{name}"))
-        await asyncio.sleep(0.002)
-        if self._n_asked % 20:
-            writer.write(raw)
-        elif self._when == "at-once":
-            writer.write(raw + raw)
-        elif self._when == "mid":
-            writer.write(raw[:-4])
-            await asyncio.sleep(0.01)
-            writer.write(raw[-4:] + raw)
-        else:
-            writer.write(raw)
-            await asyncio.sleep(0.01)
-            writer.write(raw)
-
-
-async def _ask_many(url: str, n: int, *, at_once: int, pause_s: float = 0.0) -> list[str | None]:
-    """Which request each of so many replies is to, ``None`` for those that failed."""
-    client = ChatClient((url,), None)
-    slots = asyncio.Semaphore(at_once)
-
-    async def ask(index: int) -> str | None:
-        request = request_of(f"question {index}", model="m", params={})
-        async with slots:
-            await asyncio.sleep(pause_s)
-            try:
-                reply = await client.complete(request, 0, timeout_s=5.0)
-            except JudgeUnavailableError:
-                return None
-        return reply.text
-
-    try:
-        return await asyncio.gather(*(ask(index) for index in range(n)))
-    finally:
-        await client.close()
-
-
-@pytest.mark.parametrize(
-    ("server", "at_once", "pause_s"),
-    [
-        pytest.param(_Doubling("mid"), 16, 0.0, id="with-its-end"),
-        pytest.param(_Doubling("at-once"), 16, 0.0, id="at-once"),
-        pytest.param(_Doubling("idle"), 1, 0.03, id="on-an-idle-connection"),
-        pytest.param(_Doubling("idle", repeats_name=True), 16, 0.0, id="while-others-are-asked"),
-    ],
-)
-def test_no_reply_is_taken_for_anothers(server: _Doubling, at_once: int, pause_s: float) -> None:
-    """Answers that come twice are never those of the next request on their connection."""
-    n_asked = 100 if pause_s else 2000
-    with RawServer(server) as running:
-        texts = asyncio.run(_ask_many(running.url, n_asked, at_once=at_once, pause_s=pause_s))
-    wrong = [
-        (index, text)
-        for index, text in enumerate(texts)
-        if text not in (f"answer to question {index}", None)
-    ]
-    assert not wrong
-    # Those under way when it showed are asked again.
-    assert texts.count(None) <= 3 * at_once
-
-
-def test_a_server_that_was_out_of_step_gets_a_connection_a_request(logged: list[str]) -> None:
-    """Said once; before, connections are used again."""
-    with RawServer(_Doubling("idle")) as server:
-        asyncio.run(_ask_many(server.url, 19, at_once=1))
-        assert server.n_connections == 1
-        asyncio.run(_ask_many(server.url, 30, at_once=1, pause_s=0.03))
-        assert server.n_connections > 20
-    assert sum("a connection of its own" in line for line in logged) == 1
-
-
-def test_an_answer_after_its_time_out_is_nobodys() -> None:
-    """Its connection is closed with the time-out, and so is that of a cancelled copy."""
-
-    async def late(asked: Asked, writer: asyncio.StreamWriter) -> None:
-        words = asked.payload["messages"][0]["content"]
-        await asyncio.sleep(0.15 if int(words.split()[-1]) % 3 == 0 else 0.0)
-        writer.write(http(completion(f"answer to {words}")))
-
-    async def run(url: str) -> list[str | None]:
-        client = ChatClient((url,), None)
-        texts: list[str | None] = []
-
-        async def ask(index: int) -> None:
-            request = request_of(f"question {index}", model="m", params={})
-            asking = client.complete(request, 0, timeout_s=0.1)
-            try:
-                texts.append((await asyncio.wait_for(asking, 0.05 + index % 2)).text)
-            except (JudgeUnavailableError, asyncio.TimeoutError):
-                texts.append(None)
-            assert texts[-1] in (f"answer to question {index}", None)
-
-        async def worker(first: int) -> None:
-            for index in range(first, 400, 20):
-                await ask(index)
-
-        await asyncio.gather(*map(worker, range(20)))
-        await client.close()
-        return texts
-
-    with RawServer(late) as server:
-        texts = asyncio.run(run(server.url))
-    # All that were late, and others where the machine is busy.
-    assert 134 <= texts.count(None) < 300
-
-
 _KEY = "sk-a-key-of-some-length-0123456789"
 
 
@@ -474,17 +319,6 @@ def test_a_redirect_is_not_followed(status: int, place: str) -> None:
     assert n_there == 0
 
 
-@pytest.mark.parametrize("goal", ["", "http://[", f"http://host/{_KEY}/x", "\xff\xfe", "a" * 5000])
-def test_a_redirect_to_nowhere_is_one_too(goal: str) -> None:
-    """Its words are short and hold no key."""
-    answer = _write(http(b"moved", 302, headers=f"Location: {goal}\r\n"))
-    with RawServer(answer) as server:
-        error = _refused(server.url, key=_KEY)
-    assert isinstance(error, JudgeStoppedError)
-    assert _KEY not in str(error)
-    assert len(str(error)) < 800
-
-
 def _use_api(url: str, use: Callable[[BatchApi], Coroutine[Any, Any, object]]) -> object:
     async def run() -> object:
         api = BatchApi(url, _KEY, patience_s=0.0, backoff_s=0.01)
@@ -502,17 +336,6 @@ def test_the_batch_api_follows_no_redirect() -> None:
     answer = _write(http(b"moved", 307, headers=headers))
     with RawServer(answer) as server, pytest.raises(JudgeStoppedError, match="a redirect to"):
         _use_api(server.url, lambda api: api.upload(b"{}", "requests.jsonl"))
-
-
-def test_the_batch_apis_answers_are_bounded() -> None:
-    """A list of batches of 200 MB is none."""
-    answer = _for_ever(http(b"", n_bytes=200 * MB), lambda _: b" " * 2**16, most=3200)
-    with (
-        RawServer(answer) as server,
-        _at_most(64 * MB),
-        pytest.raises(JudgeStoppedError, match="more than 16 MB"),
-    ):
-        _use_api(server.url, lambda api: api.state("batch-1"))
 
 
 def test_a_large_file_of_a_batch_is_read_line_by_line() -> None:

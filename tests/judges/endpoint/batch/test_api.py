@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import shutil
 import ssl
-import subprocess
 import tempfile
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -47,34 +44,6 @@ def _listed(
     return seen
 
 
-def test_the_environment_of_the_package_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither another key nor an organisation, as single requests send none."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-another")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-somebody")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-something")
-    custom = "Authorization: Bearer sk-third\nX-Gateway: org-password"
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", custom)
-    sent = _listed("http://127.0.0.1:{port}/v1", KEY)
-    assert sent["authorization"] == f"Bearer {KEY}"
-    assert not [value for value in sent.values() if "org-" in value or "proj-" in value]
-    assert "authorization" not in _listed("http://127.0.0.1:{port}/v1", None)
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate with openssl")
-def test_a_certificate_of_ones_own_is_trusted_as_for_single_requests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The one that ``SSL_CERT_FILE`` names, and the system's: a company's gateway has such."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate}"
-    names = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*command.split(), *names], check=True, capture_output=True)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    assert _listed("https://localhost:{port}/v1", KEY, tls=tls)["authorization"] == f"Bearer {KEY}"
-
-
 def test_a_disk_that_is_full_for_a_moment_loses_no_download(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,12 +74,6 @@ def test_a_disk_that_is_full_for_a_moment_loses_no_download(
     with RawServer(answer) as server:
         assert asyncio.run(run(server.url)) == b"the replies"
     assert not answers
-
-
-def test_a_user_in_the_url_is_sent_as_one() -> None:
-    """As single requests send it."""
-    sent = _listed("http://me:p%40ss@127.0.0.1:{port}/v1", None)
-    assert sent["authorization"] == "Basic bWU6cEBzcw=="
 
 
 @pytest.mark.parametrize("status", [200, 500])

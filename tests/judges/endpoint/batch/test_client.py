@@ -16,7 +16,7 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.batch.client import BATCH_CONCURRENCY, BatchPace
+from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
@@ -222,15 +222,6 @@ def test_a_provider_that_takes_no_more_at_once_gets_smaller_batches(
     assert any("Enqueued token limit" in line for line in logged)
 
 
-def test_a_request_that_the_provider_never_takes_ends(
-    server: BatchServer, batch_engine: MakeEngine
-) -> None:
-    """A limit that not one request fits in is an error with the provider's words."""
-    server.most_requests = -1
-    asked = _ask_all(batch_engine(), 3)
-    assert all("Enqueued token limit" in str(one.reason) for one in asked)
-
-
 @pytest.mark.parametrize("path", ["/files", "/batches"])
 def test_an_answer_that_is_lost_costs_nothing(
     path: str, server: BatchServer, batch_engine: MakeEngine
@@ -350,18 +341,6 @@ def test_an_endpoint_without_a_batch_api_is_named(
     assert "LMMS_CAPTIONS_JUDGE_MODE" in str(_ask_all(engine, 2)[0].reason)
 
 
-def test_the_log_says_how_to_come_back(
-    server: BatchServer, batch_engine: MakeEngine, tmp_path: Path, logged: list[str]
-) -> None:
-    """Submission is logged with id, size, where it is written down, and that a rerun collects."""
-    _ask_all(batch_engine(), 12)
-    line = next(line for line in logged if "submitted batch" in line)
-    assert "batch-0" in line
-    assert "12 requests to judge" in line
-    assert "same command" in line
-    assert str(tmp_path / "batches") in line
-
-
 def test_the_key_is_in_no_file_and_no_log(
     server: BatchServer, batch_engine: MakeEngine, tmp_path: Path, logged: list[str]
 ) -> None:
@@ -391,17 +370,3 @@ def _until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
-
-
-def test_an_answer_of_another_shape_ends_in_a_reason_and_not_in_silence(
-    server: BatchServer, batch_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A batch has no time-out that would wake who waits for it."""
-    monkeypatch.setattr(server, "answer", lambda *_: (200, b'{"object": "file"}'))
-    asked = _ask_all(batch_engine(), 3)
-    assert all("the batch ended with KeyError: 'id'" in str(one.reason) for one in asked)
-
-
-def test_all_of_the_largest_benchmark_waits_at_once() -> None:
-    """VCapsBench's 109,796 questions, asked three times: the rest would wait for a day."""
-    assert BATCH_CONCURRENCY >= 3 * 109_796

@@ -15,7 +15,7 @@ from batch_server import BatchServer
 from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
-from lmms_eval_captions.judges.endpoint.batch.results import Outcome, errors_of, read_results
+from lmms_eval_captions.judges.endpoint.batch.results import Outcome, read_results
 from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
@@ -70,35 +70,12 @@ def test_a_bad_line_costs_nothing_but_itself(bad: bytes, end: bytes) -> None:
     assert replies == {"first", "second"}
 
 
-def test_a_mark_at_a_files_start_costs_no_line() -> None:
-    """Files that begin with a byte-order mark are read from their first line."""
-    assert set(_read([b"\xef\xbb\xbf" + _line("first")])) == {"first"}
-
-
-def test_half_an_emoji_is_a_reply_like_others() -> None:
-    """A lone surrogate, escaped as JSON has it, is kept."""
-    reply = _read([_line("first", "a \ud83d b")])["first"]
-    assert isinstance(reply, Reply)
-    assert reply.text.startswith("a ")
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
 def test_of_several_lines_for_one_request_a_reply_counts(order: tuple[int, ...]) -> None:
     """An error beside a reply does not take it away, in whatever order they stand."""
     error = b'{"custom_id": "one", "response": null, "error": {"code": "x", "message": "y"}}'
     lines = [_line("one"), error, b'{"custom_id": "one"']
     assert isinstance(_read([b"\n".join(lines[i] for i in order)])["one"], Reply)
-
-
-@pytest.mark.parametrize(
-    "errors", [None, "odd", 5, [], {"data": None}, {"data": "odd"}, {"data": {"a": 1}}]
-)
-def test_errors_of_another_shape_are_none(errors: object) -> None:
-    """What a batch failed with may be anything."""
-    assert errors_of({"errors": errors}) == []
-    assert errors_of({"errors": {"data": ["odd", {"code": "x", "message": None}]}}) == [
-        ("x", "None")
-    ]
 
 
 RECORD: dict[str, Any] = {
@@ -153,14 +130,6 @@ def test_a_damaged_record_of_a_batch_is_passed_over(
         for name in ("bad.json", "folder.json", "dangling.json")
         if name in line
     }
-
-
-def test_a_record_with_other_line_ends_is_read(tmp_path: Path) -> None:
-    """A record that an editor wrote with CRLF is the same record."""
-    (tmp_path / "one.json").write_bytes(json.dumps(RECORD, indent=1).replace("\n", "\r\n").encode())
-    batch = Ledger(tmp_path, URL).batch_of("request")
-    assert batch is not None
-    assert batch.batch_id == "batch-1"
 
 
 def _chain(text: str) -> Chain[Asked[str]]:
@@ -228,25 +197,3 @@ def test_a_page_in_the_place_of_a_state_is_asked_for_again(
         engine = make_engine(server.url, mode="batch", batch_pace=PACE)
         assert engine.submit([_chain("prompt")]).result(timeout=20)[0].reason is None
         assert not pages
-
-
-def test_other_peoples_batches_are_no_matter(
-    make_engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A list that holds batches of another shape is searched for ours all the same."""
-    with BatchServer() as server:
-        server.lose_answers["/batches"] = 1
-        real = server.answer
-
-        def answer(method: str, path: str, body: bytes) -> tuple[int, bytes] | None:
-            said = real(method, path, body)
-            if method == "GET" and path.startswith("/v1/batches?") and said is not None:
-                page = json.loads(said[1])
-                page["data"] = [None, 5, {"metadata": ["x"]}, {"id": "x"}, *page["data"]]
-                return 200, json.dumps(page).encode()
-            return said
-
-        monkeypatch.setattr(server, "answer", answer)
-        engine = make_engine(server.url, mode="batch", batch_pace=PACE)
-        assert engine.submit([_chain("prompt")]).result(timeout=20)[0].reason is None
-        assert server.sizes == [1]

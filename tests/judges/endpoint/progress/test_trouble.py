@@ -116,17 +116,6 @@ def test_the_end_of_trouble_is_told_once(logged: list[str]) -> None:
     assert len(logged) == 3
 
 
-def test_what_ends_with_the_last_question_is_over_at_once(logged: list[str]) -> None:
-    """A run that is done does not end with trouble as its last word."""
-    endpoint = Endpoint()
-    endpoint.fail()
-    endpoint.reply()
-    endpoint.meter.n_done, endpoint.meter.n_asking = 100, 0
-    endpoint.wait(0.25)
-    assert len(logged) == 2
-    assert "is over" in logged[1]
-
-
 def test_silence_without_a_failure_is_told(logged: list[str]) -> None:
     """After a minute without a reply the log says so, how many wait, and until when; then again."""
     endpoint = Endpoint()
@@ -146,29 +135,6 @@ def test_silence_without_a_failure_is_told(logged: list[str]) -> None:
     assert len(logged) == 3
 
 
-@pytest.mark.parametrize("n_asking", [0, 4])
-def test_silence_counts_from_when_something_is_asked(n_asking: int, logged: list[str]) -> None:
-    """Hours between two captions are no silence, and the bar does not say so."""
-    endpoint = Endpoint()
-    endpoint.meter.n_asking = endpoint.n_in_flight = 0
-    endpoint.wait(1000.0)
-    assert (logged, endpoint.meter.silence) == ([], "")
-    endpoint.meter.n_asking = endpoint.n_in_flight = n_asking
-    endpoint.wait(42.0)
-    assert endpoint.meter.silence == ("no reply for 42 s, 4 in flight" if n_asking else "")
-
-
-def test_the_bar_is_told_of_what_waits_to_be_asked_again() -> None:
-    """In an outage nothing is in flight between two tries."""
-    endpoint = Endpoint()
-    endpoint.n_in_flight = 1
-    endpoint.wait(7.0)
-    assert endpoint.meter.silence == "no reply for 7 s, 1 in flight, 3 waiting to be asked"
-    endpoint.reply()
-    endpoint.wait(0.25)
-    assert endpoint.meter.silence == ""
-
-
 def test_a_gone_endpoint_is_waited_for_until_what_is_said(logged: list[str]) -> None:
     """Five minutes from the first failure after the latest reply, a quarter of an hour at most."""
     endpoint = Endpoint()
@@ -176,58 +142,6 @@ def test_a_gone_endpoint_is_waited_for_until_what_is_said(logged: list[str]) -> 
     endpoint.wait(10.0)
     endpoint.fail("not connected")
     assert f"waited for until {_in(300.0)} at least, {_in(900.0)} at the latest." in logged[0]
-
-
-def test_one_that_never_answered_is_given_its_attempts(logged: list[str]) -> None:
-    """It may be a wrong URL: no time is given to it, and that is said."""
-    endpoint = Endpoint()
-    endpoint.fail("not connected")
-    # 0.5 + 1 + 2 + 4 + 8 + 16 seconds between seven attempts.
-    assert f"until about {_in(31.5)}, and no longer, as it has never answered. If" in logged[0]
-
-
-def test_a_rate_limit_is_waited_for_by_the_patience_with_it(logged: list[str]) -> None:
-    """429 counts against no attempts, only against the time that a request has."""
-    endpoint = Endpoint()
-    endpoint.fail("HTTP 429", "too many requests")
-    assert f"The endpoint is waited for until {_in(900.0)} at the latest. If nothing" in logged[0]
-
-
-def test_where_others_are_answered_that_is_said(logged: list[str]) -> None:
-    """A request that fails alone loses its own question, nobody else's."""
-    endpoint = Endpoint()
-    endpoint.fail()
-    endpoint.reply()
-    endpoint.fail("HTTP 500")
-    assert (
-        f"Others are answered. What fails is asked again, this request until {_in(900.0)}"
-        in (logged[1])
-    )
-
-
-def test_a_batch_says_how_many_it_may_go_into_and_is_never_silent(logged: list[str]) -> None:
-    """Hours without a reply are a batch's way; what failed in one goes into another."""
-    endpoint = Endpoint(mode="batch", n_attempts=3)
-    endpoint.wait(300.0)
-    assert (logged, endpoint.meter.silence) == ([], "")
-    endpoint.fail("a batch without a reply")
-    assert "The request goes into another batch, 3 in all; if none of them answers" in logged[0]
-    endpoint.wait(300.0)
-    assert len(logged) == 1
-
-
-def test_an_end_is_told_at_once_and_once(logged: list[str]) -> None:
-    """What ends judging is not only read in the scores, hours later."""
-    endpoint = Endpoint()
-    for seconds in (301, 302):
-        error = JudgeStoppedError(f"no reply to any request for {seconds} s")
-        endpoint.trouble.stopped("m", error)
-    assert logged == [
-        "WARNING nothing more is asked of m: no reply to any request for 301 s; what was answered "
-        "is kept\n"
-    ]
-    endpoint.trouble.stopped("another", JudgeStoppedError("What was answered is kept."))
-    assert logged[1:] == ["WARNING nothing more is asked of another: What was answered is kept.\n"]
 
 
 def test_no_line_holds_a_secret_or_says_what_the_endpoint_is_for(logged: list[str]) -> None:
@@ -238,14 +152,6 @@ def test_no_line_holds_a_secret_or_says_what_the_endpoint_is_for(logged: list[st
     endpoint.trouble.stopped("m", JudgeStoppedError(f"bad key {KEY} and passw0rd-1"))
     assert len(logged) == 3
     assert not [line for line in logged if KEY in line or "passw0rd-1" in line or "judg" in line]
-
-
-def test_many_kinds_do_not_flood_the_log(logged: list[str]) -> None:
-    """A server that makes up statuses gets eight lines, and then one a minute as any other."""
-    endpoint = Endpoint()
-    for status in range(500, 600):
-        endpoint.fail(f"HTTP {status}")
-    assert len(logged) == 8
 
 
 @pytest.mark.parametrize("seed", range(20))

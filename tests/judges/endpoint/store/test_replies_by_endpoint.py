@@ -85,15 +85,6 @@ def test_whose_reply_is_found(
     assert {whose: _found(tmp_path, whose) for whose in found} == found
 
 
-def test_a_reply_of_before_is_read_without_an_endpoint() -> None:
-    """And written as it was, so that lines of earlier versions stay as they are."""
-    line = b'{"text":"yes","finish_reason":"stop","input_tokens":3,"output_tokens":1}'
-    reply = Reply.from_json(line)
-    assert (reply.endpoint, reply.to_json()) == (None, line)
-    with pytest.raises(ValueError, match="expected a stored reply"):
-        Reply.from_json(line[:-1] + b',"endpoint":["http://here/v1"]}')
-
-
 def _chains(n: int) -> list[Chain[Asked[str]]]:
     def chain(number: int) -> Chain[Asked[str]]:
         async def run(ask: Ask) -> Asked[str]:

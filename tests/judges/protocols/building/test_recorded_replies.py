@@ -17,7 +17,7 @@ import pytest
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.captions import read_captions
 from lmms_eval_captions.judges.protocols.building.clusters import read_clusters, read_groups
-from lmms_eval_captions.judges.protocols.building.domains import domains_in, read_domains
+from lmms_eval_captions.judges.protocols.building.domains import read_domains
 from lmms_eval_captions.judges.protocols.building.free_caption import read_free_caption
 from lmms_eval_captions.judges.protocols.building.lists import (
     Written,
@@ -31,7 +31,7 @@ from lmms_eval_captions.judges.protocols.building.verdicts import (
     read_review,
     read_yes_no,
 )
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.lmms_eval_tasks.capquiz.data import SUPER_OF
 
 Row = Mapping[str, Any]
 
@@ -46,13 +46,7 @@ _ITEM_KEYS: Final = {
     "build_vcapsbench_pairs_from_frames": ("category", "question", "answer"),
     "build_vidcapbench_pairs": ("primary_category", "sub_category", "question", "answer"),
 }
-_DOMAINS: Final = tuple(
-    name
-    for names in domains_in(
-        str(Prompts().load("build_capquiz_domain").render()[0]["content"])
-    ).values()
-    for name in names
-)
+_DOMAINS: Final = tuple(SUPER_OF)
 READERS: Final[dict[str, Callable[[Reply, Row], object]]] = {
     "build_capquiz_domain": lambda reply, _: read_domains(reply, _DOMAINS),
     "build_capquiz_blind": lambda reply, row: read_letter(reply, row["options"]),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import signal
 import subprocess
@@ -15,13 +13,11 @@ import pytest
 
 from lmms_eval_captions.judges.endpoint.models import Model
 from lmms_eval_captions.judges.endpoint.request import Request
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import (
     build,
-    categories_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_arguments, options_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Engines
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.capquiz import CAPQUIZ
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
@@ -104,14 +100,6 @@ def test_a_second_build_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     build(CAPQUIZ, options, _settings(tmp_path), ScriptedCrew(_nobody))
 
 
-def test_a_clip_that_is_a_link_to_nothing_is_counted_as_unreadable(tmp_path: Path) -> None:
-    """The other clips are built of."""
-    options = _options(tmp_path, until="clips")
-    (options.videos / "gone.mp4").symlink_to(tmp_path / "nowhere.mp4")
-    built = build(CAPQUIZ, options, _settings(tmp_path), ScriptedCrew(_nobody))
-    assert built.done[0].head["dropped"] == {"the clip cannot be read": 1}
-
-
 def test_a_build_that_was_ended_early_says_how_it_goes_on(tmp_path: Path) -> None:
     """Before the sighted check it names the page for people; elsewhere the option alone."""
     options = _options(tmp_path, until="shortlist")
@@ -122,43 +110,6 @@ def test_a_build_that_was_ended_early_says_how_it_goes_on(tmp_path: Path) -> Non
     earlier = replace(options, until="form")
     text = "\n".join(screen(build(CAPQUIZ, earlier, _settings(tmp_path), crew)))
     assert "label --build" not in text
-
-
-def test_clips_that_cannot_be_put_beside_the_questions_are_an_error_in_words(
-    tmp_path: Path,
-) -> None:
-    """A file stands in the place of the folder of videos."""
-    options = _options(tmp_path)
-    options.folder.mkdir(parents=True)
-    (options.folder / "videos").write_text("a file")
-    crew = ScriptedCrew(_one_question)
-    with pytest.raises(DataError, match="the clips cannot be put there"):
-        build(CAPQUIZ, options, _settings(tmp_path), crew)
-
-
-def _one_question(request: Request) -> str:
-    if "write" not in request.protocol:
-        text = str(request.messages[-1]["content"])
-        right = next((letter for letter in "ABCDE" if f"{letter}. colour 0" in text), "A")
-        return right if "sighted" in request.protocol else "B" if right == "A" else "A"
-    options = [f"colour {number}" for number in range(5)]
-    question = {"category": "Entity", "question": "Which is it?", "answer": "colour 0"}
-    return json.dumps([{**question, "options": options}])
-
-
-def test_the_folder_of_clips_is_the_same_however_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A relative path and an absolute one are of the same build."""
-    (tmp_path / "clips").mkdir()
-    monkeypatch.chdir(tmp_path)
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    parser.set_defaults(kind="capquiz")
-    rest = ["-o", "data", "--writer", "m@http://127.0.0.1:1/v1"]
-    for words in ("clips", "./clips", "clips/../clips", str(tmp_path / "clips")):
-        _, options = options_of(parser.parse_args(["--videos", words, *rest]))
-        assert options.videos == (tmp_path / "clips").resolve()
 
 
 _ENDED = """
@@ -195,29 +146,3 @@ def test_what_a_build_that_sigterm_ends_was_billed_is_written_down(tmp_path: Pat
     )
     assert ended.returncode == -signal.SIGTERM, ended.stderr
     assert "3 calls" in spent(tmp_path / "data" / "capquiz" / "build")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        pytest.param('"C": a letter\n"C++": a language\n', "C, C\\+\\+", id="signs"),
-        pytest.param("hard hat: on a head\nHard-Hat: anywhere\n", "hard hat, Hard-Hat", id="case"),
-        pytest.param('"a b": one\n"a  b": other\n', "a b, a  b", id="spaces"),
-        pytest.param('"+": more\nless: less\n', "got \\+;", id="no-letter"),
-    ],
-)
-def test_categories_that_a_reply_cannot_tell_apart_are_refused(
-    tmp_path: Path, text: str, said: str
-) -> None:
-    """One's questions would be counted as the other's."""
-    path = tmp_path / "own.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(SettingsError, match=f"differ in letters or digits.*{said}"):
-        categories_of(CAPQUIZ, path)
-
-
-def test_categories_of_other_letters_are_taken_as_they_are(tmp_path: Path) -> None:
-    """Also in another script."""
-    path = tmp_path / "own.yaml"
-    path.write_text("Helm: auf dem Kopf\nHöhe: wie hoch\n安全: 规则\n", encoding="utf-8")
-    assert list(categories_of(CAPQUIZ, path)) == ["Helm", "Höhe", "安全"]

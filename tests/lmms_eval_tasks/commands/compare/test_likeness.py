@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 from planted_pairs import TASKS, drawn, records
 from planted_runs import write_run
 
@@ -130,13 +129,3 @@ def test_runs_without_a_common_question_are_an_error(
     assert main(["compare", *folders, "--tasks", "capquiz"]) == 2
     assert main(["compare", *folders, "--tasks", "vdc_camera"]) == 2
     assert "expected any of vcapsbench, capquiz" in capsys.readouterr().err
-
-
-def test_an_older_run_without_a_signature_is_judged_by_its_captions(tmp_path: Path) -> None:
-    """What its records say of the judge is looked at."""
-    (first, second) = _folders(tmp_path, "vcapsbench", {"judge": "gpt-4.1"})
-    for folder in (first, second):
-        for run in captioners_of([Path(folder)])[0].runs.values():
-            text = run.path.read_text().replace('"signature"', '"signature_of_old"')
-            run.path.write_text(text)
-    assert main(["compare", first, second]) == 2

@@ -7,15 +7,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import ServerFactory
-from judge_server import JudgeServer, scripted_reply
+from judge_server import JudgeServer
 from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
-from lmms_eval_captions.judges.endpoint.store.line import read_line, write_line
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
@@ -25,7 +23,6 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
-    benchmark_of_task,
     task_groups,
     tasks_of,
 )
@@ -144,106 +141,6 @@ def test_what_is_in_the_store_is_counted_as_such(settings: Settings, data: Path)
     assert after["vdc_detailed"].n_calls == before["vdc_detailed"].n_calls
 
 
-def test_replies_that_came_under_an_alias_are_counted_for_that_alias_alone(
-    settings: Settings, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The estimate looks up what a run with the same settings would find."""
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_ALIAS", "tiny.gguf")
-    _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
-    captions = data / "captions.jsonl"
-    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_stored == 0
-    aliased = replace(settings, alias="tiny.gguf")
-    assert _rows(aliased, captions, "vdc_camera")["vdc_camera"].n_calls == 0
-
-
-def test_replies_of_another_endpoint_are_counted_where_they_serve(
-    settings: Settings, data: Path
-) -> None:
-    """Not where endpoints are told apart, as a run with the same settings would ask anew."""
-    _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
-    captions = data / "captions.jsonl"
-    own = replace(settings, store_by="endpoint")
-    elsewhere = replace(settings, judge_url="http://127.0.0.1:9/v1")
-    n_stored = _rows(settings, captions, "vdc_camera")["vdc_camera"].n_stored
-    assert n_stored > 0
-    for other, n in (
-        (own, n_stored),
-        (elsewhere, n_stored),
-        (replace(elsewhere, store_by="endpoint"), 0),
-    ):
-        assert _rows(other, captions, "vdc_camera")["vdc_camera"].n_stored == n
-
-
-def test_white_space_around_a_caption_is_not_counted(settings: Settings, data: Path) -> None:
-    """lmms-eval strips captions before they are judged: a run's replies serve the same file."""
-    _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
-    rows = [json.loads(line) for line in (data / "captions.jsonl").read_text().splitlines()]
-    padded = data / "padded.jsonl"
-    padded_rows = [{**row, "caption": f"{row['caption']} \n"} for row in rows]
-    padded.write_text("".join(f"{json.dumps(row)}\n" for row in padded_rows))
-    counted = _rows(settings, padded, "vdc_camera")["vdc_camera"]
-    assert (counted.n_calls, counted.n_stored > 0) == (0, True)
-
-
-def test_lines_of_the_store_that_are_no_replies_are_counted_as_calls(
-    settings: Settings, data: Path
-) -> None:
-    """Where judging asks again, the estimate counts it; nothing is raised."""
-    _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
-    for path in (settings.cache / "replies").rglob("*.jsonl"):
-        pairs = filter(None, map(read_line, path.read_bytes().splitlines(keepends=True)))
-        path.write_bytes(b"".join(write_line(key, b'{"text":{}}') for key, _ in pairs))
-    row = _rows(settings, data / "captions.jsonl", "vdc_camera")["vdc_camera"]
-    assert row.n_calls > 0
-    assert row.n_stored == 0
-
-
-def test_what_is_unreadable_in_the_store_is_counted_where_it_is_asked_anew(
-    settings: Settings,
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Nothing without the variable; with it, what a run sends whose first fresh reply is read."""
-    captions = data / "captions.jsonl"
-    command = ["estimate", "--tasks", "vdc_camera", "--captions", str(captions)]
-    server = SERVERS[0]
-    server.reply = lambda text: (
-        "" if "Predicted Answer: " not in text and "camera move" in text else scripted_reply(text)
-    )
-    monkeypatch.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
-    n_unread = _judge(settings, captions, ("camera",))
-    JUDGE_RUN.close()
-    assert n_unread > 1
-    assert _rows(settings, captions, "vdc_camera")["vdc_camera"].n_calls == 0
-    assert main(command) == 0
-    assert "LMMS_CAPTIONS_ASK_AGAIN" not in capsys.readouterr().out
-    row = _rows(replace(settings, ask_again=True), captions, "vdc_camera")["vdc_camera"]
-    assert row.n_again == n_unread
-    monkeypatch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1")
-    assert main(command) == 0
-    assert (
-        f"LMMS_CAPTIONS_ASK_AGAIN=1: {n_unread} of the calls are for what the store holds "
-        "unreadable replies to alone; each of them may become 4.\n" in capsys.readouterr().out
-    )
-    server.reply, n_before = scripted_reply, server.counts.n_requests
-    assert _judge(settings, captions, ("camera",)) == 0
-    assert server.counts.n_requests - n_before == row.n_calls
-
-
-def test_first_steps_in_the_store_are_taken_as_they_are(settings: Settings, data: Path) -> None:
-    """ROUGE tasks share their first step with the others: one run serves both."""
-    _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
-    row = _rows(settings, data / "captions.jsonl", "vdc_rouge_camera")["vdc_rouge_camera"]
-    assert row.n_calls == 0
-    assert row.n_stored > 0
-
-
 def test_tasks_that_share_requests_count_them_once(settings: Settings) -> None:
     """The first steps of a task are not counted again for another that asks the same."""
     rows = _rows(settings, None, "vdc_camera", "vdc_rouge_camera")
@@ -264,15 +161,6 @@ def test_videos_without_a_caption_are_counted_and_left_out(settings: Settings, d
     row = _rows(settings, partial, "vdc_camera")["vdc_camera"]
     assert (row.n_missing, row.n_captions) == (1, _N_VIDEOS - 2)
     assert 0 < row.n_calls < _rows(settings, None, "vdc_camera")["vdc_camera"].n_calls
-
-
-def test_runs_multiply_and_lexical_sends_nothing(settings: Settings) -> None:
-    """Three judge runs are three times the calls; the offline stand-in takes none."""
-    one = _rows(settings, None, "vdc_camera")["vdc_camera"]
-    three = _rows(replace(settings, runs=3), None, "vdc_camera")["vdc_camera"]
-    assert (three.n_questions, three.n_calls) == (3 * one.n_questions, 3 * one.n_calls)
-    none = _rows(replace(settings, judge="lexical"), None, "vdc_camera")["vdc_camera"]
-    assert (none.n_questions, none.n_calls) == (one.n_questions, 0)
 
 
 TASKS = [task for benchmark in all_benchmarks().values() for task in benchmark.tasks]
@@ -297,29 +185,6 @@ def test_every_task_and_group_has_an_estimate() -> None:
             if task.startswith(("vdc_rouge", "vdc_classic", "vdc_vdd", "own"))
         ),
     }
-
-
-@pytest.mark.parametrize("task", sorted(TASKS))
-def test_every_task_counts_on_the_sample(task: str, sample_cache: Path) -> None:
-    """Each benchmark's own questions make requests, and all of them have a typical reply.
-
-    Captions that are measured without a judge make none.
-    """
-    settings = replace(
-        read_settings({"LMMS_CAPTIONS_DATA": "sample"}), cache=sample_cache, judge="judge"
-    )
-    row = _rows(settings, None, task)[task]
-    n_calls_each = row.n_calls / row.n_questions
-    steps = {"vdc_rouge": 1, "vdc_vdd": 1, "vdc": 2, "vidcapbench": 2, "vcapsbench": 3}
-    expected = next((n for name, n in steps.items() if task.startswith(name)), 1)
-    if benchmark_of_task(task).measure is not None:
-        assert (row.n_calls, row.model) == (0, "none")
-        return
-    assert 0.9 * expected < n_calls_each <= expected
-    assert row.input_tokens / row.n_calls > 50
-    n_pictures = {"ref_free": 1, "combined": 1, "vllm_judge": 16}
-    n_each = next((n for name, n in n_pictures.items() if task.endswith(name)), 0)
-    assert row.n_pictures == n_each * row.n_calls
 
 
 def test_one_ask_of_vcapsbench_is_estimated_as_a_third(sample_cache: Path) -> None:
@@ -354,20 +219,6 @@ def test_the_command_prints_a_table_and_what_it_rests_on(
     assert "No price is known of mine: give one in LMMS_CAPTIONS_PRICES." in text
 
 
-def test_captions_are_counted_as_captions(
-    settings: Settings, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One caption of each video, judged in two tasks, is one caption."""
-    captions = str(data / "captions.jsonl")
-    result = estimate(settings, ["vdc_camera", "vdc_detailed"], captions=CaptionArguments(captions))
-    names = {name for aspect in _ASPECTS for name in read_questions(settings, aspect)}
-    assert result.n_distinct == len(names)
-    assert main(["estimate", "--tasks", "vdc_camera,vdc_detailed", "--captions", captions]) == 0
-    text = capsys.readouterr().out
-    assert f"Captions: {len(names)} of {captions}, " in text
-    assert f"judged {2 * _N_VIDEOS} times (tasks: 2)" in text
-
-
 @pytest.mark.parametrize("option", ["--captions", "--model_args"])
 def test_arguments_of_the_model_are_taken(
     settings: Settings, data: Path, capsys: pytest.CaptureFixture[str], option: str
@@ -397,31 +248,6 @@ def test_arguments_of_the_model_are_taken(
     assert "missing=drop" in err
     assert told("colum=mine")[0] == 2
     assert told("missing=perhaps")[0] == 2
-
-
-def test_the_time_is_that_of_the_calls_at_once(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Calls, concurrency and what is assumed of a reply are said beside it."""
-    n_calls = _rows(settings, None, "vdc_camera")["vdc_camera"].n_calls
-    command = ["estimate", "--tasks", "vdc_camera", "--seconds-per-reply", "64"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "2")
-        assert main(command) == 0
-    text = capsys.readouterr().out
-    hours = -(-n_calls // 2) * 64 / 3600
-    assert f"Time: about {hours:.1f} hours, for {n_calls} calls, 2 at once" in text
-    assert "if a reply takes 64 s: an assumption (--seconds-per-reply)" in text
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMMS_CAPTIONS_JUDGE_RATE", "0.01")
-        assert main(command) == 0
-    text = capsys.readouterr().out
-    assert f"Time: about {n_calls / 0.01 / 3600:.1f} hours, for {n_calls} calls, 64 at" in text
-    assert "at most 0.01 a second (LMMS_CAPTIONS_JUDGE_RATE), if a reply takes 64 s" in text
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
-        assert main(command) == 0
-    assert "within 24 hours" in capsys.readouterr().out
 
 
 def test_a_benchmark_that_is_missing_does_not_hide_the_others(

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page as BrowserPage
 
 from label_runs import judged_run, page_of, reload_saved, write_page
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import read_labels
@@ -85,17 +85,6 @@ def test_what_the_page_says_of_the_sample_is_enough_to_weigh_labels(tmp_path: Pa
     )
 
 
-def test_frames_are_in_the_page_within_its_bound(tmp_path: Path) -> None:
-    """Those of videos that are at hand; what does not fit is left out, and it is said."""
-    judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS[:2]})
-    whole: Any = page_of(tmp_path, n_frames=2).data
-    assert {len(frames) for frames in whole["frames"].values()} == {2}
-    assert all(f.startswith("data:image/jpeg") for some in whole["frames"].values() for f in some)
-    small = page_of(tmp_path, n_frames=2, max_mb=0.001)
-    assert small.data["frames"] == {}
-    assert any("--max-mb" in note for note in small.notes)
-
-
 def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
     """Nothing is downloaded for a page."""
     judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS[:2]})
@@ -104,18 +93,6 @@ def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
     assert page.data["frames"] == {}
     assert page.notes[0].startswith("frames of 0 of")
     assert "set LMMS_CAPTIONS_DATA" in page.notes[1]
-
-
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    """A task, a section, or the sample logs."""
-    path = judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
-    with pytest.raises(SettingsError, match="there are vidcapbench_ae"):
-        page_of(tmp_path, tasks=("vdc_camera",))
-    with pytest.raises(SettingsError, match="expected any of captioner, task, verdict, dimensions"):
-        page_of(tmp_path, by=("aspects",))
-    next(path.parent.glob("*_samples_*")).unlink()
-    with pytest.raises(DataError, match="--log_samples"):
-        page_of(tmp_path)
 
 
 def test_twenty_verdicts_by_keyboard(browser: Any, tmp_path: Path) -> None:
@@ -219,18 +196,6 @@ def test_slips_of_the_hand_cost_nothing(browser: Any, tmp_path: Path) -> None:
     page.keyboard.press("y")
     page.keyboard.press("Enter")
     assert sum(page.evaluate(flags)) == 1
-
-
-def test_ratings_are_typed_without_the_mouse(browser: Any, tmp_path: Path) -> None:
-    """The first digit goes to the first number, Enter to the next, the last Enter saves."""
-    judged_run(tmp_path, {"msvd_eval_ref_free": CAPTIONS[:2]})
-    write_page(tmp_path / "page.html", page_of(tmp_path))
-    page = _opened(browser.new_context(), tmp_path, [])
-    _name(page)
-    page.keyboard.type("80\n70\n60\n50\n")
-    assert page.evaluate("Object.values(Object.values(state.rows)[0].label.ratings)") == [
-        80, 70, 60, 50,
-    ]  # fmt: skip
 
 
 def _name(page: BrowserPage) -> None:

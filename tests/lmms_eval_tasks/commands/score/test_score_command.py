@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -40,15 +39,6 @@ def put(tmp_path: Path, name: str, n_rows: int = 4, **changes: Any) -> Path:
     """A file of rows below ``in``."""
     rows = [{**row, **changes} for row in rows_of("capquiz", n_rows, tmp_path)]
     return write_rows(tmp_path / "in" / f"{name}.parquet", rows)
-
-
-def test_a_caption_of_a_million_characters_is_scored(judge: JudgeServer, tmp_path: Path) -> None:
-    """It is sent whole, as every other."""
-    put(tmp_path, "a", 1, caption="A dog runs. " * 84_000)
-    assert run_score(tmp_path) == 0
-    (row,) = read_rows(tmp_path / "out/scores/a.parquet")
-    assert row["n_unscored"] == 0
-    assert judge.counts.n_requests == 3
 
 
 def test_a_caption_too_long_for_the_judge_is_one_unscored_row(
@@ -244,40 +234,6 @@ def test_columns_may_be_called_otherwise(judge: JudgeServer, tmp_path: Path) -> 
         run_score(tmp_path, "--column", "title=text")
 
 
-def test_another_judge_scores_again(
-    judge: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files of another judge's scores are not taken for this one's."""
-    put(tmp_path, "a")
-    assert run_score(tmp_path) == 0
-    n_calls = judge.counts.n_requests
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "another judge")
-    assert run_score(tmp_path) == 0
-    assert judge.counts.n_requests == 2 * n_calls
-    judged_by = {row["judged_by"] for row in read_rows(tmp_path / "out/scores/a.parquet")}
-    assert judged_by == {"capquiz|judge:another judge|runs:1|protocol:1"}
-
-
-def test_files_of_one_name_keep_apart(judge: JudgeServer, tmp_path: Path) -> None:
-    """Scores of files in several folders go to folders of the same names."""
-    for name in ("x", "y"):
-        write_rows(tmp_path / name / "part.parquet", rows_of("capquiz", 2, tmp_path))
-    inputs = ["--in", str(tmp_path / "x/*.parquet"), "--in", str(tmp_path / "y")]
-    assert main(["score", *inputs, "--out", str(tmp_path / "o"), "--protocol", "capquiz"]) == 0
-    for name in ("x", "y"):
-        assert len(read_rows(tmp_path / "o/scores" / name / "part.parquet")) == 2
-    assert judge.counts.n_requests == 6
-
-
-def test_a_file_without_rows_has_scores_without_rows(judge: JudgeServer, tmp_path: Path) -> None:
-    """Beside others it is no failure."""
-    full = pq.read_table(put(tmp_path, "a"))
-    pq.write_table(full.slice(0, 0), tmp_path / "in/b.parquet")
-    assert run_score(tmp_path) == 0
-    assert read_rows(tmp_path / "out/scores/b.parquet") == []
-    assert judge.counts.n_requests
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -299,21 +255,6 @@ def test_what_cannot_be_begun_is_said(
     assert main(["score", *inputs, *arguments, "--out", str(tmp_path / "out")]) == 2
     assert words in capsys.readouterr().err
     assert not judge.counts.n_requests
-
-
-def test_large_files_are_written_in_several_groups(
-    judge: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows keep their order over tables and row groups."""
-    monkeypatch.setattr(shards, "_ROW_GROUP", 7)
-    monkeypatch.setattr(local_engine, "TABLE_ROWS", 3)
-    put(tmp_path, "a", 40)
-    assert run_score(tmp_path) == 0
-    file = pq.ParquetFile(tmp_path / "out/scores/a.parquet")
-    assert file.num_row_groups > 3
-    assert file.read().column("clip_id").to_pylist() == [f"clip {n}" for n in range(40)]
-    assert pa.types.is_float64(file.schema_arrow.field("capf1").type)
-    assert judge.counts.n_requests == 120
 
 
 def test_captions_that_are_not_there_are_written(
@@ -350,15 +291,3 @@ def test_a_file_may_have_no_captions_at_all(judge: JudgeServer, tmp_path: Path) 
         assert run_score(tmp_path, *captioner, protocol="vllm_judge") == 0
     assert all(row["caption"] for row in read_rows(tmp_path / "out/scores/a.parquet"))
     assert judge.counts.n_requests == 3
-
-
-def test_an_unknown_captioner_is_told(
-    judge: JudgeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With those that there are, before anything is asked."""
-    write_rows(tmp_path / "in/a.parquet", rows_of("vllm_judge", 3, tmp_path / "videos"))
-    assert run_score(tmp_path, "--captioner", "caption_hff", protocol="vllm_judge") == 2
-    assert "caption_hf" in capsys.readouterr().err
-    assert run_score(tmp_path, "--prompt", "Describe it.", protocol="vllm_judge") == 2
-    assert "--captioner: expected one" in capsys.readouterr().err
-    assert not judge.counts.n_requests

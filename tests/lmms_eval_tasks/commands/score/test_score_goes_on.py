@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,7 @@ import pytest
 from clip_rows import WITH_QUESTIONS, read_rows, rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
-from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import TableScorer
 
 
 @pytest.fixture
@@ -62,53 +57,6 @@ def test_scores_stay_in_their_folder(judge: JudgeServer) -> None:
         "out/scores/sub/deep/q.parquet",
     ]
     assert judge.counts.n_requests
-
-
-def test_files_whose_scores_would_meet_are_told(
-    judge: JudgeServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Names without the usual ending keep it; two that would be one are a usage error."""
-    put("in/part.0000")
-    put("in/part.0001", clip_id="other")
-    assert score("in/part.*") == 0
-    assert sorted(path.name for path in Path("out/scores").iterdir()) == [
-        "part.0000.parquet",
-        "part.0001.parquet",
-    ]
-    put("in/part.0000.parquet")
-    n_calls = judge.counts.n_requests
-    assert score("in/part.*", out="other") == 2
-    assert "would be one file" in capsys.readouterr().err
-    assert judge.counts.n_requests == n_calls
-
-
-def test_a_file_that_is_named_twice_counts_once(judge: JudgeServer) -> None:
-    """By another path, too, and by a link."""
-    path = put("in/a.parquet")
-    Path("link.parquet").symlink_to(path.absolute())
-    assert score("in/a.parquet", path.absolute(), "in/../in/*.parquet", "link.parquet") == 0
-    assert json.loads(Path("out/summary.json").read_text())["n_rows"] == 4
-    assert judge.counts.n_requests == 12
-
-
-@pytest.mark.parametrize("inputs", ["same", "same/**/*.parquet"])
-def test_what_it_wrote_is_not_scored(inputs: str, judge: JudgeServer) -> None:
-    """Where the output folder is that of the input, or within it."""
-    put("same/a.parquet")
-    for _ in range(2):
-        assert score(inputs, out="same", more=["--keep", "0.5"]) == 0
-    assert json.loads(Path("same/summary.json").read_text())["n_rows"] == 4
-    assert judge.counts.n_requests == 12
-
-
-def test_lists_of_an_earlier_run_do_not_stay(judge: JudgeServer) -> None:
-    """They would stand beside a summary that is not theirs."""
-    put("in/a.parquet")
-    assert score("in", more=["--keep", "0.7"]) == 0
-    assert Path("out/kept.parquet").exists()
-    assert score("in") == 0
-    assert not Path("out/kept.parquet").exists()
-    assert judge.counts.n_requests == 12
 
 
 def test_a_video_that_was_not_there_is_looked_for_again(judge: JudgeServer) -> None:
@@ -153,21 +101,6 @@ def test_unreadable_replies_are_asked_anew_where_that_is_wanted(
     monkeypatch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1")
     assert score("in") == 0
     assert judge.counts.n_requests == 6
-
-
-@pytest.mark.parametrize("unavailable", [(), ("con",)])
-def test_what_only_this_scorer_cannot_compute_is_done_again(
-    unavailable: tuple[str, ...], judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node may lack what the command's machine has; what neither has is waited for."""
-    monkeypatch.setenv("LMMS_CAPTIONS_T5", str(Path("nowhere").absolute()))
-    spec = ScoreSpec.of_settings("vidcapbench", read_judge_settings())
-    assert spec.unavailable == ("con",)
-    with TableScorer(replace(spec, unavailable=unavailable)) as scorer:
-        table = scorer.submit(pa.Table.from_pylist(rows_of("vidcapbench", 2, Path())))()
-    assert table["con"].null_count == 2
-    assert table["is_open"].to_pylist() == [not unavailable] * 2
-    assert judge.counts.n_requests
 
 
 BAD_QUESTIONS: Mapping[str, object] = {
@@ -238,35 +171,3 @@ def test_arguments_that_do_not_go_together_are_told(
     assert score("nowhere", more=more) == 2
     assert words in capsys.readouterr().err
     assert not judge.counts.n_requests
-
-
-def test_the_stand_in_is_called_one(
-    monkeypatch: pytest.MonkeyPatch, judge: JudgeServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Beside its numbers, on the screen."""
-    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
-    put("in/a.parquet")
-    assert score("in") == 0
-    assert "lexical (smoke test, not a score)" in capsys.readouterr().out
-    assert not judge.counts.n_requests
-
-
-def test_replies_of_several_nodes_are_gathered_by_copying(
-    judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each node's store of its own into one folder: no name is there twice, nothing is asked."""
-    for node in ("one", "other"):
-        monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(Path(node).absolute()))
-        put(f"in/{node}.parquet", caption=f"A dog runs past {node}.")
-        assert score(f"in/{node}.parquet", out=f"out {node}") == 0
-    n_calls = judge.counts.n_requests
-    assert n_calls == 24
-    for node in ("one", "other"):
-        for path in (file for file in Path(node, "replies").rglob("*.jsonl")):
-            copied = Path("all") / path.relative_to(node)
-            assert not copied.exists()
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copied)
-    monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(Path("all").absolute()))
-    assert score("in") == 0
-    assert judge.counts.n_requests == n_calls
