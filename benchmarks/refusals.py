@@ -1,7 +1,7 @@
 """Measures what refused requests cost: refusals at random, limits, and both at once.
 
 Requests are sent by the judge engine to ``judge_server.py`` in a thread of this process; with
-``--simulated`` by :class:`Pacing` on a simulated clock, which depends on no machine, over many
+``--simulated`` by :class:`Pace` on a simulated clock, which depends on no machine, over many
 seeds: medians, and the worst.
 
     python benchmarks/refusals.py                # over the wire, some six minutes

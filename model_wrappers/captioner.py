@@ -171,7 +171,8 @@ class Captioner(CaptionModel):
 
         It has all arguments but those that move none (``without_bearing``), what the files and
         checkpoints that they name hold, the frames that are looked at, and versions of packages;
-        not the code of the class. A subclass whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        not the code of the class. A subclass whose captions depend on more adds it:
+        ``{**super().identity(), "weights": ...}``.
         """
         moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
         return {

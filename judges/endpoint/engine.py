@@ -16,7 +16,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
-from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.sight import Shown
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
@@ -26,14 +25,12 @@ from lmms_eval_captions.judges.endpoint.chain import About, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine_thread import EngineThread
 from lmms_eval_captions.judges.endpoint.http.client import ChatClient
-from lmms_eval_captions.judges.endpoint.load import Load
-from lmms_eval_captions.judges.endpoint.pacing import Pacing
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.bar import Bar
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.totals import Totals, totals_of
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
-from lmms_eval_captions.judges.endpoint.rate_cap import RateCap
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Client
@@ -72,12 +69,12 @@ class Engine:
         # All that may wait for a batch does so at once: no slow start.
         start = config.concurrency if config.mode == "batch" else None
         limits = [AddressLimits(config.patience_s) for _ in config.urls]
-        load = Load(config.concurrency, start=start)
-        pacing = Pacing(limits, RateCap(config.max_rate))
+        concurrency = Concurrency(config.concurrency, start=start)
+        pace = Pace(limits, config.max_rate)
         replicas = Replicas(list(map(endpoint_name, config.urls)))
         self._slots = Slots(
-            lambda: load.limit,
-            pacing,
+            lambda: concurrency.limit,
+            pace,
             most_chains=_MOST_CHAINS * config.concurrency,
             on_defect=thread.on_defect,
         )
@@ -87,8 +84,8 @@ class Engine:
             config,
             partial(_open_client, config, self._budget, limits, replicas),
             meter=self.meter,
-            load=load,
-            pacing=pacing,
+            concurrency=concurrency,
+            pace=pace,
             slots=self._slots,
             trouble=self._trouble,
         )

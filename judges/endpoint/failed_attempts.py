@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from lmms_eval_captions.judges.endpoint.load import Flight
+from lmms_eval_captions.judges.endpoint.limits import Flight
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 
 

@@ -13,9 +13,8 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.explicit_sampling import ExplicitSampling
 from lmms_eval_captions.judges.endpoint.failed_attempts import FailedAttempts
-from lmms_eval_captions.judges.endpoint.load import Flight, Load
+from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
 from lmms_eval_captions.judges.endpoint.model_names import check_name
-from lmms_eval_captions.judges.endpoint.pacing import Pacing
 from lmms_eval_captions.judges.endpoint.patience import Patience
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
@@ -39,8 +38,8 @@ class Sender:
         config: How to talk to the endpoint.
         open_client: Makes the client at the first request.
         meter: Counts what happens.
-        load: How many requests may be in flight.
-        pacing: How fast they may go out.
+        concurrency: How many requests may be in flight.
+        pace: How fast they may go out.
         slots: Where each waits for its slot.
         trouble: Is told of failures.
     """
@@ -51,8 +50,8 @@ class Sender:
         open_client: Callable[[], Client],
         *,
         meter: Meter,
-        load: Load,
-        pacing: Pacing,
+        concurrency: Concurrency,
+        pace: Pace,
         slots: Slots,
         trouble: Trouble,
     ) -> None:
@@ -61,8 +60,8 @@ class Sender:
         self._open_client = open_client
         self._client: Client | None = None
         self._meter = meter
-        self._load = load
-        self._pacing = pacing
+        self._concurrency = concurrency
+        self._pace = pace
         self._slots = slots
         self._trouble = trouble
         self._patience = Patience(config)
@@ -108,7 +107,7 @@ class Sender:
                 if failed is None:
                     failed = FailedAttempts(flight.sent_s, since_s=time.monotonic())
                 self._give_up_or_go_on(request, error, failed, flight)
-                is_noise = error.rate_limited and self._pacing.is_noise
+                is_noise = error.rate_limited and self._pace.is_noise
                 await asyncio.sleep(self._patience.back_off_s(failed, error, is_noise=is_noise))
             else:
                 now_s = time.monotonic()
@@ -163,13 +162,10 @@ class Sender:
 
     def _flight(self, request: Request, *, n_timeouts: int) -> Flight:
         """A request that goes out now."""
-        # Requests of one step of a protocol take about as long as one another.
-        kind, timeout_s = request.protocol, request.timeout_s
-        given_s = timeout_s
+        given_s = request.timeout_s
         if self._config.mode == "now":
-            given_s = self._load.time_for(kind, timeout_s, n_timeouts)
-        n_in_flight = len(self._in_flight) + 1
-        return Flight(kind, timeout_s, given_s, time.monotonic(), n_in_flight, self._load.limit)
+            given_s = self._concurrency.time_for(request.timeout_s, n_timeouts)
+        return Flight(request.timeout_s, given_s, time.monotonic())
 
     def _note(self, error: JudgeUnavailableError, flight: Flight) -> None:
         now_s = time.monotonic()
@@ -178,17 +174,18 @@ class Sender:
         if error.rate_limited:
             self._meter.n_rate_limited += 1
             if not error.told_limit:
-                self._pacing.on_rate_limit(now_s, flight.sent_s)
+                self._pace.on_refused(now_s, flight.sent_s)
         else:
             self._patience.on_failure()
         if error.timed_out and self._config.mode == "now":
-            self._load.on_timeout(flight, now_s)
+            self._concurrency.on_timeout(flight, now_s)
 
     def _answered(self, flight: Flight, now_s: float) -> None:
         """More may be in flight now: not first when this one's chain ends, which may ask on."""
-        limit = self._load.limit
-        self._load.on_reply(flight, now_s)
-        if self._load.limit > limit:
+        self._pace.on_answer()
+        limit = self._concurrency.limit
+        self._concurrency.on_reply(flight, now_s)
+        if self._concurrency.limit > limit:
             self._slots.fill()
 
     def _give_up_or_go_on(
@@ -247,7 +244,7 @@ class Sender:
         """
         if self._client is None:
             self._client = self._open_client()
-        if next(before) and (wait_s := self._pacing.send_again(time.monotonic())):
+        if next(before) and (wait_s := self._pace.send_again(time.monotonic())):
             await asyncio.sleep(wait_s)
         try:
             return await self._client.complete(request, attempt, timeout_s=given_s)

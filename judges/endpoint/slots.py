@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.pacing import Pacing
+from lmms_eval_captions.judges.endpoint.limits import Pace
 from lmms_eval_captions.judges.errors import TooLateError
 
 AnyTask = asyncio.Task[Any]
@@ -33,7 +33,7 @@ class Slots:
 
     Args:
         limit: Tells how many slots there are now, >= 1.
-        pacing: How fast requests may go out; who waits for that holds no slot.
+        pace: How fast requests may go out; who waits for that holds no slot.
         most_chains: Bound of the chains that have started and not ended, >= 1.
         on_defect: Told of an exception after which requests might wait for ever.
     """
@@ -41,13 +41,13 @@ class Slots:
     def __init__(
         self,
         limit: Callable[[], int],
-        pacing: Pacing,
+        pace: Pace,
         *,
         most_chains: int,
         on_defect: Callable[[BaseException], None],
     ) -> None:
         self._limit = limit
-        self._pacing = pacing
+        self._pace = pace
         self._most_chains = most_chains
         self._on_defect = on_defect
         self._waiting: deque[Work] = deque()
@@ -88,7 +88,7 @@ class Slots:
         is_first = not self._queue or question_index < self._queue[0][0]
         if not is_first or len(self._holders) >= self._limit():
             return False
-        if not self._pacing.take(time.monotonic()):
+        if not self._pace.take(time.monotonic()):
             return False
         self._holders.add(task)
         return True
@@ -164,7 +164,7 @@ class Slots:
             *_, granted, task = self._queue[0]
             if granted.done() or task.done():
                 heappop(self._queue)
-            elif self._pacing.take(time.monotonic()):
+            elif self._pace.take(time.monotonic()):
                 heappop(self._queue)
                 self._holders.add(task)
                 granted.set_result(None)
@@ -225,7 +225,7 @@ class Slots:
     def _fill_when_rate_allows(self) -> None:
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._pacing.wait_s(), self._fill_now)
+            self._timer = loop.call_later(self._pace.wait_s(), self._fill_now)
 
     def _fill_now(self) -> None:
         self._is_due = False

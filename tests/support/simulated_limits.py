@@ -1,7 +1,7 @@
 """Endpoints with limits and noise on a simulated clock, and what pacing makes of them.
 
 What is measured here depends on no machine: time passes as the events say. Requests go out as
-:class:`Pacing` allows, at most so many at once, and there is always one that waits to be sent.
+:class:`Pace` allows, at most so many at once, and there is always one that waits to be sent.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from math import inf
 from typing import Literal
 
 from judge_server import headers_of
-from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.quotas import retry_after_s
-from lmms_eval_captions.judges.endpoint.pacing import Pacing
-from lmms_eval_captions.judges.endpoint.rate_cap import RateCap
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Pace
 
 Headers = Literal["none", "openai", "anthropic", "seconds"]
 """Whose headers an endpoint sends; ``seconds`` are those of the IETF's draft."""
@@ -155,7 +153,7 @@ class Asker:
     max_rate: float | None = None
     """Requests a second that the user allows at most."""
     limits: AddressLimits = field(init=False)
-    pacing: Pacing = field(init=False)
+    pace: Pace = field(init=False)
     n_in_flight: int = 0
     waiting: list[int] = field(default_factory=list)
     """Refusals so far of requests that are to be sent again."""
@@ -165,7 +163,7 @@ class Asker:
 
     def __post_init__(self) -> None:
         self.limits = AddressLimits(self.patience_s)
-        self.pacing = Pacing([self.limits], RateCap(self.max_rate))
+        self.pace = Pace([self.limits], self.max_rate)
 
 
 class Simulation:
@@ -218,8 +216,8 @@ class Simulation:
 
     def _fill(self, asker: Asker) -> None:
         while asker.n_in_flight < asker.most and (asker.n_calls >= 1 or asker.waiting):
-            if not asker.pacing.take(self.now_s):
-                due_s = self.now_s + asker.pacing.wait_s()
+            if not asker.pace.take(self.now_s):
+                due_s = self.now_s + asker.pace.wait_s()
                 if due_s < asker.timer_s or asker.timer_s <= self.now_s:
                     asker.timer_s = due_s
                     self._push(due_s, asker, lambda: None)
@@ -234,7 +232,7 @@ class Simulation:
         endpoint, sent_s, n_tokens = self.server.endpoint, self.now_s, asker.sizes(self.rng)
         asker.n_in_flight += 1
         asker.sent.append(sent_s)
-        number = asker.limits.send(sent_s)
+        number = asker.limits.send()
         self._counted[1] += 1
         is_taken, headers = self.server.admit(sent_s, n_tokens)
         spread = 1.0 + endpoint.spread * self.rng.uniform(-1.0, 1.0)
@@ -245,7 +243,8 @@ class Simulation:
                 asker.n_in_flight -= 1
                 self._counted[0] += 1
                 self._counted[3] += n_tokens
-                asker.limits.hear_answer(headers, number, sent_s, n_tokens=int(n_tokens))
+                asker.limits.hear_answer(headers, number, self.now_s)
+                asker.pace.on_answer()
 
             self._push(sent_s + latency_s, asker, answered)
         else:
@@ -254,11 +253,9 @@ class Simulation:
                 asker.n_in_flight -= 1
                 self._counted[2] += 1
                 asked_s = retry_after_s(headers)
-                is_told = asker.limits.hear_refusal(
-                    headers, number, sent_s, now_s=self.now_s, retry_after_s=asked_s
-                )
+                is_told = asker.limits.hear_refusal(headers, number, self.now_s, asked_s)
                 if not is_told:
-                    asker.pacing.on_rate_limit(self.now_s, sent_s)
+                    asker.pace.on_refused(self.now_s, sent_s)
                 self._push(
                     self.now_s + max(self._back_off_s(asker, n_refusals), asked_s or 0.0),
                     asker,
@@ -269,7 +266,7 @@ class Simulation:
 
     def _back_off_s(self, asker: Asker, n_refusals: int) -> float:
         """As :class:`.patience.Patience` has it where others are answered."""
-        doublings = -2 if asker.pacing.is_noise else min(2, n_refusals)
+        doublings = -2 if asker.pace.is_noise else min(2, n_refusals)
         return asker.backoff_s * 2.0**doublings * self.rng.uniform(0.5, 1.0)
 
     def _push(self, due_s: float, asker: Asker, act: Callable[[], None]) -> None:

@@ -16,7 +16,6 @@ import aiohttp
 from loguru import logger
 from yarl import URL
 
-from lmms_eval_captions.judges.endpoint.address_limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
@@ -27,16 +26,14 @@ from lmms_eval_captions.judges.endpoint.http.wire import (
     read_answer,
     timeout_of,
 )
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits
 from lmms_eval_captions.judges.endpoint.replicas import Replicas
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import Api, Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, redact_url
-from lmms_eval_captions.judges.errors import JudgeError, JudgeUnavailableError
+from lmms_eval_captions.judges.errors import JudgeUnavailableError
 
 _DOWN_FOR_S: Final = 10.0
-_SOON_S: Final = 0.01
-"""A replica whose limits allow a request so soon is asked about its captions at once: where plenty
-is left, two steps of a question follow each other faster than an even pace has it."""
 
 
 @dataclass(slots=True)
@@ -114,7 +111,7 @@ class ChatClient:
         body = self._dialect.encode(request, attempt)
         loads, now_s = self._loads, time.monotonic()
         replica = self._replicas[self._choose(request.about, now_s)]
-        number = replica.limits.send(now_s)
+        number = replica.limits.send()
         loads.in_flight[replica.index] += 1
         try:
             status, headers, raw = await self._post(replica, body, timeout_s)
@@ -122,13 +119,8 @@ class ChatClient:
             loads.in_flight[replica.index] -= 1
         if status == 200:
             loads.answered(replica.index)
-            try:
-                reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
-            except JudgeError:
-                replica.limits.hear_answer(headers, number, now_s)
-                raise
-            n_tokens = reply.input_tokens + reply.output_tokens
-            replica.limits.hear_answer(headers, number, now_s, n_tokens=n_tokens)
+            replica.limits.hear_answer(headers, number, time.monotonic())
+            reply = self._dialect.read_reply(raw, replica.url, self._api_key, role=self._role)
             return counted(replace(reply, endpoint=replica.name), request, attempt)
         if status >= 500:
             # What fails at once is the least busy of all: it must not draw every request.
@@ -138,11 +130,7 @@ class ChatClient:
         )
         if isinstance(error, JudgeUnavailableError) and error.rate_limited:
             error.told_limit = replica.limits.hear_refusal(
-                headers,
-                number,
-                now_s,
-                now_s=time.monotonic(),
-                retry_after_s=error.retry_after_s,
+                headers, number, time.monotonic(), error.retry_after_s
             )
         raise error
 
@@ -152,14 +140,14 @@ class ChatClient:
         if len(replicas) == 1:
             return 0
         first = loads.choose(about, now_s)
-        if replicas[first].limits.due(now_s + _SOON_S) >= 1.0:
+        if replicas[first].limits.wait_s(now_s) <= 0.0:
             return first
         # What an address allows comes before what it may have in its cache.
         return min(
             range(len(replicas)),
             key=lambda i: (
                 loads.is_down(i, now_s),
-                -replicas[i].limits.due(now_s),
+                max(0.0, replicas[i].limits.wait_s(now_s)),
                 loads.in_flight[i],
             ),
         )

@@ -124,7 +124,7 @@ def test_closing_leaves_no_slot_and_no_task(
         server.behaviour.status = 429
     engine = make_engine(server.url, concurrency=4, max_backoff_s=30.0, backoff_s=30.0)
     if what == "held back by the rate":
-        engine._sender._pacing.rate = 1e-6
+        engine._sender._pace.rate = 1e-6
     futures = [engine.submit([partial(_fan_out, index)]) for index in range(5)]
     if what == "held back by the rate":
         _wait_for(lambda: engine._slots._queue and not engine._slots._holders)
