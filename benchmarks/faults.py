@@ -44,8 +44,7 @@ from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.store.slug import slug
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
+from lmms_eval_captions.judges.endpoint.store import ReplyStore, slug
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from told_judge import FREE_TEXT, N_ASKS, Key, Told, cut_reply, key_of, majority

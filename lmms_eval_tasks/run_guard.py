@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.budget import price_of
 from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
 from lmms_eval_captions.judges.endpoint.prices import load_prices
 from lmms_eval_captions.judges.endpoint.progress.bar import end_other_bars
-from lmms_eval_captions.judges.endpoint.store.writable import require_writable
+from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions

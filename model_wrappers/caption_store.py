@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, cache_folder
-from lmms_eval_captions.judges.endpoint.store.flusher import Flusher
-from lmms_eval_captions.judges.endpoint.store.slug import slug
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
+from lmms_eval_captions.judges.endpoint.store import ReplyStore, slug
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption, asked_about, listed
 from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp
@@ -46,7 +44,6 @@ class KeptCaptions:
     def __init__(self, folder: Path | None, identity: str) -> None:
         self.folder = folder
         self._identity = identity
-        self._flusher = Flusher()
         self._lock = threading.Lock()
         self._store: ReplyStore | None = None
         self._is_told = False
@@ -101,14 +98,11 @@ class KeptCaptions:
             except StoreError as error:
                 self._tell(error)
                 return
-            if self._flusher.is_due():
-                flushing = self._store.flushing()
-                self._flusher.flush([] if flushing is None else [flushing])
+            self._store.flush_if_due()
 
     def close(self) -> None:
         """Flush to the disk itself; captions that are under way may still come, and are dropped."""
         with self._lock:
-            self._flusher.close()
             if self._store is not None:
                 self._store.close()
                 self._store = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.endpoint.store import slug
 
 _KEY: Final = "lmms_eval_captions/run"
 _START_FIELD: Final = 19

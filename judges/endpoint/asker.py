@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked, Failur
 from lmms_eval_captions.judges.endpoint.progress.meter import Meter
 from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.store.stored_replies import UnsavedReplyError
+from lmms_eval_captions.judges.endpoint.store import UnsavedReplyError
 from lmms_eval_captions.judges.errors import (
     EndpointSilentError,
     GaveUpError,

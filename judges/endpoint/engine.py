@@ -37,7 +37,7 @@ from lmms_eval_captions.judges.endpoint.request import Client
 from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 

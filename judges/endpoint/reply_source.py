@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
-from typing import Final
 
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.lexical_client import OFFLINE
@@ -14,14 +12,8 @@ from lmms_eval_captions.judges.endpoint.progress.trouble import Trouble
 from lmms_eval_captions.judges.endpoint.request import Reply, Request, is_too_late
 from lmms_eval_captions.judges.endpoint.sender import Sender
 from lmms_eval_captions.judges.endpoint.slots import Slots
-from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies, UnsavedReplyError
+from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, TooLateError
-
-_ANEW_S: Final = 1.0
-"""Within so long another process whose folder was removed has written its replies anew."""
-_LOOK_S: Final = 0.25
-FRESH_S: Final = 0.05
-"""Age of the latest look into the store, at most, when a request is sent."""
 
 
 class ReplySource:
@@ -57,8 +49,6 @@ class ReplySource:
         self._alias = config.alias
         self._ended_by = ended_by
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
-        self._is_away = False
-        """Whether a stored reply was waited for in vain, and none was read since."""
 
     async def get(self, question_index: int, request: Request, attempt: int) -> tuple[Reply, bool]:
         """The reply, and whether it cost nothing.
@@ -76,7 +66,7 @@ class ReplySource:
             return await offline.complete(request, attempt, timeout_s=request.timeout_s), False
         key = request.key(request.body(attempt), self._alias)
         while True:
-            stored = await self._look_up(request.model, key)
+            stored = self._stored.get(request.model, key)
             if stored is not None:
                 self._meter.count_stored(stored.endpoint)
                 return stored, True
@@ -104,14 +94,8 @@ class ReplySource:
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         try:
             self._under_way[key] = twin
-            # It may have been stored while this one waited for its turn.
-            stored = await self._look_up(request.model, key, max_age_s=FRESH_S)
-            if stored is None:
-                reply = await self._send(question_index, request, attempt)
-                await self._stored.save(request.model, key, reply)
-            else:
-                reply = stored
-                self._meter.count_stored(stored.endpoint)
+            reply = await self._send(question_index, request, attempt)
+            await self._stored.save(request.model, key, reply)
             twin.set_result(reply)
         except JudgeError as error:
             if isinstance(error, UnsavedReplyError):
@@ -126,7 +110,7 @@ class ReplySource:
             twin.cancel()  # does nothing where it is settled
             self._under_way.pop(key, None)
             self._slots.release()
-        return reply, stored is not None
+        return reply, False
 
     async def _send(self, question_index: int, request: Request, attempt: int) -> Reply:
         self._meter.n_asking += 1
@@ -138,24 +122,6 @@ class ReplySource:
             raise
         finally:
             self._meter.n_asking -= 1
-
-    async def _look_up(
-        self, model: str, key: bytes, *, max_age_s: float | None = None
-    ) -> Reply | None:
-        """A stored reply; where its file was removed, once whoever wrote it has done so anew."""
-        # Where files are gone for good, thousands of requests do not wait a second each.
-        deadline_s = time.monotonic() + (0.0 if self._is_away else _ANEW_S)
-        while True:
-            try:
-                reply = self._stored.get(model, key, max_age_s=max_age_s)
-            except JudgeStoppedError:
-                if time.monotonic() >= deadline_s:
-                    self._is_away = True
-                    raise
-                await asyncio.sleep(_LOOK_S)
-            else:
-                self._is_away = self._is_away and reply is None
-                return reply
 
 
 def _fail(twin: asyncio.Future[Reply], error: Exception) -> None:

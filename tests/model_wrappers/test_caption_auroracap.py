@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +10,9 @@ import torch
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_auroracap import (
     CaptionAuroraCap,
 )
-from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
-from runs import environment, run_lmms_eval
 from tiny_auroracap import write_auroracap
 
 if TYPE_CHECKING:
@@ -185,21 +181,3 @@ def test_wrong_arguments_are_named(
     """What cannot be used is refused by name; an unknown one with those that there are."""
     with pytest.raises(SettingsError, match=message):
         make(checkpoint, **arguments)
-
-
-@pytest.mark.cli
-def test_the_command_line_captions_the_sample(checkpoint: Path, tmp_path: Path) -> None:
-    """Plain lmms-eval knows the model, and its captions reach the scores."""
-    sample_root(tmp_path / "cache")
-    env = environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical")
-    run = run_lmms_eval(
-        tmp_path / "out", "--model", "caption_auroracap", "--tasks", "vdc_score",
-        "--batch_size", "3", "--device", "cpu", "--gen_kwargs", "max_new_tokens=12",
-        "--model_args", f"pretrained={checkpoint},ratio=paper,slowfast=True",
-        env=env,
-    )  # fmt: skip
-    assert run.returncode == 0, run.log
-    for aspect in ASPECTS:
-        captions = [json.dumps(row["filtered_resps"]) for row in run.samples(f"vdc_{aspect}")]
-        assert len(set(captions)) > 1
-    assert "vdc_camera vdc_acc" in run.scores()

@@ -25,7 +25,6 @@ from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 from lmms_eval_captions.model_wrappers.chat_api import connection
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from runs import environment, run_lmms_eval
 
 Case = tuple[str, str]
 
@@ -78,12 +77,6 @@ def _cases(shift: int, *, with_stops: bool = True) -> list[Case]:
     return [*rotated, *(("content", code) for code in codes)]
 
 
-def _texts(cases: list[Case]) -> list[Texts]:
-    return [
-        Texts(f"clip{n}", f"What of case {n}?", f"A dog of case {n}.") for n in range(len(cases))
-    ]
-
-
 def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: Any) -> None:
     make = judge_engine.engine_config
     bench.setattr(
@@ -105,7 +98,7 @@ def _judge(task: Task, captions: list[str], output: Path) -> str:
     return text
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("task", TASKS[:2], ids=lambda task: task.name)
 def test_an_echoed_key_is_in_nothing_that_judging_writes(
     task: Task, bench: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., list[str]]
 ) -> None:
@@ -152,40 +145,3 @@ def test_an_echoed_key_is_in_no_caption(
     assert any("[key]" in caption for caption in captions)
     assert any("[key]" in reason for reason in reasons)
     assert written(captions, reasons) == []
-
-
-@pytest.mark.cli
-def test_an_echoed_key_is_in_nothing_of_a_whole_run(tmp_path: Path) -> None:
-    """Results, samples, cache, stdout and stderr of lmms-eval's command line hold no key."""
-    # What is answered, in all codes, and what is refused for good: the rest is tried for minutes.
-    answered = [
-        (place, code)
-        for place in ("content", "finish_reason", "id", "alternative", "model")
-        for code in CODES
-    ]
-    refused = [(f"400 {name}", code) for name, code in zip(ERRORS, CODES, strict=False)]
-    cases = [*answered, *refused]
-    root = write_data(tmp_path / "data", _texts(cases))
-    captions = tmp_path / "captions.jsonl"
-    rows = [{"video_id": f"clip{n}", "caption": f"A dog of case {n}."} for n in range(len(cases))]
-    captions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with EchoServer(cases) as server:
-        env = environment(
-            tmp_path / "cache",
-            LMMS_CAPTIONS_JUDGE="judge",
-            LMMS_CAPTIONS_JUDGE_URL=server.url,
-            LMMS_CAPTIONS_DATA=str(root),
-            LMMS_CAPTIONS_MAX_UNSCORED="1",
-            OPENAI_API_KEY=KEY,
-        )
-        run = run_lmms_eval(
-            tmp_path / "out",
-            *("--model", "caption_file", "--model_args", f"path={captions}"),
-            *("--tasks", "vdc_camera", "--verbosity", "DEBUG"),
-            env=env,
-        )
-    assert run.returncode == 0
-    assert len(run.samples("vdc_camera")) == len(cases)
-    assert traces(run.log.encode()) == []
-    leaks = {str(path): traces(path.read_bytes()) for path in _files(tmp_path)}
-    assert not [path for path, found in leaks.items() if found]

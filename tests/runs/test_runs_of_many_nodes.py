@@ -94,15 +94,3 @@ def test_captions_of_two_nodes_are_joined_and_scored_as_those_of_one_process(
     *_, last = half.log.strip().splitlines()
     assert "30 of 60 captions are missing" in last
     assert "(of 4 processes that captioned, 2 have no file there: rank 2, 3)" in last
-
-
-def test_nodes_with_one_cache_write_one_folder(tmp_path: Path) -> None:
-    """A cache that both nodes see: one folder with every caption once, which is the ``path=``."""
-    cache = tmp_path / "shared"
-    said = _caption_on_nodes(tmp_path, (cache, cache))
-    (folder,) = (cache / "captions").iterdir()
-    assert len(list(folder.iterdir())) == 4
-    rows = Counter(_rows(folder))
-    assert len(rows) == 60
-    assert set(rows.values()) == {1}
-    assert all(f"path={folder}" in text for text in said)

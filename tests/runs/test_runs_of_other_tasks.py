@@ -69,13 +69,3 @@ def test_one_run_captions_pictures_choices_and_videos_beside_vdc(
     assert results["videos_cap"]["n_letters,none"] > 0
     assert 0 <= results["pictures_choice"]["blink_acc,none"] <= 1
     assert all(f"vdc_{aspect} vdc_acc" in run.scores() for aspect in ASPECTS)
-
-
-def test_a_task_of_likelihoods_is_named_before_anything_is_captioned(
-    folder: Path, tmp_path: Path
-) -> None:
-    """The others are not begun, so that nothing of them is lost."""
-    run = _run(folder, tmp_path / "out", "vdc_short,likelihoods")
-    words = "cannot serve loglikelihood requests (likelihoods); leave these tasks out"
-    assert run.log.rstrip().endswith(words)
-    assert "Running generate_until requests" not in run.log

@@ -12,7 +12,7 @@ from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
 from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
-from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
-from lmms_eval_captions.judges.endpoint.store.slug import slug
+from lmms_eval_captions.judges.endpoint.store import slug
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchors import Subject, planted_facts

@@ -16,7 +16,7 @@ from PIL import Image
 
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
-from judge_server import JudgeServer, Say, last_text
+from judge_server import Say, last_text
 from lmms_eval_captions.lmms_eval_tasks.grading import Label
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.own import hooks as gveval_hooks
@@ -25,7 +25,6 @@ from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
 from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from runs import environment, run_lmms_eval
 
 Items = dict[str, list[PendingRecord]]
 ACCR = ("accuracy", "completeness", "conciseness", "relevance")
@@ -221,27 +220,3 @@ def test_a_person_s_rating_takes_the_place_of_the_judge_s() -> None:
     assert grading.of_judge({"numbers": {}}) is None
     assert OWN_GVEVAL.grading is not None
     assert OWN_GVEVAL.grading.references({"video_id": "a"}) == ()
-
-
-@pytest.mark.cli
-def test_captions_of_own_clips_are_scored_from_the_command_line(
-    tmp_path: Path, sample: Path
-) -> None:
-    """Both tasks in one run: numbers as in the samples, and a rerun that asks nothing."""
-    with JudgeServer() as server:
-        env = environment(
-            tmp_path / "cache", LMMS_CAPTIONS_JUDGE="a-judge", LMMS_CAPTIONS_JUDGE_URL=server.url,
-            LMMS_CAPTIONS_DATA=str(sample),
-        )  # fmt: skip
-        tasks = "own_gveval_ref_free,own_vllm_judge"
-        arguments = ("--model", "caption_baseline", "--tasks", tasks)
-        run = run_lmms_eval(tmp_path / "out", *arguments, env=env)
-        n_requests = server.counts.n_requests
-        again = run_lmms_eval(tmp_path / "again", *arguments, env=env)
-        assert server.counts.n_requests == n_requests == 2 * 12
-    assert run.returncode == again.returncode == 0, run.log[-3000:]
-    judgements = [sample["overall"]["judgements"][0] for sample in run.samples("own_vllm_judge")]
-    for name in RATED:
-        mean = fmean(judgement["numbers"][name] for judgement in judgements)
-        assert run.results["own_vllm_judge"][f"{name},none"] == pytest.approx(mean)
-        assert again.results["own_vllm_judge"][f"{name},none"] == pytest.approx(mean)

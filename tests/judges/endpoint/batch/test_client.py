@@ -254,7 +254,7 @@ def test_a_run_killed_while_waiting_collects_its_batch(
 ) -> None:
     """After SIGKILL during either step's batch a new start submits and pays nothing twice."""
     tests = Path(__file__).parents[3]
-    folders = (Path(__file__).parent, tests, tests / "helpers", tests.parent / "benchmarks")
+    folders = (Path(__file__).parent, tests, tests / "support")
     paths = list(map(str, folders))
     script = _SCRIPT.format(paths=paths, url=server.url, folder=str(tmp_path))
     server.held = step == 0

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.endpoint.store import StoredReplies
 
 KEY: Final = bytes(16)
 HERE, THERE, THIRD = (f"http://{name}/v1" for name in ("here", "there", "third"))

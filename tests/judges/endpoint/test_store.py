@@ -24,9 +24,7 @@ from hypothesis import strategies as st
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.store.line import write_line
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
-from lmms_eval_captions.judges.endpoint.store.stored_replies import StoredReplies
+from lmms_eval_captions.judges.endpoint.store import ReplyStore, StoredReplies, write_line
 from lmms_eval_captions.judges.errors import JudgeStoppedError, StoreError
 
 
@@ -91,7 +89,7 @@ def test_a_line_that_was_cut_short_is_lost_alone(tmp_path: Path, n_lost: int) ->
 
 def test_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     """A damaged file costs its damaged lines and nothing else."""
-    good = b"%s %s\n" % (_key(7).hex().encode(), Reply("good").to_json())
+    good = write_line(_key(7), Reply("good").to_json())
     (tmp_path / "a.jsonl").write_bytes(
         b"\n\x00\xff garbage\nzz" + b"z" * 30 + b" {}\n" + good + good[:40]
     )
@@ -135,8 +133,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.store import segment_writer
-from lmms_eval_captions.judges.endpoint.store.store import ReplyStore
+from lmms_eval_captions.judges.endpoint.store import ReplyStore
 store = ReplyStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), 10**9):
     store.put(number.to_bytes(16, "big"), Reply("x" * 200 + str(number)).to_json())
@@ -167,20 +164,6 @@ def test_processes_killed_while_writing_lose_nothing_they_reported(tmp_path: Pat
         stored = store.get(_key(number))
         assert stored is not None
         assert Reply.from_json(stored).text.endswith(str(number))
-
-
-def test_a_cut_line_that_ends_like_a_whole_one_is_asked_again(tmp_path: Path) -> None:
-    """Replies hold braces of their own: a line may be cut right behind one."""
-    key = bytes(16)
-    shelf = StoredReplies(tmp_path, patience_s=0.0)
-    folder = tmp_path / "judge"
-    folder.mkdir()
-    cut = b"{\"text\":\"{'pred': 'yes', 'score': 4}"
-    (folder / "old.jsonl").write_bytes(key.hex().encode() + b" " + cut + b"\n")
-    assert shelf.get("judge", key) is None
-    asyncio.run(shelf.save("judge", key, Reply("again")))
-    shelf.close()
-    assert StoredReplies(tmp_path, patience_s=0.0).get("judge", key) == Reply("again")
 
 
 def _fill(folder: Path, *, n: int = 10, with_checksums: bool = True) -> tuple[Path, list[bytes]]:
@@ -251,7 +234,7 @@ def test_what_is_no_segment_is_passed_over_and_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folders, dangling links, pipes, zeros, other text and endless lines cost a warning each."""
-    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.segment.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.MAX_LINE_BYTES", 1000)
     _fill(tmp_path)
     _odd_files(tmp_path)
     with warnings_of() as said:
@@ -320,10 +303,8 @@ def test_what_is_put_is_on_the_disk_itself_within_the_rhythm(
         threads.add(threading.get_ident())
         flushed.append(os.fstat(file).st_size)
 
-    monkeypatch.setattr(
-        "lmms_eval_captions.judges.endpoint.store.segment_writer._flush_data", flush
-    )
-    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.flusher.FLUSH_S", 0.05)
+    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.os.fsync", flush)
+    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.FLUSH_S", 0.05)
     shelf = StoredReplies(tmp_path, patience_s=0.0)
     n_bytes = 0
     for number in range(3):

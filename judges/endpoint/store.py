@@ -1,0 +1,446 @@
+"""Replies on disk: append-only segments of JSON lines, one per process, read by all.
+
+Several processes, also on a network file system, use one store without locks: each appends to a
+segment of its own. A reply is in the operating system's hands before it counts, so a kill loses
+nothing; it is on the disk itself within two seconds. A line has a checksum over key and reply, so
+one that was cut short or altered is passed over, and what it held is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import re
+import socket
+import stat
+import tempfile
+import threading
+import time
+import uuid
+from binascii import unhexlify
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import BinaryIO, Final
+from zlib import crc32
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE
+from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+
+MAX_LINE_BYTES: Final = 64 << 20
+"""Longer lines are passed over: an answer of 16 MiB is at most 48 MiB of JSON."""
+FLUSH_S: Final = 2.0
+_MAX_OPEN: Final = 64
+_LINE: Final = re.compile(rb"([0-9a-f]{32})-([0-9a-f]{8})(\{.*\})\n", re.DOTALL)
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def slug(name: str) -> str:
+    """A name fit for a folder, different for different names.
+
+    >>> slug("gpt-4o-2024-08-06")
+    'gpt-4o-2024-08-06'
+    >>> slug("meta-llama/Llama-3.1-8B-Instruct")
+    'meta-llama-Llama-3.1-8B-Instruct-c6da5c'
+    """
+    safe = _UNSAFE.sub("-", name)[:80].strip(".-")
+    if safe == name:
+        return name
+    encoded = name.encode("utf-8", "surrogatepass")
+    return f"{safe}-{hashlib.blake2b(encoded, digest_size=3).hexdigest()}"
+
+
+def write_line(key: bytes, value: bytes) -> bytes:
+    r"""The line of a reply: key, CRC-32 of key and reply, reply.
+
+    Args:
+        key: 16 bytes.
+        value: JSON object in one line.
+
+    >>> write_line(bytes(16), b"{}")
+    b'00000000000000000000000000000000-3c9f28c6{}\n'
+    """
+    name = key.hex().encode("ascii")
+    return b"%s-%08x%s\n" % (name, crc32(value, crc32(name)), value)
+
+
+def read_line(line: bytes) -> tuple[bytes, bytes] | None:
+    """Key and JSON of a line; ``None`` if it is damaged, cut short or something else.
+
+    >>> read_line(write_line(bytes(16), b"{}"))[1]
+    b'{}'
+    >>> read_line(write_line(bytes(16), b'{"a":1}').replace(b"1", b"2")) is None
+    True
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return None
+    name, checksum, value = match.groups()
+    return (unhexlify(name), value) if int(checksum, 16) == crc32(value, crc32(name)) else None
+
+
+def require_writable(folder: Path) -> None:
+    """Make a folder and raise if no file can be written in it.
+
+    Raises:
+        StoreError: If not; the message says what to do.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as draft:
+            os.write(draft.fileno(), b"0")
+    except OSError as error:
+        raise StoreError(
+            f"replies cannot be kept in {folder} ({error.strerror or error}): nothing is asked, as "
+            f"answers would be lost. Make it writable, or set {CACHE_VARIABLE} to a folder that is"
+        ) from error
+
+
+class ReplyStore:
+    """The replies of one model in a folder.
+
+    Args:
+        folder: Folder of the segments; made when the first reply is written.
+
+    Raises:
+        StoreError: If the folder cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: dict[bytes, tuple[int, int, int]] = {}
+        """Key to segment, first byte and length of its line."""
+        self._paths: list[Path] = []
+        self._numbers: dict[Path, int] = {}
+        self._read_to: list[int] = []
+        self._unreadable: set[Path] = set()
+        self._files: OrderedDict[Path, int] = OrderedDict()
+        """Segments that are open for reading."""
+        self._own: int | None = None
+        self._own_path: Path | None = None
+        self._n_bytes = 0
+        self._is_torn = False
+        """Whether part of a line may stand at the end of the own segment."""
+        self._flushed_s = time.monotonic()
+        self._is_dirty = False
+        self._flushing: threading.Thread | None = None
+        try:
+            self._read_segments()
+        except OSError as error:
+            raise StoreError(f"cannot read the verdicts under {folder}: {error}") from error
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._index
+
+    def get(self, key: bytes) -> bytes | None:
+        """The stored JSON of a reply, or ``None``.
+
+        Raises:
+            OSError: If the segment that held it cannot be read any more.
+        """
+        place = self._index.get(key)
+        if place is None:
+            return None
+        number, start, n_bytes = place
+        entry = read_line(os.pread(self._open(self._paths[number]), n_bytes, start))
+        if entry is None or entry[0] != key:
+            del self._index[key]  # damaged since it was read
+            return None
+        return entry[1]
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Append one reply; it is in the operating system's hands when this returns.
+
+        Args:
+            key: 16 bytes.
+            value: The reply as a JSON object in one line.
+
+        Raises:
+            StoreError: If it could not be written completely (disk full, no permission).
+        """
+        line = write_line(key, value)
+        try:
+            start = self._append(line)
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to {self._folder}: {error}; free some space, or point "
+                f"{CACHE_VARIABLE} at a folder on another disk (move the old one along to keep "
+                "its verdicts), and run again: it goes on where this run stopped"
+            ) from error
+        self._index[key] = (self._number(self._own_path or Path()), start, len(line))
+        self._is_dirty = True
+
+    def refresh(self) -> None:
+        """Read what other processes have appended, and flush what is due."""
+        with suppress(OSError):
+            self._read_segments()
+        self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """Every two seconds bring what was put to the disk itself, in a thread."""
+        is_busy = self._flushing is not None and self._flushing.is_alive()
+        is_due = time.monotonic() - self._flushed_s >= FLUSH_S
+        if self._is_dirty and is_due and not is_busy and self._own is not None:
+            self._is_dirty, self._flushed_s = False, time.monotonic()
+            self._flushing = threading.Thread(target=_flush, args=(os.dup(self._own),), daemon=True)
+            self._flushing.start()
+
+    def close(self) -> None:
+        """Flush to the disk itself, and close every file."""
+        if self._flushing is not None:
+            self._flushing.join()
+        if self._own is not None:
+            _flush(self._own)
+        for file in self._files.values():
+            os.close(file)
+        self._own = None
+        self._files.clear()
+
+    def _append(self, line: bytes) -> int:
+        """Append a line to the own segment; its first byte there."""
+        if self._own is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
+            path = self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+            self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            self._own_path = path
+        prefix = b"\n" if self._is_torn else b""
+        self._is_torn = True
+        n_written = os.write(self._own, prefix + line)
+        self._n_bytes += n_written
+        if n_written < len(prefix) + len(line):
+            raise OSError(errno.ENOSPC, "only part of a line could be written: the disk is full")
+        self._is_torn = False
+        return self._n_bytes - len(line)
+
+    def _number(self, path: Path) -> int:
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self._paths)
+            self._paths.append(path)
+            self._read_to.append(0)
+        return number
+
+    def _open(self, path: Path) -> int:
+        if path == self._own_path and self._own is not None:
+            return self._own
+        file = self._files.get(path)
+        if file is None:
+            if len(self._files) >= _MAX_OPEN:
+                os.close(self._files.popitem(last=False)[1])
+            file = self._files[path] = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return file
+
+    def _read_segments(self) -> None:
+        """Index the lines that are new in the segments of others."""
+        try:
+            with os.scandir(self._folder) as entries:
+                names = sorted(entry.name for entry in entries if entry.name.endswith(".jsonl"))
+        except FileNotFoundError:
+            return
+        for path in map(self._folder.joinpath, names):
+            if path == self._own_path or path in self._unreadable:
+                continue
+            try:
+                self._read_new(self._number(path))
+            except OSError as error:
+                self._unreadable.add(path)
+                logger.warning("{} cannot be read and is passed over: {}", path, error)
+
+    def _read_new(self, number: int) -> None:
+        path, start = self._paths[number], self._read_to[number]
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a file")
+        if status.st_size <= start:
+            return
+        n_damaged = 0
+        with path.open("rb", buffering=1 << 20) as stream:
+            stream.seek(start)
+            for line, n_bytes in _lines(stream):
+                entry = read_line(line)
+                if entry is not None:
+                    self._index[entry[0]] = (number, start, n_bytes)
+                elif line.strip() or n_bytes > MAX_LINE_BYTES:
+                    n_damaged += 1
+                start += n_bytes
+        self._read_to[number] = start
+        if n_damaged:
+            logger.warning(
+                "{} line(s) of {} are damaged or cut short; what they held is asked again where "
+                "it is needed",
+                n_damaged,
+                path,
+            )
+
+
+class UnsavedReplyError(JudgeError):
+    """A reply that came but is not on disk: it does not count, yet its text is shown."""
+
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(message)
+        self.reply = reply
+
+
+class StoredReplies:
+    """The stores of all models of an engine.
+
+    A reply is under its request's key. If endpoints are told apart, it is under a key with the
+    endpoint's name, too.
+
+    Args:
+        folder: Folder of the stores.
+        patience_s: Seconds for which a reply that cannot be written is held.
+        endpoints: Names of the addresses whose replies alone serve; ``None`` for those of all.
+    """
+
+    def __init__(
+        self, folder: Path, *, patience_s: float, endpoints: tuple[str, ...] | None = None
+    ) -> None:
+        self._folder = folder
+        self._patience_s = patience_s
+        self._endpoints = endpoints
+        self._stores: dict[str, ReplyStore] = {}
+        self._is_warned = self._is_writable = False
+        self._refreshed_s = -inf
+
+    def require_writable(self) -> None:
+        """Raise if no reply could be kept.
+
+        Raises:
+            JudgeStoppedError: If nothing can be written.
+        """
+        if not self._is_writable:
+            try:
+                require_writable(self._folder)
+            except StoreError as error:
+                raise JudgeStoppedError(str(error)) from error
+            self._is_writable = True
+
+    def get(self, model: str, key: bytes) -> Reply | None:
+        """A stored reply.
+
+        Args:
+            model: Name of the judge.
+            key: 16 bytes.
+
+        Raises:
+            JudgeStoppedError: If the store cannot be read.
+        """
+        store = self._store(model)
+        reply = self._reply(store, key)
+        if self._endpoints is None or (reply is not None and reply.endpoint in self._endpoints):
+            return reply
+        own = (self._reply(store, _own_key(key, name)) for name in self._endpoints)
+        return next((reply for reply in own if reply is not None), None)
+
+    def has(self, model: str, key: bytes) -> bool:
+        """Whether a reply that serves is stored."""
+        if self._endpoints is None:
+            return key in self._store(model)
+        return self.get(model, key) is not None
+
+    async def save(self, model: str, key: bytes, reply: Reply) -> None:
+        """Put a reply on disk before it counts; if the disk is full, hold it for a while.
+
+        Raises:
+            UnsavedReplyError: If it could not be written for as long as patience lasts.
+        """
+        value = reply.to_json()
+        deadline_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                store = self._store(model)
+                if self._endpoints is not None and reply.endpoint:
+                    store.put(_own_key(key, reply.endpoint), value)
+                if self._endpoints is None or key not in store:
+                    store.put(key, value)
+            except StoreError as error:
+                if time.monotonic() >= deadline_s:
+                    raise UnsavedReplyError(
+                        f"answered, but the reply could not be saved: {error}", reply
+                    ) from error
+                await asyncio.sleep(min(1.0, self._patience_s / 10))
+            else:
+                return
+
+    def refresh(self) -> None:
+        """Read what other processes have stored, once a second, and flush what is due."""
+        if time.monotonic() - self._refreshed_s >= 1.0:
+            self._refreshed_s = time.monotonic()
+            for store in self._stores.values():
+                store.refresh()
+
+    def close(self) -> None:
+        """Flush and close every store."""
+        for store in self._stores.values():
+            store.close()
+
+    def _reply(self, store: ReplyStore, key: bytes) -> Reply | None:
+        try:
+            stored = store.get(key)
+        except OSError as error:
+            raise JudgeStoppedError(
+                f"cannot read the verdicts under {self._folder}: {error}"
+            ) from error
+        try:
+            return None if stored is None else Reply.from_json(stored)
+        except ValueError as error:
+            if not self._is_warned:
+                self._is_warned = True
+                logger.warning(
+                    "{}: a line that is no reply is passed over, and so are others: {}",
+                    self._folder,
+                    error,
+                )
+            return None
+
+    def _store(self, model: str) -> ReplyStore:
+        store = self._stores.get(model)
+        if store is None:
+            try:
+                store = self._stores[model] = ReplyStore(self._folder / slug(model))
+            except StoreError as error:
+                raise JudgeStoppedError(str(error)) from error
+        return store
+
+
+def _own_key(key: bytes, endpoint: str) -> bytes:
+    """Key of a request at one endpoint."""
+    return hashlib.blake2b(key + endpoint.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _flush(file: int) -> None:
+    try:
+        os.fsync(file)
+    except OSError as error:
+        logger.error("the disk did not take the latest replies: {}; they may be lost", error)
+    finally:
+        os.close(file)
+
+
+def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Lines that have an end, and their lengths; those that are too long as empty ones.
+
+    What follows the last line end is being written, or was cut short by a kill.
+    """
+    while line := stream.readline(MAX_LINE_BYTES):
+        n_bytes = len(line)
+        if line.endswith(b"\n"):
+            yield line, n_bytes
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(1 << 20)
+            n_bytes += len(line)
+        if line:
+            yield b"", n_bytes
