@@ -1,4 +1,8 @@
-"""Frames by PyAV's seeking, where that provably gives what decoding all of a clip gives."""
+"""Frames by PyAV's seeking: from the key frame before each to its time stamp.
+
+What is in doubt (no time stamps, damage, a frame that is not where its packet says) is left to
+decoding from the start.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,6 @@ from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import open_clip, pick_stream
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture, stack
 from lmms_eval_captions.model_wrappers.video.frame_times import end_of
-from lmms_eval_captions.model_wrappers.video.packet_bits import DoubtError, Reader
-from lmms_eval_captions.model_wrappers.video.packet_marks import marks_of
 from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError, one_line
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 _SOUGHT: Final = frozenset({"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"})
 """Containers whose packets have the time stamps of the frames in them."""
+
+
+class DoubtError(Exception):
+    """Seeking may not give what decoding all of the clip gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,12 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
         DoubtError: If there is a packet that does not give one frame at its time stamp, or the
             stream does not begin with its first frame.
     """
-    read = _reader(container, stream)
-    shown: list[tuple[tuple[int, int], int]] = []
+    kind = container.format.name
+    if kind not in _SOUGHT:
+        raise DoubtError(f"time stamps in {kind} are not relied on")
+    if kind == "matroska,webm" and stream.codec_context.codec_tag[0] > "\0":
+        raise DoubtError("its frames are stored as in AVI")
+    shown: list[int] = []
     left_out: list[int] = []
     starts: list[int] = []
     lengths: dict[int, int] = {}
@@ -89,39 +99,27 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index:
             continue
         if packet.pts is None or packet.is_corrupt:
             raise DoubtError("a packet is damaged or has no time stamp")
-        mark = read(bytes(packet))
-        if mark.starts:
+        if packet.is_keyframe:
             starts.append(packet.pts)
         elif not starts:
             raise DoubtError("its first frame is built on others")
         if packet.is_discard:
             left_out.append(packet.pts)
-        elif mark.n_shown:
-            shown.append((mark.order, packet.pts))
+        else:
+            shown.append(packet.pts)
             lengths[packet.pts] = packet.duration or 0
-    stamps = [stamp for _, stamp in sorted(shown)]
+    stamps = sorted(shown)
     _check(stamps, left_out, sorted(starts))
     return _Index(stamps, lengths[stamps[-1]], sorted(starts))
 
 
 def _check(stamps: list[int], left_out: list[int], starts: list[int]) -> None:
     if not stamps or any(late <= early for early, late in pairwise(stamps)):
-        raise DoubtError("its time stamps are in another order than its frames")
+        raise DoubtError("two of its packets have one time stamp")
     if min(stamps[0], *left_out, starts[0]) < starts[0]:
         raise DoubtError("frames come before the first")
     if any(stamps[0] < stamp < stamps[-1] for stamp in left_out):
         raise DoubtError("its edit list leaves out frames in mid-stream")
-
-
-def _reader(container: InputContainer, stream: VideoStream) -> Reader:
-    """What tells what is in the packets of a stream."""
-    context, kind = stream.codec_context, container.format.name
-    codec = context.codec.canonical_name
-    if kind not in _SOUGHT:
-        raise DoubtError(f"time stamps in {kind} are not relied on")
-    if kind == "matroska,webm" and context.codec_tag[0] > "\0":
-        raise DoubtError("its frames are stored as in AVI")
-    return marks_of(codec, context.extradata)
 
 
 def _seek(container: InputContainer, stream: VideoStream, sampling: Sampling, draw: Draw) -> Clip:
