@@ -40,9 +40,10 @@ from loguru import logger
 
 import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
-from lmms_eval_captions.judges.endpoint.chain import Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.limits import Flight
+from lmms_eval_captions.judges.endpoint.outcome import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.store import ReplyStore, slug
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
@@ -384,18 +385,18 @@ def _log_resent(engine: Engine, folder: Path) -> None:
 
     A kill leaves what was written.
     """
-    complete = engine._sender._complete
+    fly = engine._asker._fly
 
-    async def noted(request: Request, attempt: int, given_s: float) -> Reply:
+    async def noted(request: Request, attempt: int, flight: Flight) -> Reply:
         try:
-            return await complete(request, attempt, given_s)
+            return await fly(request, attempt, flight)
         except JudgeUnavailableError as error:
             if error.timed_out:
                 with (folder / "resent").open("ab", buffering=0) as stream:
                     stream.write(identity_of(request.body(attempt)))
             raise
 
-    engine._sender._complete = noted  # type: ignore[method-assign] # to listen
+    engine._asker._fly = noted  # type: ignore[method-assign] # to listen
 
 
 def _resent(folder: Path) -> Counter[bytes]:

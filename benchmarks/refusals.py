@@ -25,10 +25,9 @@ from statistics import median
 
 import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from simulated_limits import Endpoint, Headers, Limit, Simulation, Span
 
@@ -115,7 +114,7 @@ def _run(name: str, n_calls: int, faults: tuple[str, ...], share: float) -> Row:
             meter = engine.meter
             n_sent = server.counts.n_requests
     n_unscored = sum(outcome.reason is not None for outcome in asked)
-    return Row(name, seconds, meter.n_calls, n_sent, meter.n_rate_limited, n_unscored)
+    return Row(name, seconds, meter.n_calls, n_sent, meter.retried["HTTP 429"], n_unscored)
 
 
 def _run_at_limit(limit: float, share: float, headers: str = "none") -> Row:
@@ -144,7 +143,7 @@ def _run_at_limit(limit: float, share: float, headers: str = "none") -> Row:
 
 
 def _counts(engine: Engine, server: JudgeServer) -> tuple[int, int, int]:
-    return engine.meter.n_calls, server.counts.n_requests, engine.meter.n_rate_limited
+    return engine.meter.n_calls, server.counts.n_requests, engine.meter.retried["HTTP 429"]
 
 
 def _simulate_all(n_seeds: int) -> None:

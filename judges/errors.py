@@ -12,7 +12,9 @@ from lmms_eval_captions.judges.surrogates import whole
 INSTALL_EVAL: Final = "pip install 'lmms-eval-captions[eval]'"
 """Command that adds lmms-eval and what captioning needs to a base install."""
 BROKEN_OFF: Final = "connection broken off"
-"""Kind of a failure where the server ended a connection without an answer."""
+"""Kind of failure: the server ended a connection without an answer."""
+NOT_CONNECTED: Final = "not connected"
+"""Kind of failure: there is no connection to the server."""
 
 
 class CaptionsError(Exception):
@@ -50,12 +52,16 @@ class JudgeError(CaptionsError):
     """Base of everything that can go wrong between a question and its verdict.
 
     Attributes:
-        may_be_billed: Whether the request may have been answered, and billed, out of sight.
-        status: HTTP status of the answer that it is, ``None`` where there was none.
+        may_be_billed: Whether the request may have been answered and billed.
+        status: HTTP status of the answer, ``None`` if there was none.
+        said: The server's own text, without secrets.
+        parameter: Parameter that the server names as the cause; empty if it names none.
     """
 
     may_be_billed = False
     status: int | None = None
+    said = ""
+    parameter = ""
 
 
 class JudgeUnavailableError(JudgeError):
@@ -64,9 +70,11 @@ class JudgeUnavailableError(JudgeError):
     Attributes:
         retry_after_s: Seconds the server asked to wait, or ``None``.
         rate_limited: Whether the server said that requests come too fast (429).
-        told_limit: Whether it also said that nothing is left of a limit that it tells of.
+        told_limit: Whether it also said that nothing is left of a limit.
         timed_out: Whether the reply was not complete in time, here or at a gateway.
-        kind: What it is in a few words, the same for all failures that are alike.
+        kind: Short description, equal for equal failures.
+        is_own: Whether it is this request's fault whatever happens to others: an answer of 200
+            without a reply.
     """
 
     told_limit = False
@@ -80,9 +88,11 @@ class JudgeUnavailableError(JudgeError):
         timed_out: bool = False,
         may_be_billed: bool = True,
         kind: str = "no usable answer",
+        is_own: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.is_own = is_own
         self.retry_after_s = retry_after_s
         self.rate_limited = rate_limited
         self.timed_out = timed_out
@@ -97,18 +107,6 @@ class GaveUpError(JudgeRequestError):
     """This one request got no reply, however often it was sent, while others got theirs."""
 
 
-class ParameterRefusedError(JudgeRequestError):
-    """The endpoint, or this model of it, does not take a parameter.
-
-    Attributes:
-        parameter: Its name in the request's body.
-    """
-
-    def __init__(self, message: str, parameter: str = "") -> None:
-        super().__init__(message)
-        self.parameter = parameter
-
-
 class TooLateError(JudgeError):
     """The time that a request was to be sent in is over: it is unscored, and may be asked later."""
 
@@ -121,7 +119,8 @@ class JudgeStoppedError(JudgeError):
 
 
 class EndpointSilentError(JudgeStoppedError):
-    """The endpoint answers none of the requests that are left, for longer than is waited.
+    """The endpoint has answered nothing for longer than is waited: an outage."""
 
-    It is gone, or it is these requests that it cannot answer: no other one is there to tell.
-    """
+
+class BlindModelError(JudgeStoppedError):
+    """The model takes no pictures, or no video; text is judged on."""

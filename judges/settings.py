@@ -10,29 +10,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
 from difflib import get_close_matches
 from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
-from lmms_eval_captions.judges.endpoint.endpoint import (
-    PROVIDER_URLS,
-    Endpoint,
-    Key,
-    parse_key,
-)
-from lmms_eval_captions.judges.endpoint.prices import JudgeMode
-from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
+from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
+from lmms_eval_captions.judges.endpoint.cost import JudgeMode
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS, api_of
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
+from lmms_eval_captions.judges.endpoint.redaction import Key
 from lmms_eval_captions.judges.endpoint.urls import parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.variables import (
     choice_of,
     dollars,
+    json_object,
     number,
     optional,
     path,
@@ -49,8 +47,14 @@ SAMPLE: Final = "sample"
 """Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
 VIDCAPBENCH_FORMATS: Final = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
-JUDGE_APIS: Final = tuple(KEYS)
-"""Whose API the judge's endpoint may speak, the default first."""
+KEY_VARIABLES: Final = tuple(
+    dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.key_variables)
+)
+"""Variables that hold keys."""
+URL_VARIABLES: Final = tuple(
+    dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.url_variables)
+)
+"""Variables that hold an address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
@@ -70,8 +74,25 @@ class _CommonSettings:
     """Folder of prompts that replace ours by file name; without, ours."""
 
 
+def _field(variable: str) -> str:
+    """Return the name of a variable's field: ``openai_key`` of ``OPENAI_API_KEY``."""
+    return variable.lower().replace("_api_key", "_key")
+
+
+_ApiSettings: Final = make_dataclass(
+    "_ApiSettings",
+    [
+        *((_field(name), "str | None", optional(name, whole)) for name in URL_VARIABLES),
+        *((_field(name), "Key | None", optional(name, Key)) for name in KEY_VARIABLES),
+    ],
+    frozen=True,
+    kw_only=True,
+)
+"""Addresses and keys of the APIs, a field for each variable."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class JudgeSettings(_CommonSettings):
+class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, misc]
     """How the judge is asked, and what its replies must be for a score.
 
     Raises:
@@ -85,18 +106,8 @@ class JudgeSettings(_CommonSettings):
     """Name under which an endpoint answers as the judge, where it differs."""
     judge_url: str | None = optional("LMMS_CAPTIONS_JUDGE_URL", whole)
     """Base URLs; replicas, separated by commas, share the load."""
-    openai_base_url: str | None = optional("OPENAI_BASE_URL", whole)
-    """Base URLs where ``judge_url`` is not set and the API is OpenAI's."""
-    openai_api_url: str | None = optional("OPENAI_API_URL", whole)
-    """Base URLs where ``openai_base_url`` is not set either; without, OpenAI's own."""
-    anthropic_base_url: str | None = optional("ANTHROPIC_BASE_URL", whole)
-    """Base URLs where ``judge_url`` is not set and the API is Anthropic's; without, its own."""
-    api: Api = required("LMMS_CAPTIONS_JUDGE_API", choice_of(*JUDGE_APIS), JUDGE_APIS[0])
-    """Whose API the endpoint speaks."""
-    openai_key: Key | None = optional(KEYS["openai"], Key)
-    """Key for OpenAI's API; a URL on this machine needs none."""
-    anthropic_key: Key | None = optional(KEYS["anthropic"], Key)
-    """Key for Anthropic's."""
+    api: str | None = optional("LMMS_CAPTIONS_JUDGE_API", choice_of(*DIALECTS))
+    """API of the endpoint; without, OpenAI's, or Azure's if it is recognised by its address."""
     concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
     """Most requests in flight, all replicas together, per process."""
     rate: float | None = optional(
@@ -112,6 +123,12 @@ class JudgeSettings(_CommonSettings):
         number("a sampling temperature of at least 0, such as 0.7", lambda value: 0 <= value < inf),
     )
     """Sampling temperature of the judge; without, the benchmark's own."""
+    max_tokens: int | None = optional("LMMS_CAPTIONS_JUDGE_MAX_TOKENS", whole_number(least=1))
+    """Longest reply in tokens, reasoning included; without, the benchmark's own."""
+    extra_body: str | None = optional("LMMS_CAPTIONS_JUDGE_EXTRA_BODY", json_object)
+    """Further fields of every request, as a JSON object such as ``{"reasoning_effort": "low"}``."""
+    structured: bool = required("LMMS_CAPTIONS_JUDGE_STRUCTURED", switch, "0")
+    """Whether JSON-schema output is asked for where a protocol's reply is an object."""
     timeout_s: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TIMEOUT",
         number("seconds above 0, such as 300", lambda value: 0 < value < inf),
@@ -155,10 +172,11 @@ class JudgeSettings(_CommonSettings):
     """Processes, from the same."""
 
     def __post_init__(self) -> None:
-        if self.mode == "batch" and self.api != "openai":
+        endpoint = self.endpoint
+        if self.mode == "batch" and endpoint.api != OPENAI.name:
             raise SettingsError(
-                f"LMMS_CAPTIONS_JUDGE_MODE: expected now with LMMS_CAPTIONS_JUDGE_API={self.api}, "
-                f"as batches are asked through OpenAI's Batch API alone, got {self.mode!r}"
+                f"LMMS_CAPTIONS_JUDGE_MODE: expected now for the API {endpoint.api}, as batches "
+                f"are asked through OpenAI's Batch API alone, got {self.mode!r}"
             )
         if self.mode == "batch" and self.rate is not None:
             raise SettingsError(
@@ -170,7 +188,7 @@ class JudgeSettings(_CommonSettings):
                 "LMMS_CAPTIONS_CHEAP_JUDGE: expected LMMS_CAPTIONS_PRECISION beside it, such as "
                 "0.5: it answers everything where the judge is asked a sample, got none"
             )
-        n_urls = len(self.endpoint.urls)
+        n_urls = len(endpoint.urls)
         if self.mode == "batch" and n_urls > 1:
             raise SettingsError(
                 "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one "
@@ -184,20 +202,30 @@ class JudgeSettings(_CommonSettings):
         Raises:
             SettingsError: If a URL or the key cannot be used; those of the other API are not read.
         """
-        urls = {"LMMS_CAPTIONS_JUDGE_URL": self.judge_url}
-        key_name, key = KEYS[self.api], self.openai_key
-        if self.api == "openai":
-            urls |= {"OPENAI_BASE_URL": self.openai_base_url, "OPENAI_API_URL": self.openai_api_url}
-        else:
-            urls["ANTHROPIC_BASE_URL"], key = self.anthropic_base_url, self.anthropic_key
-        set_urls = ((name, text) for name, text in urls.items() if text)
+        usual = DIALECTS[self.api or OPENAI.name]
+        given = [("LMMS_CAPTIONS_JUDGE_URL", self.judge_url), *self._set(usual.url_variables)]
+        name, text = next((pair for pair in given if pair[1]), ("", usual.default_url))
+        if not text:
+            raise SettingsError(
+                f"LMMS_CAPTIONS_JUDGE_URL: expected an address with LMMS_CAPTIONS_JUDGE_API="
+                f"{usual.name}, got none"
+            )
+        urls = parse_urls(name, text)
+        api = api_of(urls, self.api)
+        variables = DIALECTS[api].key_variables
+        key_name, key = next(iter(self._set(variables)), (variables[0], None))
         return Endpoint(
-            urls=parse_urls(*next(set_urls, ("", PROVIDER_URLS[self.api]))),
-            api=self.api,
+            urls=urls,
+            api=api,
             api_key=None if key is None else parse_key(key_name, key),
             key_name=key_name,
             alias=self.alias,
         )
+
+    def _set(self, variables: Sequence[str]) -> list[tuple[str, str]]:
+        """Return those of an API's variables that are set, with their values."""
+        values = ((name, getattr(self, _field(name))) for name in variables)
+        return [(name, value) for name, value in values if value]
 
     def require_judge_access(self) -> None:
         """Raise where an endpoint would be called without a key, or cannot be called.

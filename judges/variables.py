@@ -6,6 +6,7 @@ A record of settings is a dataclass whose fields are made by :func:`required` an
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -84,6 +85,17 @@ def dollars(text: str) -> float:
     """US dollars above 0, with or without a dollar sign."""
     parse = number("US dollars above 0, such as 20", lambda value: 0 < value < inf)
     return parse(text.removeprefix("$"))
+
+
+def json_object(text: str) -> str:
+    """Return the text of a JSON object."""
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    if not is_object:
+        raise ValueError('a JSON object such as {"reasoning_effort": "low"}')
+    return text
 
 
 def whole_number(*, least: int) -> Callable[[str], int]:

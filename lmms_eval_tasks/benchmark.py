@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import yaml
 
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.chain import Ask
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.outcome import Ask
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig

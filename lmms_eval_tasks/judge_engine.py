@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.batch.client import (
     BATCH_ATTEMPTS,
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 
@@ -36,7 +36,7 @@ def engine_config(settings: JudgeSettings) -> EngineConfig:
     config = EngineConfig(
         urls=settings.endpoint.urls,
         store=settings.cache / "replies",
-        api=settings.api,
+        api=settings.endpoint.api,
         api_key=settings.endpoint.api_key,
         concurrency=settings.concurrency,
         # Processes do not see what the others send, nor spend.
@@ -50,7 +50,7 @@ def engine_config(settings: JudgeSettings) -> EngineConfig:
         alias=settings.alias,
     )
     if settings.mode == "now":
-        return replace(config, sampling=explicit_sampling(settings.endpoint.urls, settings.api))
+        return replace(config, added_params=added_params(config.urls, config.api))
     return replace(
         config,
         concurrency=BATCH_CONCURRENCY,

@@ -23,15 +23,14 @@ from typing import Final, Literal, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.budget import Purse
-from lmms_eval_captions.judges.endpoint.chain import About, Chain
+from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
-from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
 from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE
-from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, About, Chain
+from lmms_eval_captions.judges.endpoint.request import is_offline
+from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
@@ -157,7 +156,7 @@ class JudgeRun:
                         api=endpoint.api,
                         api_key=endpoint.api_key,
                         alias=endpoint.alias,
-                        sampling=explicit_sampling(endpoint.urls, endpoint.api),
+                        added_params=added_params(endpoint.urls, endpoint.api),
                         role="cheap_judge",
                         # The limit is the judge's; what another endpoint takes, it says itself.
                         max_rate=None,

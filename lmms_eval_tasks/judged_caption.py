@@ -213,7 +213,7 @@ def _judging_extras(
 ) -> dict[str, str]:
     """Fields of the signature that follow from how a caption was judged."""
     config = judged.config
-    extras = {**config.extras, **config.prompts.extras(prompts)} if config else {}
+    extras = {**config.signature_fields, **config.prompts.extras(prompts)} if config else {}
     if judged.sample is not None and settings is not None:
         extras[PRECISION] = f"{settings.precision:g}"
         if settings.cheap_judge:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.endpoint.budget import price_of
-from lmms_eval_captions.judges.endpoint.cache_folder import cache_folder
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.progress.bar import end_other_bars
+from lmms_eval_captions.judges.endpoint.config import cache_folder
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
+from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import read_judge_settings

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.cache_folder import CACHE_VARIABLE, StoreBy
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
-    from lmms_eval_captions.judges.endpoint.answers.sight import Shown as Seen
     from lmms_eval_captions.judges.endpoint.outcome import Asked
+    from lmms_eval_captions.judges.endpoint.request import Shown as Seen
     from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
     from lmms_eval_captions.model_wrappers.chat_api.pictures import Part
     from lmms_eval_captions.model_wrappers.generation import Generation
@@ -246,7 +245,7 @@ class CaptionOpenai(Captioner):
 
     def _tell_of_other_endpoints(self) -> None:
         """Name the addresses whose replies served: another server may call another model so."""
-        own = {*self._engine.config.endpoints, EARLIER_VERSION}
+        own = set(self._engine.config.endpoints)
         others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
         if others:
             logger.warning(

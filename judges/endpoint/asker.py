@@ -1,75 +1,182 @@
-"""Asks one request, reads its reply, and asks afresh where that cannot be read."""
+"""Answers requests: from the store, from the same request in flight, or from the endpoint."""
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from math import inf
+from typing import Final, TypeVar
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.adapt import Adaptations, cannot_see
+from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
+from lmms_eval_captions.judges.endpoint.model_names import is_own, is_same_name, served_name
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked, Failure, Usage
-from lmms_eval_captions.judges.endpoint.progress.meter import Meter
-from lmms_eval_captions.judges.endpoint.reply_source import ReplySource
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.store import UnsavedReplyError
+from lmms_eval_captions.judges.endpoint.progress import Progress
+from lmms_eval_captions.judges.endpoint.request import (
+    SHOWN,
+    Client,
+    Reply,
+    Request,
+    Shown,
+    is_offline,
+)
+from lmms_eval_captions.judges.endpoint.roles import WORDS, RoleWords
+from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
+from lmms_eval_captions.judges.endpoint.totals import Meter
 from lmms_eval_captions.judges.errors import (
+    NOT_CONNECTED,
+    BlindModelError,
     EndpointSilentError,
     GaveUpError,
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
+    JudgeUnavailableError,
+    TooLateError,
 )
 
 T = TypeVar("T")
 
+_OWN_ATTEMPTS: Final = 4
+"""Attempts at a request that is answered without a reply in the answer."""
+_MOST_FRUITLESS: Final = 50
+"""Requests in a row that are given up, after which the endpoint is taken to be broken."""
+_MOST_FORBIDDEN: Final = 3
+"""Requests in a row that are answered 403, before any was answered, after which it is the key."""
+_MANY_FAIL: Final = 0.2
+_MORE_ATTEMPTS: Final = 3
+"""Attempts, as a multiple, if more than that share of requests fails."""
+_LIVELY_DOUBLINGS: Final = 2
+"""Most doublings of the back-off while other requests are answered."""
+_NOISE_DOUBLINGS: Final = -2
+"""The same if requests are refused by chance, at any rate."""
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """Failed attempts at one request; seconds of ``time.monotonic``."""
+
+    started_s: float
+    since_s: float
+    """First failure."""
+    n_failures: int = 0
+    n_failed: int = 0
+    """Failures except 429; one that took several time-outs counts as so many."""
+    n_own: int = 0
+    n_timeouts: int = 0
+    timed_out_s: float = 0.0
+    n_alone: int = 0
+    """Failures before which other requests were answered."""
+    is_alone: bool = False
+    latest_s: float = -inf
+
+    def add(
+        self, error: JudgeUnavailableError, flight: Flight, now_s: float, last_success_s: float
+    ) -> None:
+        self.n_failures += 1
+        self.n_own += error.is_own
+        n_times = 1
+        if error.timed_out:
+            self.n_timeouts += 1
+            self.timed_out_s += now_s - flight.sent_s
+            n_times = max(1, round((now_s - flight.sent_s) / flight.timeout_s))
+        self.is_alone = last_success_s >= max(self.started_s, self.latest_s)
+        if not error.rate_limited:
+            self.n_failed += n_times
+            self.n_alone += n_times * self.is_alone
+        self.latest_s = now_s
+
 
 class Asker:
-    """Gives each request of a chain its outcome; to be used inside the event loop alone.
+    """Gives each request its outcome; for the event loop alone.
 
     Args:
-        replies: Where replies come from.
-        meter: Counts what stays unscored.
-        config: How often is asked.
+        config: The engine's settings.
+        open_client: Makes the client at the first request.
+        stored: The stored replies.
+        slots: Slots on the wire.
+        concurrency: Number of slots.
+        pace: Rate of requests.
+        meter: Counts.
+        progress: Logs failures.
     """
 
-    def __init__(self, replies: ReplySource, *, meter: Meter, config: EngineConfig) -> None:
-        self._replies = replies
-        self._meter = meter
+    def __init__(
+        self,
+        config: EngineConfig,
+        open_client: Callable[[], Client],
+        *,
+        stored: StoredReplies,
+        slots: Slots,
+        concurrency: Concurrency,
+        pace: Pace,
+        meter: Meter,
+        progress: Progress,
+    ) -> None:
         self._config = config
+        self._words: RoleWords = WORDS[config.role]
+        self._open_client = open_client
+        self._client: Client | None = None
+        self._stored = stored
+        self._slots = slots
+        self._concurrency = concurrency
+        self._pace = pace
+        self._meter = meter
+        self._progress = progress
+        dialect = DIALECTS[config.api]
+        self._names_models = dialect.names_models
+        self._adaptations = Adaptations(
+            self._words,
+            config.added_params,
+            not_taken=dialect.not_taken,
+            n_replicas=len(config.urls),
+            is_batch=config.mode == "batch",
+        )
+        self._random = random.Random(0)  # noqa: S311 - jitter of waits
+        self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
-
-    async def ask_about(
-        self,
-        about: bytes,
-        question_index: int,
-        request: Request,
-        read: Callable[[Reply], T | None],
-    ) -> Asked[T]:
-        """As :meth:`ask`, of the replica of a caption that ``about`` tells from others."""
-        return await self.ask(question_index, replace(request, about=about), read)
+        self.in_flight: set[Flight] = set()
+        self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
+        self._last_success_s = -inf
+        self._had_outage = False
+        self._failing: set[int] = set()
+        """Requests that failed since the last reply."""
+        self._share_failing = 0.0
+        self._n_fruitless = 0
+        self._n_forbidden = 0
 
     async def ask(
-        self, question_index: int, request: Request, read: Callable[[Reply], T | None]
+        self, about: bytes | None, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
-        """Ask, read the reply, and ask afresh where it cannot be read; see :class:`.chain.Ask`.
+        """Ask, read the reply, and ask afresh if it cannot be read; see :class:`.outcome.Ask`.
 
         Args:
-            question_index: Number of the question, in the order of their beginning.
-            request: What is asked.
-            read: Makes a value of a reply, or ``None``.
+            about: Digest of the caption, which chooses the replica.
+            request: The question.
+            read: Reads a reply; ``None`` if it cannot.
         """
-        usage, reply, cached = Usage(), Reply(""), True
-        attempt = 0
+        if about is not None:
+            request = replace(request, about=about)
+        usage, reply, cached, attempt = Usage(), Reply(""), True, 0
         failure: Failure
         try:
-            while attempt == 0 or self._is_asked(request, attempt):
-                reply, from_store = await self._replies.get(question_index, request, attempt)
+            while attempt == 0 or self._has_attempt(request, attempt):
+                reply, from_store = await self._reply(request, attempt)
                 cached = cached and from_store
-                usage += self._usage(reply, from_store=from_store)
+                usage += _usage(reply, from_store=from_store)
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
@@ -77,48 +184,335 @@ class Asker:
                 if reply.is_final:
                     break
                 if not from_store:
-                    self._go_on_until(request, attempt + self._config.n_rereads)
+                    self._ask_until(request, attempt + self._config.n_rereads)
         except UnsavedReplyError as error:
-            reply, reason, failure = error.reply, str(error), _failure(error)
+            reply, reason, failure = error.reply, str(error), "unavailable"
         except JudgeError as error:
             reason, failure = str(error), _failure(error)
         else:
-            reason = f"{UNREADABLE}, asked {attempt} times{_hint(reply)}"
-            failure = "unreadable"
+            reason, failure = (
+                f"{UNREADABLE}, asked {attempt} times{self._hint(reply)}",
+                "unreadable",
+            )
         self._meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage, failure=failure)
 
-    def _usage(self, reply: Reply, *, from_store: bool) -> Usage:
-        """What a reply adds: what it cost if it was paid for now, and what it says of its giver."""
-        return Usage(
-            n_calls=0 if from_store else 1,
-            input_tokens=0 if from_store else reply.input_tokens,
-            output_tokens=0 if from_store else reply.output_tokens,
-            refused=reply.refused,
-            served=(reply.model,) if reply.model else (),
-        )
+    def stop(self, model: str, error: JudgeStoppedError, shown: Shown | None = None) -> None:
+        """Ask nothing more of a model; the first reason counts.
 
-    def _is_asked(self, request: Request, attempt: int) -> bool:
-        """Whether a request whose replies so far cannot be read has a further attempt.
-
-        Those of earlier runs that asked anew are read; in this run all who ask the same share one
-        count of those that are sent.
+        Args:
+            model: Name of the model.
+            error: The reason.
+            shown: Media of the requests that are stopped (default: all requests).
         """
-        if attempt <= self._config.n_rereads or self._replies.has(request, attempt):
-            return True
-        return self._config.ask_again and attempt < self._go_on_until(
-            request, attempt + 1 + self._config.n_rereads
-        )
+        for kind in SHOWN if shown is None else (shown,):
+            self._stopped.setdefault((model, kind), error)
+        self._progress.stopped(model, error)
 
-    def _go_on_until(self, request: Request, attempt: int) -> int:
-        """The attempt before which a request is asked anew in this run, this one if not set."""
+    def stopped(self, model: str, shown: Shown) -> str | None:
+        """Return why nothing more is asked of a model; ``None`` if it is."""
+        error = self._stopped.get((model, shown))
+        return None if error is None else str(error)
+
+    def forget_outages(self) -> None:
+        """Ask again after an outage."""
+        outages = [k for k, e in self._stopped.items() if isinstance(e, EndpointSilentError)]
+        for key in outages:
+            del self._stopped[key]
+        self._n_fruitless = 0
+
+    async def close(self) -> None:
+        """Close the client."""
+        if self._client is not None:
+            await self._client.close()
+
+    def _has_attempt(self, request: Request, attempt: int) -> bool:
+        """Return whether a request whose replies so far cannot be read has a further attempt.
+
+        Replies of earlier runs that asked anew are read; in this run all who ask the same share
+        one count.
+        """
+        if attempt <= self._config.n_rereads:
+            return True
+        if self._stored.has(request.model, request.key(attempt)):
+            return True
+        until = attempt + 1 + self._config.n_rereads
+        return self._config.ask_again and attempt < self._ask_until(request, until)
+
+    def _ask_until(self, request: Request, attempt: int) -> int:
         if not self._config.ask_again:
             return attempt
-        return self._until.setdefault(request.key(request.body(0)), attempt)
+        return self._until.setdefault(request.key(0), attempt)
+
+    async def _reply(self, request: Request, attempt: int) -> tuple[Reply, bool]:
+        """Return a reply, and whether it cost nothing.
+
+        Raises:
+            JudgeError: If there is none, or it could not be saved.
+        """
+        if is_offline(request.model):
+            return Reply(request.stand_in(), "stop", is_final=True), False
+        key = request.key(attempt)
+        while True:
+            stored = self._stored.get(request.model, key)
+            if stored is not None and self._is_own(stored, request):
+                self._meter.count_stored(stored.endpoint)
+                return self._named(stored, request), True
+            twin = self._under_way.get(key)
+            if twin is None or twin.done():
+                return await self._send_once(request, attempt, key), False
+            self._slots.hand_out_soon()
+            try:
+                reply = await asyncio.shield(twin)
+            except TooLateError:
+                if request.is_too_late:
+                    raise
+            else:
+                self._meter.count_shared()
+                return reply, True
+
+    async def _send_once(self, request: Request, attempt: int, key: bytes) -> Reply:
+        """Send a request and save its reply, for all who ask the same meanwhile."""
+        twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = twin
+        self._meter.n_asking += 1
+        try:
+            reply = await self._send(request, attempt, key)
+        except BaseException as error:
+            is_usual = isinstance(error, Exception)
+            twin.set_exception(error if is_usual else JudgeStoppedError(f"ended by {error!r}"))
+            twin.exception()  # seen: nobody may be waiting
+            raise
+        else:
+            twin.set_result(reply)
+            return reply
+        finally:
+            self._meter.n_asking -= 1
+            self._under_way.pop(key, None)
+
+    async def _send(self, request: Request, attempt: int, key: bytes) -> Reply:
+        """Send a request until it is answered or given up; the reply is on disk."""
+        shown = request.shown
+        failed: _Attempts | None = None
+        self._stored.require_writable()
+        while True:
+            self._check(request, shown)
+            await self._slots.acquire(request.until_s)
+            flight = self._flight(request, failed.n_timeouts if failed else 0)
+            try:
+                self._check(request, shown)
+                reply = await self._fly(request, attempt, flight)
+                self._count(request, reply, flight)
+                await self._stored.save(request.model, key, reply)
+                return self._named(reply, request)
+            except UnsavedReplyError as error:
+                self.stop(request.model, JudgeStoppedError(str(error.__cause__)))
+                raise
+            except JudgeStoppedError as error:
+                raise self._stopping(request, shown, error) from error
+            except JudgeUnavailableError as error:
+                failed = failed or _Attempts(flight.sent_s, since_s=time.monotonic())
+                wait_s = self._after_failure(request, error, failed, flight)
+            finally:
+                self._slots.release()
+            await asyncio.sleep(wait_s)
+
+    def _check(self, request: Request, shown: Shown) -> None:
+        error = self._stopped.get((request.model, shown))
+        if error is not None:
+            raise type(error)(str(error))
+        if request.is_too_late:
+            raise TooLateError
+
+    def _stopping(self, request: Request, shown: Shown, error: JudgeStoppedError) -> JudgeError:
+        """Stop a model; a 403 is about this request alone (moderation) unless it repeats."""
+        if error.status == 403:
+            self._n_forbidden += 1
+            is_known = self._last_success_s > -inf
+            if self._n_forbidden < (_MOST_FRUITLESS if is_known else _MOST_FORBIDDEN):
+                refused = JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
+                refused.status = 403
+                return refused
+        self.stop(request.model, error, shown if isinstance(error, BlindModelError) else None)
+        return error
+
+    def _flight(self, request: Request, n_timeouts: int) -> Flight:
+        given_s = request.timeout_s
+        if self._config.mode == "now":
+            given_s = self._concurrency.time_for(request.timeout_s, n_timeouts)
+        return Flight(request.timeout_s, given_s, time.monotonic())
+
+    async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
+        """Send a request once, in the form that its model takes."""
+        self.in_flight.add(flight)
+        if self._client is None:
+            self._client = self._open_client()
+        send = partial(self._once, self._client, attempt, flight, count())
+        try:
+            reply = await self._adaptations.send(request, attempt, send)
+        finally:
+            self.in_flight.discard(flight)
+        name = self._config.alias or request.model
+        if reply.model is not None and is_same_name(reply.model, name):
+            return replace(reply, model=None)
+        return reply
+
+    async def _once(
+        self, client: Client, attempt: int, flight: Flight, n_sent: count[int], request: Request
+    ) -> Reply:
+        if next(n_sent) and (wait_s := self._pace.send_again(time.monotonic())):
+            await asyncio.sleep(wait_s)
+        try:
+            return await client.complete(request, attempt, timeout_s=flight.given_s)
+        except JudgeError as error:
+            shown = request.shown
+            if not shown or error.status == 429 or not cannot_see(error.said or str(error)):
+                raise
+            advice = self._words.video if shown == "a video" else self._words.sight
+            raise BlindModelError(
+                f"the {self._words.who} {request.model!r} cannot be shown {shown}: {error}; "
+                f"{advice}"
+            ) from error
+
+    def _count(self, request: Request, reply: Reply, flight: Flight) -> None:
+        now_s = time.monotonic()
+        self._last_success_s, self._had_outage = now_s, False
+        self._n_fruitless = self._n_forbidden = 0
+        if self._failing:
+            self._failing.clear()
+        self._share_failing *= 0.99
+        self._meter.count_call(request.model, reply)
+        if self._config.mode == "now":
+            self._pace.on_answer()
+            limit = self._concurrency.limit
+            self._concurrency.on_reply(flight, now_s)
+            if self._concurrency.limit > limit:
+                self._slots.hand_out_soon()
+
+    def _is_own(self, stored: Reply, request: Request) -> bool:
+        """Return whether a stored reply is of the model that was asked for."""
+        return not self._names_models or is_own(stored.model, request.model, self._config.alias)
+
+    def _named(self, reply: Reply, request: Request) -> Reply:
+        """Return a reply with its model's name if that says more; stop at another model's."""
+        if reply.model is None or not self._names_models:
+            return reply
+        config = self._config
+        name = served_name(reply.model, request.model, config.alias, config.urls, config.role)
+        return reply if name == reply.model else replace(reply, model=name)
+
+    def _after_failure(
+        self, request: Request, error: JudgeUnavailableError, failed: _Attempts, flight: Flight
+    ) -> float:
+        """Return the seconds until a request that failed is sent again.
+
+        Raises:
+            GaveUpError: If it is this request that fails.
+            EndpointSilentError: If the endpoint answers nothing any more.
+        """
+        now_s = time.monotonic()
+        self._meter.count_retry(error)
+        self._progress.failed(error)
+        if error.rate_limited:
+            if not error.told_limit:
+                self._pace.on_refused(now_s, flight.sent_s)
+        else:
+            self._share_failing += (1.0 - self._share_failing) / 100
+            self._failing.add(id(failed))
+        if error.timed_out and self._config.mode == "now":
+            self._concurrency.on_timeout(flight, now_s)
+        failed.add(error, flight, now_s, self._last_success_s)
+        self._give_up(request, error, failed, now_s)
+        return self._back_off_s(failed, error)
+
+    def _give_up(
+        self, request: Request, error: JudgeUnavailableError, failed: _Attempts, now_s: float
+    ) -> None:
+        """Raise if a request is not to be sent again."""
+        config = self._config
+        n_attempts = config.n_attempts * (_MORE_ATTEMPTS if self._share_failing > _MANY_FAIL else 1)
+        is_too_long = now_s - failed.started_s - failed.timed_out_s > config.patience_s
+        has_tried = failed.n_failed >= config.n_attempts
+        # Only different requests that fail are an outage, or one that reaches nobody.
+        is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
+        is_lonely = not is_outage and self._last_success_s < failed.since_s
+        if (
+            failed.n_own >= _OWN_ATTEMPTS
+            or failed.n_alone >= n_attempts
+            or (has_tried and (config.mode == "batch" or is_lonely))
+            or (is_too_long and self._last_success_s >= failed.since_s)
+        ):
+            self._n_fruitless += 1
+            if self._n_fruitless >= _MOST_FRUITLESS:
+                self._end(
+                    request,
+                    f"the {self._words.who} gave no usable answer to {_MOST_FRUITLESS} requests in "
+                    f"a row, {self._words.work} stopped: {error}",
+                    error,
+                )
+            # The time that a gateway gives (504) cannot be set here.
+            advice = ""
+            if error.timed_out and error.status is None:
+                advice = f"; {self._words.timeout} gives more time"
+            raise GaveUpError(f"gave up on this request: {error}{advice}") from error
+        silent_s = now_s - max(failed.since_s, self._last_success_s)
+        # An endpoint that never answered gets no extra time: its address may be wrong.
+        is_known = self._last_success_s > -inf and not self._had_outage
+        patience_s = config.outage_patience_s if is_known else 0.0
+        if is_too_long or (has_tried and silent_s > patience_s):
+            since_s = max(failed.started_s, self._last_success_s)
+            ever = "" if self._last_success_s > -inf else " (it has given none yet)"
+            self._end(
+                request,
+                f"the {self._words.who} gave no reply to any request for {now_s - since_s:.0f} s"
+                f"{ever}, {self._words.work} stopped: {error}",
+                error,
+            )
+
+    def _end(self, request: Request, words: str, cause: JudgeError) -> None:
+        """Stop a model after an outage."""
+        self._had_outage = True
+        error = EndpointSilentError(words)
+        self.stop(request.model, error, request.shown)
+        raise error from cause
+
+    def _back_off_s(self, failed: _Attempts, error: JudgeUnavailableError) -> float:
+        doublings = failed.n_failures - 1
+        if failed.is_alone:
+            is_noise = error.rate_limited and self._pace.is_noise
+            doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
+        config = self._config
+        ceiling_s = min(config.max_backoff_s, config.backoff_s * 2.0**doublings)
+        wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
+        return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
+
+    def _hint(self, reply: Reply) -> str:
+        """Return why a reply cannot be read, if that can be seen."""
+        if reply.finish_reason == "content_filter":
+            return "; the last one was withheld by the provider's content filter"
+        setting = self._words.max_tokens
+        is_thought = reply.is_only_reasoning or (
+            bool(reply.text.strip()) and not strip_reasoning(reply.text)
+        )
+        if reply.finish_reason == "length":
+            where = " within its reasoning" if is_thought else ""
+            return f"; the last one was cut at max_tokens{where}: raise {setting}"
+        if reply.is_only_reasoning:
+            return (
+                "; the last one is empty and its text is in the reasoning field: start the server "
+                "without its reasoning parser, or the model without thinking"
+            )
+        return "" if reply.text.strip() else "; the last one was empty"
+
+
+def _usage(reply: Reply, *, from_store: bool) -> Usage:
+    served = (reply.model,) if reply.model else ()
+    if from_store:
+        return Usage(refused=reply.refused, served=served)
+    return Usage(1, reply.input_tokens, reply.output_tokens, reply.refused, served)
 
 
 def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
-    """What a reader makes of a reply; one that it cannot cope with is unreadable, nothing more."""
     try:
         return read(reply)
     except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
@@ -132,15 +526,3 @@ def _failure(error: JudgeError) -> Failure:
     if isinstance(error, EndpointSilentError):
         return "silent"
     return "stopped" if isinstance(error, JudgeStoppedError) else "unavailable"
-
-
-def _hint(reply: Reply) -> str:
-    """Why a reply cannot be read, where its look tells."""
-    if reply.finish_reason == "content_filter":
-        return "; the last one was withheld by the provider's content filter"
-    is_cut, is_reasoning = reply.finish_reason == "length", "<think" in reply.text.lower()
-    if is_cut and is_reasoning and not strip_reasoning(reply.text):
-        return "; the last one was cut at max_tokens within its reasoning"
-    if is_cut:
-        return "; the last one was cut at max_tokens"
-    return "" if reply.text.strip() else "; the last one was empty"

@@ -1,83 +1,107 @@
-"""How an engine talks to its endpoint."""
+"""Settings of an engine, and where replies are kept."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.budget import Purse
-from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy
-from lmms_eval_captions.judges.endpoint.prices import JudgeMode
-from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Purse
+from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_names
+
+CACHE_VARIABLE: Final = "LMMS_CAPTIONS_CACHE"
+DEFAULT_CACHE: Final = "~/.cache/lmms-eval-captions"
+StoreBy = Literal["model", "endpoint"]
+"""Stored replies that are used: those of the model's name, or those of the endpoint alone."""
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the cache folder.
+
+    Args:
+        environ: Variables to read (default: the process's own).
+    """
+    env = os.environ if environ is None else environ
+    return Path(env.get(CACHE_VARIABLE, "").strip() or DEFAULT_CACHE).expanduser()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPace:
+    """Waits and sizes of the Batch API."""
+
+    quiet_s: float = 5.0
+    """A batch is submitted when no new request came for so long."""
+    first_poll_s: float = 10.0
+    """Wait before a batch is looked at again; grows by half each time."""
+    most_poll_s: float = 300.0
+    patience_s: float = 6 * 3600.0
+    """How long a provider that does not answer is waited for."""
+    backoff_s: float = 1.0
+    most_wait_s: float = 48 * 3600.0
+    """Age at which a batch is not waited for any more; they end within 24 hours."""
+    max_requests: int = 50_000
+    """Of one batch."""
+    max_bytes: int = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Settings of an engine, as it is handed them."""
+    """Settings of an engine."""
 
     urls: tuple[str, ...]
     store: Path
     """Folder of the stored replies."""
     api_key: str | None = field(default=None, repr=False)
-    api: Api = "openai"
-    """Whose API the endpoint speaks."""
+    api: str = "openai"
     concurrency: int = 64
     """Most requests in flight, >= 1."""
     max_rate: float | None = None
     """Most requests a second, all addresses together, > 0, or ``None``."""
     n_rereads: int = 3
-    """Fresh samples asked for after an unreadable reply."""
+    """Fresh samples after an unreadable reply."""
     store_by: StoreBy = "model"
-    """Whose stored replies serve."""
     ask_again: bool = False
-    """Whether what the store holds unreadable replies to alone is asked anew, as often again."""
+    """Whether requests whose stored replies are all unreadable are asked anew."""
     n_attempts: int = 7
-    """Attempts at a request that fails, 429 excepted, while others get through."""
+    """Attempts at a request that fails, except with 429."""
     patience_s: float = 900.0
-    """How long one request is tried against 429 answers."""
+    """How long a request is sent again after 429."""
     outage_patience_s: float = 300.0
     """How long an endpoint that answered before may be gone."""
+    outage_is_final: bool = True
+    """Whether an outage ends judging; else the next captions are tried after it."""
     backoff_s: float = 0.5
-    """Wait after the first failure; doubles with each, at most ``max_backoff_s``."""
+    """Wait after the first failure; doubles with each, up to ``max_backoff_s``."""
     max_backoff_s: float = 30.0
     store_patience_s: float = 60.0
     """How long a reply that cannot be written is held before judging stops."""
     progress: bool = False
     """Whether to draw a progress bar."""
     mode: JudgeMode = "now"
-    """Whether requests are answered at once or through the provider's Batch API."""
     batch_pace: BatchPace = field(default_factory=BatchPace)
-    """Waits of the Batch API."""
     max_cost_usd: float | None = None
     """Most US dollars this engine may be billed, or ``None``."""
     prices: Path | None = None
-    """File of prices that is laid over the packaged ones, or ``None``."""
+    """The user's price file."""
     purse: Purse | None = None
-    """What this engine's limit is shared with, ``None`` where it has one of its own."""
+    """Spending that is shared with other engines."""
     spent_usd: float = 0.0
-    """US dollars of ``max_cost_usd`` that an engine before this one was billed."""
+    """US dollars of ``max_cost_usd`` that an earlier engine was billed."""
     role: Role = "judge"
-    """What is asked, for messages."""
     alias: str | None = None
-    """Name under which the endpoint answers as the model that is asked for, where it differs."""
-    sampling: Mapping[str, object] = field(default_factory=dict)
-    """Parameters sent beside a request's own where the endpoint takes them, in no store's key; see
-    :mod:`.explicit_sampling`."""
+    """Name under which the endpoint answers as the model, if it differs."""
+    added_params: Mapping[str, object] = field(default_factory=dict)
+    """Parameters that are added to every request if the endpoint takes them; not in the key."""
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Names of the endpoint's addresses, as stored replies have them."""
+        """Names of the endpoint's addresses, as in stored replies."""
         return endpoint_names(self.urls)
 
     @property
-    def serving_endpoints(self) -> tuple[str, ...] | None:
-        """Names of those whose stored replies serve, ``None`` for all."""
-        return self.endpoints if self.store_by == "endpoint" else None
-
-    @property
     def batches(self) -> Path:
-        """Folder in which batches are written down that were submitted."""
+        """Folder of the ledger of batches."""
         return self.store.with_name("batches")

@@ -1,13 +1,12 @@
-"""Where a model is asked: the addresses, the API behind them, and the key."""
+"""The address, API and key of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import urlsplit
 
-from lmms_eval_captions.judges.endpoint.roles import KEYS, Api
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.redaction import Key
 from lmms_eval_captions.judges.endpoint.urls import (
     endpoint_names,
     is_http,
@@ -17,35 +16,16 @@ from lmms_eval_captions.judges.endpoint.urls import (
 )
 from lmms_eval_captions.judges.errors import SettingsError
 
-PROVIDER_URLS: Final[Mapping[Api, str]] = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-}
-"""Where models are asked when no other address is set."""
-
-
-class Key(str):
-    """A key that shows itself nowhere but where it is sent: not in a record, a list, a traceback.
-
-    >>> [Key("sk-secret")], f"Bearer {Key('sk-secret')}"
-    ([[key]], 'Bearer sk-secret')
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "[key]"
-
 
 def parse_key(setting: str, value: str) -> Key:
-    """A key that can be sent.
+    """Return a key that can be sent in a header.
 
     Args:
         setting: The variable that holds it, for messages.
-        value: What was set.
+        value: Its value.
 
     Raises:
-        SettingsError: If it holds what cannot stand in a header.
+        SettingsError: If it cannot stand in a header.
     """
     if not (value.isascii() and value.isprintable()):
         # aiohttp's error for what cannot be sent in a header holds the whole header.
@@ -58,27 +38,25 @@ def parse_key(setting: str, value: str) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a model is asked, one server or several replicas of it.
+    """An endpoint: one server or several replicas.
 
     Raises:
         SettingsError: If there is no URL, or one of them is none.
     """
 
     urls: tuple[str, ...]
-    """Base URLs of the replicas, without a trailing slash, at least one."""
-    api: Api = "openai"
-    """Which API they speak."""
+    """Base URLs of the replicas, without trailing slashes, at least one."""
+    api: str = OPENAI.name
     api_key: Key | None = field(default=None, repr=False)
-    """Key that is sent, or ``None``. Never printed."""
-    key_name: str = KEYS["openai"]
+    key_name: str = OPENAI.key_variables[0]
     """Variable that holds the key, for messages."""
     alias: str | None = None
-    """Name under which the endpoint answers as the model that is asked for, where it differs."""
+    """Name under which the endpoint answers as the model, if it differs."""
 
     def __post_init__(self) -> None:
         n_usable = sum(map(is_http, self.urls))
         if not self.urls or n_usable < len(self.urls):
-            # A text that is no URL may hold a password anywhere: it is not shown.
+            # A text that is not a URL may hold a password anywhere.
             raise SettingsError(
                 "endpoint: expected at least one URL such as http://127.0.0.1:8000/v1, and no "
                 f"other text, got {n_usable} of {len(self.urls)}"
@@ -86,20 +64,20 @@ class Endpoint:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its replies in the store are told from other endpoints' by, one for each address."""
+        """Names of its addresses, as in stored replies."""
         return endpoint_names(self.urls)
 
     @property
     def local_url(self) -> str | None:
-        """The first URL that names this machine, if there is one."""
+        """First URL that names this machine."""
         return next(filter(is_loopback, self.urls), None)
 
     def require_access(self, who: str, advice: str) -> None:
-        """Raise where the endpoint would be called without a key, or cannot be called.
+        """Raise if the endpoint would be called without a key, or cannot be called.
 
         Args:
-            who: What is asked, before its URL: ``the judge at``.
-            advice: What to do where the key is missing.
+            who: Start of the message, before the URL: ``the judge at``.
+            advice: What to do if the key is missing.
 
         Raises:
             SettingsError: If a URL is not on this machine and there is neither a key nor a user in

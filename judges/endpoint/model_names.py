@@ -1,75 +1,36 @@
-"""Whether a reply is of the model that was asked for: some servers answer to any name.
+"""Comparison of the model that answered with the model that was asked for.
 
-A completion carries the name of its ``model``. Two names are the same model where they are
-
-- equal but for case;
-- equal but for an organisation or a folder before it, on one side only: ``meta-llama/X`` and ``X``;
-- equal but for a version on one side only: ``gpt-4o`` and ``gpt-4o-2024-08-06``, ``-20240806``,
-  ``@20240806``, ``-0806``, ``-08-06``, ``-001``. ``-latest`` is any version, and so is ``@main``,
-  which ``transformers serve`` puts behind every name: the newest revision of a repository.
-
-Two different versions are two models. A reply without a name is no evidence, and counts.
+Some servers answer to any name. Names of one family differ only in organisation, version or
+release tag: ``gpt-4o`` and ``gpt-4o-2024-08-06``, ``mistral-large-latest`` and
+``mistral-large-2411``, ``deepseek-chat-v3-0324:free``. Replies of the family count, and the
+signature has the name; replies of another family end judging.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Reply
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 _PLAIN: Final = re.compile(r"[^\s|,]+")
-"""A name that may stand in a signature."""
-_MONTH_AND_DAY: Final = r"(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
-_VERSION: Final = re.compile(rf"[-@](?:(?:20\d\d-?)?{_MONTH_AND_DAY}|0\d\d)$", re.ASCII)
-_LATEST: Final = re.compile(r"(?:[-@:]latest|@main)$")
+"""Names that may stand in a signature."""
+_TAG: Final = re.compile(r"(?:[:@][^/]*|[-.](?:latest|preview|exp|experimental))$")
+_VERSION: Final = re.compile(
+    r"[-@](?:20\d\d-?\d\d-?\d\d|20\d\d-?\d\d|\d\d-\d\d|\d\d-20\d\d|\d{4}|0\d\d)$", re.ASCII
+)
 _SHOWN: Final = 300
-"""Characters of a name in a message."""
-
-
-def check_name(
-    reply: Reply,
-    asked: str,
-    *,
-    alias: str | None,
-    urls: Sequence[str],
-    role: Role = "judge",
-    batches: Path | None = None,
-) -> Reply:
-    """A reply of the model that was asked for; its name is kept where it says more than was asked.
-
-    Args:
-        reply: As it was read.
-        asked: Name of the model that was asked for.
-        alias: Name under which the endpoint answers as that model, ``None`` for its own.
-        urls: Base URLs of the endpoint, for the message.
-        role: What the model is asked to be, for the message.
-        batches: Where batches are written down that were submitted, ``None`` without.
-
-    Raises:
-        JudgeStoppedError: If it is another model's.
-    """
-    served = reply.model
-    if served is None:
-        return reply
-    if is_same_name(served, alias or asked):
-        return replace(reply, model=None)
-    if is_same_model(served, alias or asked) or (alias and is_same_model(served, asked)):
-        return reply
-    words = _wrong_model(served, asked, alias, urls, role=role)
-    raise JudgeStoppedError(words + (_collected(batches) if batches else ""))
 
 
 @lru_cache(maxsize=1024)
 def is_same_name(first: str, second: str) -> bool:
-    """Whether two names are equal but for case, and for what stands before it on one side.
+    """Return whether two names are equal except for case and an organisation on one side.
 
     >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct")
     True
@@ -77,60 +38,85 @@ def is_same_name(first: str, second: str) -> bool:
     False
     """
     first, second = first.casefold(), second.casefold()
-    if first == second:
-        return True
     short, long = sorted((first, second), key=len)
-    return bool(_PLAIN.fullmatch(long)) and bool(short) and long.endswith(f"/{short}")
+    return first == second or bool(short and long.endswith(f"/{short}") and _PLAIN.fullmatch(long))
 
 
 @lru_cache(maxsize=1024)
 def is_same_model(first: str, second: str) -> bool:
-    """Whether two names are the same model, as this module has it.
+    """Return whether two names belong to one family, in any version.
 
     >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
     (True, False)
-    >>> is_same_model("gpt-4o-2024-05-13", "gpt-4o-2024-08-06")
-    False
+    >>> is_same_model("mistral-large-latest", "mistral-large-2411")
+    True
+    >>> is_same_model("gemini-2.5-pro", "models/gemini-2.5-pro-preview-05-06")
+    True
     """
-    if is_same_name(first, second):
-        return True
-    if not (_PLAIN.fullmatch(first) and _PLAIN.fullmatch(second)):
-        return False
-    (name, version), (other_name, other_version) = _split(first), _split(second)
-    versions = {version, other_version} - {""}
-    return len(versions) < 2 and is_same_name(name, other_name)
+    is_plain = _PLAIN.fullmatch(first) and _PLAIN.fullmatch(second)
+    return bool(is_plain) and is_same_name(_family(first), _family(second))
 
 
-def _split(name: str) -> tuple[str, str]:
-    """A name without its version, and the version's digits, of which there may be none."""
-    name = _LATEST.sub("", name.casefold())
-    version = _VERSION.search(name)
-    if version is None:
-        return name, ""
-    return name[: version.start()], "".join(filter(str.isdecimal, version[0]))
+def _family(name: str) -> str:
+    """Return a name without tags and versions at its end."""
+    name, before = name.casefold().strip(), ""
+    while name != before:
+        before = name
+        name = _VERSION.sub("", _TAG.sub("", name))
+    return name
+
+
+@lru_cache(maxsize=1024)
+def served_name(
+    served: str | None, asked: str, alias: str | None, urls: tuple[str, ...], role: Role
+) -> str | None:
+    """Return the name under which a model answered, if it says more than the one asked for.
+
+    A name of another version is logged once.
+
+    Args:
+        served: Name in the reply, ``None`` if it has none.
+        asked: Name that was asked for.
+        alias: Name under which the endpoint answers as that model.
+        urls: Base URLs of the endpoint, for messages.
+        role: Role of the model, for messages.
+
+    Raises:
+        JudgeStoppedError: If it is another model.
+    """
+    if served is None or is_same_name(served, alias or asked):
+        return None
+    if not is_own(served, asked, alias):
+        raise JudgeStoppedError(_wrong_model(served, asked, alias, urls, role=role))
+    versions = [_VERSION.search(name.casefold()) for name in (served, asked)]
+    if all(versions):
+        logger.warning(
+            "{!r} was asked for and {!r} answered, another version; its name is in the signature",
+            asked,
+            served,
+        )
+    return served
+
+
+def is_own(served: str | None, asked: str, alias: str | None) -> bool:
+    """Return whether a reply's model is the one that was asked for."""
+    names = filter(None, (asked, alias))
+    return served is None or any(is_same_model(served, name) for name in names)
 
 
 def _wrong_model(
     served: str, asked: str, alias: str | None, urls: Sequence[str], *, role: Role
 ) -> str:
-    """Both names, and what to do."""
     words, given = WORDS[role], repr(served[:_SHOWN])
     expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
     renamed = (
         ""
         if words.alias == words.model
-        else f"if it is only another name of {asked!r}, set {words.alias} to it; "
+        else f"if it is only another name of {asked!r}, set {words.alias} to it: the reply is kept "
+        "and counts then; "
     )
     return (
-        f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given} where "
-        f"{expected} was asked for: {words.work} stopped, and that reply is not kept. If {given} "
-        f"is the {words.who} that you want, set {words.model} to that name; {renamed}"
-        f"otherwise start {asked!r} there"
-    )
-
-
-def _collected(batches: Path) -> str:
-    return (
-        f". The next run collects the same batch, and one with an alias keeps its replies; delete "
-        f"{batches} to submit, and pay for, its requests again"
+        f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given}, but "
+        f"{expected} was asked for: {words.work} stopped. If {given} is the {words.who} that you "
+        f"want, set {words.model} to that name; {renamed}otherwise start {asked!r} there"
     )

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
-from lmms_eval_captions.judges.endpoint.roles import KEYS
+from lmms_eval_captions.judges.endpoint.dialects.apis import api_of
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
 from lmms_eval_captions.judges.endpoint.urls import endpoint_names, parse_urls
 from lmms_eval_captions.judges.errors import SettingsError
 
@@ -106,8 +107,8 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
         # A key goes to nobody but whom it is meant for: OPENAI_API_KEY where it would go anyway.
         if set(endpoint_names(urls)) <= set(usual.names):
             return replace(usual, urls=urls)
-        is_openai = set(endpoint_names(urls)) == set(endpoint_names([PROVIDER_URLS["openai"]]))
-        key_name = KEYS["openai"] if is_openai else _NO_VARIABLE
+        is_openai = set(endpoint_names(urls)) == set(endpoint_names([OPENAI.default_url]))
+        key_name = OPENAI.key_variables[0] if is_openai else _NO_VARIABLE
     elif not (is_variable_name(key_name) or key_name in environ):
         # It may be the key itself, which is not shown.
         raise SettingsError(
@@ -115,4 +116,9 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
             "something else; the key itself is the variable's value"
         )
     key = environ.get(key_name, "").strip()
-    return Endpoint(urls=urls, api_key=parse_key(key_name, key) if key else None, key_name=key_name)
+    return Endpoint(
+        urls=urls,
+        api=api_of(urls),
+        api_key=parse_key(key_name, key) if key else None,
+        key_name=key_name,
+    )

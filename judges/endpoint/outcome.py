@@ -1,34 +1,36 @@
-"""What came of a request: a value read from its replies, or why there is none, and what it took."""
+"""The outcome of a request, and the callables by which protocols reach an engine."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypedDict, TypeVar
+
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 UNREADABLE: Final = "unreadable reply"
-"""How the reason of a request starts whose replies were all unreadable: they are kept."""
-
-
+"""Start of the reason of a request whose replies were all unreadable; they are kept."""
 Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
-"""Why a request has no value: no reply can be read, the endpoint refuses this one request, no reply
-came, none to any request, or nothing more is asked of the model."""
+"""Kind of failure: no readable reply, refused by the endpoint, no reply, no reply to any request,
+or nothing more is asked of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one or more calls took; those that the store answered were billed for nothing."""
+    """Calls and tokens; replies from the store count as nothing."""
 
     n_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     refused: tuple[str, ...] = ()
-    """Parameters that the model does not take, such as ``seed``, also of replies in the store."""
+    """Parameters that the model refused, such as ``seed``, of stored replies too."""
     served: tuple[str, ...] = ()
-    """Names under which it answered, where they say more than what was asked for (a version)."""
+    """Names under which it answered, if they say more than the name asked for."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -48,7 +50,7 @@ def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Outcome(TypedDict):
-    """What a judgement keeps of the requests that it was read from."""
+    """The part of a judgement that comes from its requests."""
 
     reply: str
     reason: str | None
@@ -58,22 +60,22 @@ class Outcome(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """The outcome of one request: a value read from the reply, or why there is none."""
+    """The outcome of one request."""
 
     value: T | None
-    """What the reply was read as, ``None`` where the request is unscored."""
+    """The value that was read; ``None`` if the request is unscored."""
     reply: str
-    """The judge's raw text, the last one where it was asked again; empty where none came."""
+    """The judge's raw text, the last one if it was asked again; empty if none came."""
     reason: str | None
-    """Why there is no value, ``None`` where there is one."""
+    """Why there is no value."""
     cached: bool
     """Whether every reply came from the store."""
     usage: Usage
     failure: Failure | None = None
-    """Which kind of reason it is, ``None`` where there is a value."""
+    """Kind of failure; ``None`` if there is a value."""
 
     def outcome(self, *earlier: Asked[Any]) -> Outcome:
-        """What a judgement keeps of this request and of the steps before it."""
+        """Return the outcome of this request and of the steps before it."""
         steps = (*earlier, self)
         return {
             "reply": self.reply,
@@ -83,5 +85,18 @@ class Asked(Generic[T]):
         }
 
     def no_answer(self) -> Outcome:
-        """What a judgement keeps of a first step that gave no answer, so that it is the last."""
+        """Return the outcome of a first step that gave no answer, so that it is the last."""
         return {**self.outcome(), "reason": f"no answer from the caption: {self.reason}"}
+
+
+class Ask(Protocol):
+    """Puts one request to the judge; several may be gathered."""
+
+    async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+        """Ask, read the reply, and ask afresh if it cannot be read. Never raises."""
+
+
+About = bytes | Sequence[bytes] | None
+"""Digest of the caption that chains are about, or one for each of them."""
+Chain = Callable[[Ask], Awaitable[R]]
+"""The requests of one question, one after the other or several at once, up to its result."""

@@ -1,23 +1,26 @@
-"""URLs of endpoints: which machine they name, how they are read, shown and reached."""
+"""URLs of endpoints: parsing, printing, proxies."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies
 
 from lmms_eval_captions.judges.errors import SettingsError
 
 _THIS_MACHINE: Final = {"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}  # noqa: S104 # nosec B104 - names
 """Hosts of URLs that reach the same server."""
 _PORTS: Final = {"http": 80, "https": 443}
+_KEY_IN_PATH: Final = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])\w{20,}|sk-[\w-]{8,}", re.ASCII)
+"""A segment of a path that holds a key, as some gateways have it."""
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine, so that no key is needed.
+    """Return whether a URL names this machine, so that no key is needed.
 
     >>> is_loopback("http://127.0.0.1:8000/v1"), is_loopback("https://api.openai.com/v1")
     (True, False)
@@ -33,7 +36,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_self_hosted(url: str) -> bool:
-    """Whether a URL names a server of one's own: this machine, a private address or name.
+    """Return whether a URL names this machine, a private address or a name without a dot.
 
     >>> [is_self_hosted(f"http://{host}/v1") for host in ("10.0.0.7:8000", "vllm", "[fd00::1]")]
     [True, True, True]
@@ -48,7 +51,7 @@ def is_self_hosted(url: str) -> bool:
 
 
 def is_http(url: str) -> bool:
-    """Whether a text is an HTTP URL with a host that can be connected to.
+    """Return whether a text is an HTTP URL with a host.
 
     >>> is_http("http://127.0.0.1:8000/v1"), is_http("127.0.0.1:8000"), is_http("http://[::1")
     (True, False, False)
@@ -61,23 +64,23 @@ def is_http(url: str) -> bool:
 
 
 def parse_urls(setting: str, value: str, *, separators: str = ",") -> tuple[str, ...]:
-    """Base URLs of replicas from a list, without a trailing slash; at least one.
+    """Split a list of base URLs, without trailing slashes; at least one.
 
     Args:
-        setting: What they were set with, for messages.
-        value: What was set.
-        separators: What may stand between two; the last one is what a mistaken user is told.
+        setting: Name of the setting, for messages.
+        value: The list.
+        separators: Characters that separate URLs; messages name the last one.
 
     Raises:
-        SettingsError: If one of them is no URL, or there is none.
+        SettingsError: If one of them is not a URL, or there is none.
     """
     urls = tuple(
         part.strip().rstrip("/") for part in re.split(f"[{separators}]", value) if part.strip()
     )
-    urls = tuple(url.removesuffix("/chat/completions") for url in urls)
+    urls = tuple(url if "?" in url else url.removesuffix("/chat/completions") for url in urls)
     for number, url in enumerate(urls or (value,), 1):
         if not is_http(url):
-            # In what is no URL a password may stand anywhere.
+            # A text that is not a URL may hold a password anywhere.
             came = f"something else as number {number}" if "@" in url else repr(url)
             raise SettingsError(
                 f"{setting}: expected URLs such as http://127.0.0.1:8000/v1, separated by "
@@ -87,17 +90,41 @@ def parse_urls(setting: str, value: str, *, separators: str = ",") -> tuple[str,
 
 
 def redact_url(url: str) -> str:
-    """A URL fit for printing: no user, password, query or fragment.
+    """Return a URL for printing, without user, password, key, query and fragment.
 
-    >>> redact_url("http://me:secret@host:1/v1?key=x")
-    'http://host:1/v1'
+    >>> redact_url("http://me:secret@host:1/v1?key=x"), redact_url("http://h/0a1b2c3d4e5f6a7b8c9d/v1")
+    ('http://host:1/v1', 'http://h/[key]/v1')
     """
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    path = _KEY_IN_PATH.sub("[key]", parts.path)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
+
+
+def secrets_in(url: str) -> list[str]:
+    """Return the password of a URL, and keys in its path and query.
+
+    >>> secrets_in("https://me:pa%20ss@host/v1?api-version=2024-10-21&key=x")
+    ['pa ss', 'pa%20ss', 'x']
+    """
+    parts = urlsplit(url)
+    password = parts.password or ""
+    values = [value for name, value in parse_qsl(parts.query) if name != "api-version"]
+    found = [unquote(password), password, *values, *_KEY_IN_PATH.findall(parts.path)]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def with_path(url: str, path: str) -> str:
+    """Return a URL with a path appended before its query.
+
+    >>> with_path("https://host/v1?a=b", "/models")
+    'https://host/v1/models?a=b'
+    """
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
 
 
 def endpoint_name(url: str) -> str:
-    """What tells one endpoint from another: its base URL, written in one way, without secrets.
+    """Return the name of an endpoint: its base URL in canonical form, without secrets.
 
     >>> endpoint_name("https://me:secret@API.openai.com:443/v1/?key=x")
     'https://api.openai.com/v1'
@@ -112,20 +139,23 @@ def endpoint_name(url: str) -> str:
 
 
 def endpoint_names(urls: Iterable[str]) -> tuple[str, ...]:
-    """The names of an endpoint's addresses, each once, as stored replies have them."""
+    """Return the distinct names of an endpoint's addresses."""
     return tuple(dict.fromkeys(map(endpoint_name, urls)))
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` ...).
+    """Return the environment's proxy for a URL (``HTTPS_PROXY``, ``NO_PROXY`` ...), or ``None``.
 
-    ``None`` for none. Proxies are for the outside world: this machine is always reached directly.
+    This machine and names without a dot are always reached directly.
 
     Raises:
-        SettingsError: If it is not an HTTP proxy; its text, which may hold a password, is not told.
+        SettingsError: If it is not an HTTP proxy; the message leaves out its text, which may hold
+            a password.
     """
     parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+    host = _host_of(url)
+    # A name without a dot is in the local network; the proxy would not know it.
+    if is_loopback(url) or (_address_of(host) is None and "." not in host) or _is_bypassed(host):
         return None
     proxy = getproxies().get(parts.scheme)
     if proxy and "://" not in proxy:
@@ -139,12 +169,27 @@ def proxy_of(url: str) -> str | None:
     return proxy
 
 
+def _is_bypassed(host: str) -> bool:
+    """Return whether ``no_proxy`` names a host: itself, a domain, ``*.domain`` or a network."""
+    names = getproxies().get("no", "").lower()
+    address = _address_of(host)
+    for name in filter(None, re.split(r"[\s,]+", names)):
+        pattern = name.partition(":")[0].lstrip("*.") if name.count(":") == 1 else name.lstrip("*.")
+        if name == "*" or host == pattern or host.endswith(f".{pattern}"):
+            return True
+        if address is not None and "/" in name:
+            with suppress(ValueError):
+                if address in ip_network(name, strict=False):
+                    return True
+    return False
+
+
 def _host_of(url: str) -> str:
     return (urlsplit(url).hostname or "").lower().removesuffix(".")
 
 
 def _address_of(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that a host is written as, ``None`` for a name."""
+    """Return a host's address, or ``None`` for a name."""
     try:
         address = ip_address(host)
     except ValueError:

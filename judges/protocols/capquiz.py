@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lmms_eval_captions.judges.endpoint.chain import Ask
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 UNKNOWN: Final = "Cannot be determined"

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Message, Reply
+from lmms_eval_captions.judges.endpoint.request import Message, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, Written, read_scores
@@ -30,7 +29,7 @@ from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]

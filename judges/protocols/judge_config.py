@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 
+_RESERVED: Final = {"model", "messages", "stream", "n", "max_tokens", "temperature", "seed"}
+"""Fields that have settings of their own, or none."""
 _NOBODY: Final = "none"
 """What stands in the place of a model's name where no model is asked."""
 
@@ -36,8 +39,16 @@ class JudgeConfig:
     (``LMMS_CAPTIONS_JUDGE_FRAMES``)."""
     prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
     """What the judge is asked with."""
-    extras: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"is_key": False})
-    """What else moves this judge's scores, for the signature."""
+    signature_fields: Mapping[str, str] = field(
+        default_factory=dict, hash=False, metadata={"is_key": False}
+    )
+    """Settings that affect this judge's scores, for the signature."""
+    extra_body: Mapping[str, object] = field(
+        default_factory=dict, hash=False, metadata={"is_key": False}
+    )
+    """Further fields of every request (``LMMS_CAPTIONS_JUDGE_EXTRA_BODY``)."""
+    is_structured: bool = field(default=False, metadata={"is_key": False})
+    """Whether JSON-schema output is asked for (``LMMS_CAPTIONS_JUDGE_STRUCTURED``)."""
 
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
@@ -68,17 +79,30 @@ class JudgeConfig:
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
         prompts = Prompts(settings.prompts)
         prompts.check()
-        extras: dict[str, str] = {}
+        named: dict[str, str] = {}
         asks, frames, temperature = own.asks, own.frames, own.temperature
         if own.asks is not None:
             asks = settings.vcapsbench_asks or own.asks
-            extras["asks"] = str(asks)
+            named["asks"] = str(asks)
         if own.frames is not None:
             frames = settings.frames or own.frames
-            extras["frames"] = str(frames)
+            named["frames"] = str(frames)
         if settings.temperature is not None and settings.temperature != own.temperature:
             temperature = settings.temperature
-            extras["temperature"] = f"{temperature:g}"
+            named["temperature"] = f"{temperature:g}"
+        if settings.max_tokens is not None and settings.max_tokens != own.max_tokens:
+            named["max_tokens"] = str(settings.max_tokens)
+        extra_body = json.loads(settings.extra_body or "{}")
+        if reserved := sorted(set(extra_body) & _RESERVED):
+            raise SettingsError(
+                f"LMMS_CAPTIONS_JUDGE_EXTRA_BODY: {', '.join(reserved)} cannot be set there; it "
+                "holds further fields of the request, such as reasoning_effort"
+            )
+        for name, value in extra_body.items():
+            text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            named[name] = text.replace("|", "/")
+        if settings.structured:
+            named["structured"] = "1"
         model = settings.judge or own.model
         config = replace(
             own,
@@ -89,10 +113,13 @@ class JudgeConfig:
             asks=asks,
             frames=frames,
             prompts=prompts,
-            extras=extras,
+            max_tokens=settings.max_tokens or own.max_tokens,
+            extra_body=extra_body,
+            is_structured=settings.structured,
+            signature_fields=named,
         )
         if settings.alias is not None and config.asks_endpoint:
-            extras["alias"] = settings.alias
+            named["alias"] = settings.alias
         return config
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lmms_eval_captions.judges.endpoint.request import Message, Request
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
@@ -15,6 +15,7 @@ def request_of(
     config: JudgeConfig,
     seed: int,
     stand_in: Callable[[], str],
+    schema: Mapping[str, object] | None = None,
     **params: object,
 ) -> Request:
     """A request to a benchmark's judge, at its temperature and length.
@@ -25,13 +26,23 @@ def request_of(
         config: The benchmark's judge.
         seed: Seed, >= 0.
         stand_in: The reply of the offline stand-in.
+        schema: JSON schema of the reply, if it is an object.
         params: Further sampling parameters.
     """
+    if config.is_structured and schema is not None:
+        name = prompt.replace("/", "_")
+        json_schema = {"name": name, "schema": schema, "strict": True}
+        params["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     return Request(
         protocol=f"{prompt}:{config.protocol}",
         model=config.model,
         messages=messages,
-        params={"temperature": config.temperature, "max_tokens": config.max_tokens, **params},
+        params={
+            "temperature": config.temperature,
+            "max_tokens": config.max_tokens,
+            **params,
+            **config.extra_body,
+        },
         seed=seed,
         timeout_s=config.timeout_s,
         stand_in=stand_in,

@@ -11,8 +11,7 @@ from typing import Final
 
 import yaml
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Message
+from lmms_eval_captions.judges.endpoint.request import Message, Picture
 
 Messages = Sequence[Mapping[str, str]]
 Content = Mapping[str, Messages | str]

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
@@ -29,7 +28,7 @@ from lmms_eval_captions.judges.protocols.reading import (
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 DIMENSIONS: Final = {

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.chain import Ask
-from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Asked
+from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Ask, Asked
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.judge_request import request_of

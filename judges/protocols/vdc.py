@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import Match, MatchJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 

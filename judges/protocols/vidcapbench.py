@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correct
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 

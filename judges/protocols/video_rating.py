@@ -26,8 +26,8 @@ from lmms_eval_captions.judges.protocols.video_rating_reading import (
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask
-    from lmms_eval_captions.judges.endpoint.picture import Picture
+    from lmms_eval_captions.judges.endpoint.outcome import Ask
+    from lmms_eval_captions.judges.endpoint.request import Picture
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 PROMPT: Final = "video_rating"

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lmms_eval_captions.judges.endpoint.client import ChatClient, listed_models
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.http.client import ChatClient
-from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
-from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
-from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.model_names import is_same_model, served_name
+from lmms_eval_captions.judges.endpoint.request import Request, is_offline
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import CaptionsError, JudgeUnavailableError
@@ -148,13 +147,15 @@ async def _say_hello(endpoint: Endpoint, url: str, model: str, role: Role) -> st
         seed=0,
         timeout_s=_TIMEOUT_S,
         stand_in=lambda: "",
-    ).sent_otherwise(left_out=("seed",))
+    ).sent_as(left_out=("seed",))
     try:
         reply = await client.complete(request, 0, timeout_s=_TIMEOUT_S)
     finally:
         await client.close()
-    reply = check_name(reply, model, alias=endpoint.alias, urls=(url,), role=role)
-    return f"{f' as {reply.model}' if reply.model else ''}: {reply.text[:40]!r}"
+    name = reply.model
+    if DIALECTS[endpoint.api].names_models:
+        name = served_name(name, model, endpoint.alias, (url,), role)
+    return f"{f' as {name}' if name else ''}: {reply.text[:40]!r}"
 
 
 async def _models(

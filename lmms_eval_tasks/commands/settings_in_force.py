@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.models import is_variable_name, split_address
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.roles import KEYS
 from lmms_eval_captions.judges.endpoint.urls import is_http, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.settings import Settings, unknown_settings
+from lmms_eval_captions.judges.settings import (
+    KEY_VARIABLES,
+    URL_VARIABLES,
+    Settings,
+    unknown_settings,
+)
 from lmms_eval_captions.judges.variables import Variable, variables_of
 
-_URLS: Final = {
-    "LMMS_CAPTIONS_JUDGE_URL", "OPENAI_BASE_URL", "OPENAI_API_URL", "ANTHROPIC_BASE_URL",
-}  # fmt: skip
+_URLS: Final = {"LMMS_CAPTIONS_JUDGE_URL", *URL_VARIABLES}
 _MODELS: Final = {"LMMS_CAPTIONS_CHEAP_JUDGE"}
 _OWN: Final = "the benchmark's own"
 _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
@@ -25,10 +27,11 @@ _WITHOUT: Final[Mapping[str, Callable[[], str]]] = {
     "LMMS_CAPTIONS_JUDGE_RUNS": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_TEMPERATURE": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_TIMEOUT": lambda: _OWN,
+    "LMMS_CAPTIONS_JUDGE_MAX_TOKENS": lambda: _OWN,
+    "LMMS_CAPTIONS_JUDGE_API": lambda: "OpenAI's, or recognised by the address",
     "LMMS_CAPTIONS_VCAPSBENCH_ASKS": lambda: _OWN,
     "LMMS_CAPTIONS_JUDGE_FRAMES": lambda: _OWN,
-    "LMMS_CAPTIONS_MAX_COST": lambda: "no limit",
-    "LMMS_CAPTIONS_PRICES": lambda: f"the packaged ones, of {load_prices().as_of}",
+    "LMMS_CAPTIONS_PRICES": lambda: load_prices().as_of,
     "LMMS_CAPTIONS_PROMPTS": lambda: "the packaged ones",
     "LMMS_CAPTIONS_DATA": lambda: "the Hugging Face hub",
     "LMMS_CAPTIONS_T5": lambda: "google/flan-t5-base from the hub",
@@ -67,7 +70,7 @@ def _variables() -> Iterator[Variable]:
 
 def _setting(variable: Variable, environ: Mapping[str, str]) -> Setting:
     name, text = variable.name, environ.get(variable.name, "").strip()
-    if name in KEYS.values():
+    if name in KEY_VARIABLES:
         return Setting(name, ok=True, text=f"{name} is {'set' if text else 'not set'}")
     try:
         variable.read(environ)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.video_rating import ShownVideo

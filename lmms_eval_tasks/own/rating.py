@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.protocols.video_rating import PROMPT, ShownVideo, judge_video
 from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, HIGHEST, LOWEST
 from lmms_eval_captions.judges.verdict import RatingsJudgement

@@ -21,15 +21,20 @@ class ScorerSettings(TypedDict, total=False):
     judge: str | None
     judge_url: str | None
     alias: str | None
-    api: Literal["openai", "anthropic"]
+    api: Literal["openai", "azure", "anthropic"]
     openai_key: str | None
     anthropic_key: str | None
+    azure_openai_key: str | None
     openai_base_url: str | None
     openai_api_url: str | None
     anthropic_base_url: str | None
+    azure_openai_endpoint: str | None
     concurrency: int
     runs: int | None
     temperature: float | None
+    max_tokens: int | None
+    extra_body: str | None
+    structured: bool
     timeout_s: float | None
     vcapsbench_asks: int | None
     frames: int | None
@@ -43,7 +48,7 @@ class ScorerSettings(TypedDict, total=False):
     prompts: str | Path | None
 
 
-KEYS: Final = ("openai_key", "anthropic_key")
+KEYS: Final = ("openai_key", "anthropic_key", "azure_openai_key")
 """Handed to no other process: it reads them from its own environment."""
 
 

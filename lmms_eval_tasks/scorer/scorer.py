@@ -15,11 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.endpoint.answers.sight import SHOWN
-from lmms_eval_captions.judges.endpoint.budget import price_of
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+from lmms_eval_captions.judges.endpoint.request import SHOWN
+from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.errors import (
     INSTALL_EVAL,
     DataError,
@@ -397,7 +396,12 @@ class Scorer:
             if self._engine is None:
                 config = engine_config(self.settings)
                 self._engine = Engine(
-                    replace(config, progress=self._progress, spent_usd=self._spent_usd)
+                    replace(
+                        config,
+                        progress=self._progress,
+                        spent_usd=self._spent_usd,
+                        outage_is_final=False,
+                    )
                 )
             return self._engine
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from math import inf
 
-from lmms_eval_captions.judges.endpoint.budget import price_of
-from lmms_eval_captions.judges.endpoint.cache_folder import StoreBy, cache_folder
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.endpoint import PROVIDER_URLS, Endpoint, parse_key
-from lmms_eval_captions.judges.endpoint.prices import load_prices, prices_file
-from lmms_eval_captions.judges.endpoint.progress.totals import Totals, cost_words
+from lmms_eval_captions.judges.endpoint.config import EngineConfig, StoreBy, cache_folder
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of, prices_file
+from lmms_eval_captions.judges.endpoint.dialects.apis import api_of
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
+from lmms_eval_captions.judges.endpoint.totals import Totals, cost_words
 from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.surrogates import whole
@@ -24,11 +24,13 @@ def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> En
     """
     given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
     texts = (str(value).strip() for value in given if value)
-    url = next(filter(None, texts), PROVIDER_URLS["openai"])
+    url = next(filter(None, texts), OPENAI.default_url)
     setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
     key = os.environ.get(api_key_env, "").strip()
+    urls = parse_urls(setting, url, separators=",;")
     endpoint = Endpoint(
-        urls=parse_urls(setting, url, separators=",;"),
+        urls=urls,
+        api=api_of(urls),
         api_key=parse_key(api_key_env, key) if key else None,
         key_name=api_key_env,
         alias=whole(str(alias)) if alias else None,
@@ -53,6 +55,7 @@ def engine_config(
     return EngineConfig(
         urls=endpoint.urls,
         store=cache_folder() / "caption_replies",
+        api=endpoint.api,
         api_key=endpoint.api_key,
         concurrency=concurrency,
         role="captioner",

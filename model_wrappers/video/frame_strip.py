@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.model_wrappers.video.containers import check_file

@@ -45,12 +45,12 @@ def read_frames(
 ) -> Clip:
     """The frames of a video that a sampling chooses.
 
-    PyAV seeks in MP4, MOV, Matroska and WebM (see
-    ``frames_by_seeking``), and decodes all of any other clip: the readable start of a file that was cut
-    off, damaged files, stills. decord is asked last, for what PyAV cannot decode at all: on its own
-    it misses frames of streams and edit lists. What kind of file it is, is read from its content
-    and not from its name. Only real containers are opened, and no other file, whatever they name;
-    decoding runs in a process of its own, whose crash is this clip's alone.
+    PyAV seeks in MP4, MOV, Matroska and WebM (see ``frames_by_seeking``), and decodes all of any
+    other clip: the readable start of a file that was cut off, damaged files, stills. decord is
+    asked last, for what PyAV cannot decode at all: it misses frames of streams and edit lists. What
+    kind of file it is, is read from its content and not from its name. Only real containers are
+    opened, and no other file, whatever they name; decoding runs in a process of its own, whose
+    crash is this clip's alone.
 
     With ``video_reader="decord"`` decord is asked first, and counts, finds and colours frames by
     its own lights; PyAV reads what decord cannot, and the log says so.

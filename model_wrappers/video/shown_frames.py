@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.files.atomic_write import write_atomically
 from lmms_eval_captions.model_wrappers.video.frame_strip import digest_of, rgb_frames
 

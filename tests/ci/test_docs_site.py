@@ -72,8 +72,8 @@ def test_an_included_section_brings_its_links_along() -> None:
 
 def test_files_that_are_linked_are_shown() -> None:
     """One file is a page, and a folder is one with all of its files."""
-    assert "judges/endpoint/prices.yaml" in linked_files()
-    assert "``````yaml\n" in source_page("judges/endpoint/prices.yaml")
+    assert "judges/protocols/prompts/vdc_vdd.yaml" in linked_files()
+    assert "``````yaml\n" in source_page("judges/protocols/prompts/vdc_vdd.yaml")
     folder = source_page("tests/support/toy_benchmark")
     assert folder.count("\n## tests/support/toy_benchmark/") == 9
     assert "__pycache__" not in folder

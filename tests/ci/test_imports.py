@@ -49,7 +49,7 @@ def test_the_contract_is_kept(tree: Path) -> None:
             "model_wrappers.outcome", "judges.settings", "model wrappers see", id="wrappers"
         ),
         pytest.param(
-            "judges.endpoint.pacing", "judges.settings", "The endpoint knows", id="endpoint"
+            "judges.endpoint.limits", "judges.settings", "The endpoint knows", id="endpoint"
         ),
         pytest.param(
             "lmms_eval_tasks.capquiz.data", "lmms_eval_tasks.vdc.data", "another", id="benchmarks"

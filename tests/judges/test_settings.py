@@ -176,7 +176,7 @@ def test_a_temperature_of_ones_own_is_noted_where_it_differs(
     """It replaces the benchmark's; the signature holds it where it is not the benchmark's."""
     environ = {} if value is None else {"LMMS_CAPTIONS_JUDGE_TEMPERATURE": value}
     config = JudgeConfig.build({"model": "paper", "temperature": own}, read_judge_settings(environ))
-    assert (config.temperature, config.extras) == (temperature, extras)
+    assert (config.temperature, config.signature_fields) == (temperature, extras)
 
 
 def test_a_number_of_asks_without_a_majority_is_an_error() -> None:
@@ -216,7 +216,7 @@ def test_the_page_of_settings_has_every_variable_and_its_default() -> None:
     meanings = {name: line for names, line in lines.items() for name in re.findall(r"\w+", names)}
     launchers, addresses = {"RANK", "WORLD_SIZE"}, {name for name in rows if name.endswith("_URL")}
     addresses -= set(meanings)
-    assert len(addresses) == 3
+    assert len(addresses) == 2
     assert set(meanings) == set(rows) - launchers - addresses
     for name in addresses:
         assert f"`{name}`" in "".join(lines.values()), name
@@ -277,7 +277,7 @@ def test_batches_are_at_one_openai_endpoint() -> None:
     environ = {"LMMS_CAPTIONS_JUDGE_MODE": "batch"}
     with pytest.raises(SettingsError, match="expected one URL with batch"):
         read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_URL": "http://a,http://b"})
-    with pytest.raises(SettingsError, match="expected now with LMMS_CAPTIONS_JUDGE_API=anthropic"):
+    with pytest.raises(SettingsError, match="expected now for the API anthropic"):
         read_judge_settings({**environ, "LMMS_CAPTIONS_JUDGE_API": "anthropic"})
 
 

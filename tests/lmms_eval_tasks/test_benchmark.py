@@ -12,7 +12,7 @@ import pytest
 
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.judge_request import request_of

@@ -6,13 +6,11 @@ import asyncio
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.budget import Budget
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
-from lmms_eval_captions.judges.endpoint.model_names import check_name
+from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN, Source, failure
+from lmms_eval_captions.judges.endpoint.client import no_reply
+from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
+from lmms_eval_captions.judges.endpoint.model_names import served_name
 from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
@@ -27,17 +25,17 @@ URL = "http://127.0.0.1:8000/v1"
 
 
 def _answered(status: int, words: str = "some words") -> str:
-    return str(OPENAI.failure(status, words.encode(), URL, headers={}, api_key=None))
+    return str(failure(status, words.encode(), Source(URL, None), headers={}))
 
 
 def _flagged() -> str:
     raw = b'{"error": {"message": "Your input was flagged for violence"}}'
-    return str(OPENAI.failure(403, raw, URL, headers={}, api_key=None))
+    return str(failure(403, raw, Source(URL), headers={})).removesuffix(f" ({FORBIDDEN})")
 
 
 def _wrong_model() -> str:
     with pytest.raises(JudgeStoppedError) as stopped:
-        check_name(Reply("yes", model="other"), "judge", alias=None, urls=[URL])
+        served_name("other", "judge", None, (URL,), "judge")
     return str(stopped.value)
 
 
@@ -57,7 +55,7 @@ def _captioning_limit() -> str:
 
 
 def _timed_out() -> str:
-    return str(no_reply(asyncio.TimeoutError(), URL, timeout_s=120.0, api_key=None))
+    return str(no_reply(asyncio.TimeoutError(), Source(URL), timeout_s=120.0))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,6 @@ def _timed_out() -> str:
         pytest.param(_answered(400), "refused", id="400"),
         pytest.param(_answered(400, "no reply from the backend"), "refused", id="400, odd words"),
         pytest.param(_answered(403), "stopped", id="403"),
-        pytest.param(_answered(403, "The input was flagged."), "refused", id="403, flagged"),
         pytest.param(_answered(401), "stopped", id="401"),
         pytest.param(_answered(401, "internal error"), "stopped", id="401, odd words"),
         pytest.param(_answered(404), "stopped", id="404"),

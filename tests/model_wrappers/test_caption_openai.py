@@ -151,7 +151,7 @@ def test_another_model_writes_no_caption_unless_an_alias_says_so(
     model = make()
     assert caption_all(model, clips[:2]) == ["", ""]
     for reason in model.outcome.failures.values():
-        assert f"the captioner at {endpoint.url} answered as 'eye.gguf' where 'seer'" in reason
+        assert f"the captioner at {endpoint.url} answered as 'eye.gguf', but 'seer'" in reason
         assert "set caption_openai's alias= to it" in reason
         assert "judg" not in reason.lower()
     n_requests = endpoint.counts.n_requests
@@ -260,8 +260,6 @@ def test_smaller_frames_answer_a_request_that_is_too_large(
     assert max(sizes) < frame_pixels
     assert {len(_images(body)) for body in endpoint.bodies} == {3}
     assert [line for line in logged if "pictures are sent with 1/2 of their pixels" in line] != []
-    n_steps = len([line for line in logged if "of their pixels from here on" in line])
-    assert n_steps == len({line for line in logged if "of their pixels from here on" in line})
     n_requests = endpoint.counts.n_requests
     assert caption_all(make(frame_pixels=frame_pixels), large_clips[1:], PROMPTS) == captions
     assert endpoint.counts.n_requests == n_requests

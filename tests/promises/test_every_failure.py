@@ -406,8 +406,10 @@ UNREAD: Final = "unreadable reply, asked 4 times"
 KEPT: Final = {
     "empty": UNREAD + "; the last one was empty",
     "unreadable": UNREAD,
-    "cut": UNREAD + "; the last one was cut at max_tokens",
-    "cut while reasoning": UNREAD + "; the last one was cut at max_tokens within its reasoning",
+    "cut": UNREAD + "; the last one was cut at max_tokens: raise LMMS_CAPTIONS_JUDGE_MAX_TOKENS",
+    "cut while reasoning": UNREAD
+    + "; the last one was cut at max_tokens within its reasoning: raise "
+    + "LMMS_CAPTIONS_JUDGE_MAX_TOKENS",
     "withheld": UNREAD + "; the last one was withheld by the provider's content filter",
 }
 """Replies that came, are stored and are not asked for again, and the reason they lead to."""
@@ -415,10 +417,8 @@ SERVER: Final = r"http://127\.0\.0\.1:\d+/v1/chat/completions answered "
 STOPS: Final = {
     "wrong key": SERVER + re.escape("401: told to fail (check OPENAI_API_KEY)"),
     "cost limit": r"LMMS_CAPTIONS_MAX_COST: \$.* are spent and the next request may cost .*",
-    "outage": r"the judge gave no reply to any request for \d+ s "
-    r"\((it has given none yet|the last one came at \d\d:\d\d:\d\d)\), judging stopped: "
-    + SERVER
-    + "503: told to fail",
+    "outage": r"the judge gave no reply to any request for \d+ s ?"
+    r"(\(it has given none yet\))?, judging stopped: " + SERVER + "503: told to fail",
 }
 """What ends judging, and the reason of all that was not answered by then."""
 REASONS: Final = {

@@ -184,7 +184,9 @@ OURS: Final = {
         "expected one URL with batch",
         env=_data(JUDGE_MODE="batch", JUDGE_URL="http://127.0.0.1:1/v1,http://127.0.0.1:2/v1"),
     ),
-    "api": Mistake(ESTIMATE, "got 'claude'", "openai, anthropic", env=_data(JUDGE_API="claude")),
+    "api": Mistake(
+        ESTIMATE, "got 'claude'", "openai, azure, anthropic", env=_data(JUDGE_API="claude")
+    ),
     "share": Mistake(
         ("check", "{root}"), "got '5%'", "a share between 0 and 1", env=_data(MAX_UNSCORED="5%")
     ),

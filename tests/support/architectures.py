@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.instance import GenerationResult
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "architectures.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "architectures.md"
 N_FRAMES: Final = 5
 FRAME_PIXELS: Final = 100_000
 MAX_NEW_TOKENS: Final = 10

@@ -302,7 +302,7 @@ class JudgeServer:
         elif path == "/control":
             self.behaviour = replace(self.behaviour, **json.loads(body))
             connection.send(200, "{}")
-        elif method == "POST" and path.endswith("/chat/completions"):
+        elif method == "POST" and path.partition("?")[0].endswith("/chat/completions"):
             self._chat(connection, key, body)
         elif method == "GET" and path.endswith("/models"):
             text, status = self.models

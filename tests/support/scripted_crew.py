@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import av
 import numpy as np
 
-from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Failure, Usage
-from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Failure, Usage
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 

@@ -1,4 +1,4 @@
-"""What stands in a chat completion: text, why it ended, whose it is, tokens, an error.
+"""Fields of a chat completion.
 
 A reply counts as long as its text can be read. Everything beside the text is an extra: where it is
 odd it is left out, and tokens are estimated (see :mod:`.tokens`).
@@ -59,14 +59,20 @@ def decode(text: str) -> object:
 
 
 def text_in(choice: Mapping[str, object]) -> str:
-    """The text of a choice; of a message in parts, of those parts that hold text.
+    """Return the text of a choice; empty if its message has none (cut, filtered, refused).
 
     Raises:
-        LookupError: If there is none; also others of ``NOT_READABLE``.
+        LookupError: If there is no message; also others of ``NOT_READABLE``.
     """
     message: Mapping[str, object] = choice["message"]  # type: ignore[assignment]  # else it raises
-    # A refusal may come without a content.
-    return text_of(message.get("content") if "refusal" in message else message["content"])
+    return text_of(message.get("content"))
+
+
+def has_reasoning(choice: Mapping[str, object]) -> bool:
+    """Return whether a choice has reasoning in a field of its own."""
+    message = choice.get("message")
+    fields = message if isinstance(message, dict) else {}
+    return any(fields.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
 
 
 def finish_reason_in(choice: Mapping[str, object]) -> str | None:

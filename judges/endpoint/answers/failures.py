@@ -1,192 +1,168 @@
-"""The errors that answers over HTTP stand for, whatever API they come from."""
+"""The errors that answers over HTTP stand for."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 from urllib.parse import urljoin
 
 from lmms_eval_captions.judges.endpoint.answers.completion import status_of
-from lmms_eval_captions.judges.endpoint.answers.moderation import is_about_content
 from lmms_eval_captions.judges.endpoint.answers.quotas import retry_after_s
 from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
-from lmms_eval_captions.judges.endpoint.roles import Api, Role, role_words
+from lmms_eval_captions.judges.endpoint.roles import WORDS, RoleWords
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
-    ParameterRefusedError,
 )
 
 FORBIDDEN: Final = "the key may not use this model or endpoint"
-"""What is said of a 403 that stops everything, and not of one that is about what was asked."""
+"""Explanation of a 403 that ends judging."""
 HINTS: Final[Mapping[int, str]] = {
-    401: "check {role.key}",
+    401: "check {words.key}",
     402: "the account has nothing left to pay with",
     403: FORBIDDEN,
-    404: "check the model's name ({role.model}) and {role.url}",
+    404: "check the model's name ({words.model}) and {words.url}",
     407: "check the user and password in the environment's proxy",
 }
 _PASSING: Final = {408, 425, 429}
 _TIMED_OUT: Final = {408, 504, 524}
-_MAYBE_ANSWERED: Final = {*_TIMED_OUT, 502}
+_MAYBE_BILLED: Final = {*_TIMED_OUT, 502}
 """Statuses of a gateway that may hide an answer, and its bill."""
-_REFUSING: Final = {400, 403, 404, 422}
 MOST_WORDS: Final = 300
-"""Characters of a server's words in a message."""
+"""Characters of a server's text in a message."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
+_OUT_OF_MONEY: Final = (
+    "insufficient_quota", "credit balance is too low", "enforced_spend_limit_reached",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class ApiWords:
-    """What one API's errors say, beside their status."""
+class Source:
+    """The address that answers come from, for messages."""
 
-    api: Api
-    path: str
-    """What follows a base URL, which a redirect names as well."""
-    refused_parameter: Callable[[str], str | None]
-    """The parameter that the words of a refusal are about, ``None`` for none."""
-    is_out_of_money: Callable[[int, bytes], bool]
-    """Whether an answer of that status and body says that nothing more can be paid."""
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    words: RoleWords = WORDS["judge"]
+
+    @property
+    def shown(self) -> str:
+        """The address without secrets."""
+        return redact_url(self.url)
+
+    def text(self, raw: bytes, *, strictly: bool = False) -> str:
+        """Decode an answer, without secrets."""
+        return answer_text(raw, self.api_key, self.url, strictly=strictly)
 
 
 def failure(
-    answer: tuple[int, bytes],
-    url: str,
+    status: int,
+    raw: bytes,
+    source: Source,
     *,
-    words: ApiWords,
     headers: Mapping[str, str],
-    api_key: str | None,
     answered: str | None = None,
-    role: Role = "judge",
-) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
-    """The error that an answer other than 200 is.
+) -> JudgeError:
+    """Return the error that an answer stands for.
 
     Args:
-        answer: HTTP status and body.
-        url: Where from, for messages.
-        words: Those of the API.
+        status: HTTP status other than 200.
+        raw: Body of the answer.
+        source: Address that it came from.
         headers: Of the answer.
-        api_key: What must not be in the message, should the server echo it.
-        answered: What came, in words, where that is not the status.
-        role: What is asked, for messages.
+        answered: Text in place of the status, for messages.
     """
-    error = _failure(
-        answer, url, words=words, headers=headers, api_key=api_key, answered=answered, role=role
-    )
-    error.status = answer[0]
-    return error
-
-
-def _failure(
-    answer: tuple[int, bytes],
-    url: str,
-    *,
-    words: ApiWords,
-    headers: Mapping[str, str],
-    api_key: str | None,
-    answered: str | None,
-    role: Role,
-) -> JudgeUnavailableError | JudgeRequestError | JudgeStoppedError:
-    status, raw = answer
-    text = answer_text(raw, api_key, url)
-    said = _server_words(text, api_key)
-    message = f"{redact_url(url)} answered {answered or status}: {said}"
+    said, parameter = _server_words(raw, source)
+    message = f"{source.shown} answered {answered or status}: {said}"
+    error: JudgeError
     if status in _REDIRECTS:
-        goal = _goal(url, headers, api_key)
-        return JudgeStoppedError(
-            f"{redact_url(url)} answered {status}, {_redirected(goal, words, role)}"
+        error = JudgeStoppedError(
+            f"{source.shown} answered {status}, {_redirected(source, headers)}"
         )
-    if words.is_out_of_money(status, raw):
-        return JudgeStoppedError(f"{message} ({HINTS[402]})")
-    parameter = words.refused_parameter(said) if status in _REFUSING else None
-    if parameter is not None:
-        return ParameterRefusedError(message, parameter)
-    if status in HINTS and not (status == 403 and is_about_content(text)):
-        hint = HINTS[status].format(role=role_words(role, words.api))
-        return JudgeStoppedError(f"{message} ({hint})")
-    if status in _PASSING or status >= 500:
-        return JudgeUnavailableError(
+    elif status in (400, 402, 429) and any(text in said for text in _OUT_OF_MONEY):
+        error = JudgeStoppedError(f"{message} ({HINTS[402]})")
+    elif status in HINTS:
+        error = JudgeStoppedError(f"{message} ({HINTS[status].format(words=source.words)})")
+    elif status in _PASSING or status >= 500:
+        error = JudgeUnavailableError(
             message,
             retry_after_s=retry_after_s(headers),
             rate_limited=status == 429,
             timed_out=status in _TIMED_OUT,
-            may_be_billed=status in _MAYBE_ANSWERED,
+            may_be_billed=status in _MAYBE_BILLED,
             kind=f"HTTP {status}",
         )
-    return JudgeRequestError(message)
+    else:
+        error = JudgeRequestError(message)
+    error.status, error.said, error.parameter = status, said, parameter
+    return error
 
 
-def error_within(
-    error: object, url: str, *, words: ApiWords, api_key: str | None, role: Role
-) -> JudgeError:
-    """The error that stands in an answer of 200: what its code or type says, else it can pass."""
+def error_within(error: object, source: Source) -> JudgeError:
+    """Return the error that stands in an answer of 200, by its code or type."""
     raw = json.dumps({"error": error}).encode("ascii")
     status = status_of(error)
     if status is None:
-        said = _server_words(raw.decode("ascii"), api_key)
         return JudgeUnavailableError(
-            f"{redact_url(url)} answered 200 with an error: {said}",
+            f"{source.shown} answered 200 with an error: {_server_words(raw, source)[0]}",
             kind="an error in place of a reply",
+            is_own=True,
         )
-    return failure(
-        (status, raw),
-        url,
-        words=words,
-        headers={},
-        api_key=api_key,
-        answered=f"200 with an error {status}",
-        role=role,
-    )
+    answered = f"200 with an error {status}"
+    return failure(status, raw, source, headers={}, answered=answered)
 
 
-def no_reply_in(raw: bytes, url: str, api_key: str | None, expected: str) -> JudgeUnavailableError:
-    """The error that an answer of 200 is which cannot be read.
+def no_reply_in(raw: bytes, source: Source, expected: str) -> JudgeUnavailableError:
+    """Return the error of an answer of 200 that cannot be read.
 
     Args:
-        raw: Body as it came.
-        url: Where from.
-        api_key: What must not be in the message.
-        expected: What was expected, in words.
+        raw: Body.
+        source: Address that it came from.
+        expected: Description of what was expected.
     """
-    said = scrub(answer_text(raw, api_key, url), api_key)[:MOST_WORDS]
+    said = scrub(source.text(raw), source.api_key)[:MOST_WORDS]
     return JudgeUnavailableError(
-        f"expected {expected} from {redact_url(url)}, got {said!r}",
+        f"expected {expected} from {source.shown}, got {said!r}",
         kind=f"no {expected.removeprefix('a ')}",
+        is_own=True,
     )
 
 
-def _goal(url: str, headers: Mapping[str, str], api_key: str | None) -> str:
-    """Where a redirect points to, without secrets; empty where that is nowhere."""
+def _redirected(source: Source, headers: Mapping[str, str]) -> str:
     try:
-        goal = redact_url(urljoin(url, headers.get("Location", "")))
+        goal = redact_url(urljoin(source.url, headers.get("Location", "")))
     except ValueError:
         goal = ""
-    return scrub(goal, api_key, url)
-
-
-def _redirected(goal: str, words: ApiWords, role: Role) -> str:
-    """Where a redirect points to, and what to do about it."""
-    of_role = role_words(role, words.api)
+    goal = scrub(goal, source.api_key, source.url)
+    for path in ("/chat/completions", "/v1/messages"):
+        goal = goal.removesuffix(path)
+    who = source.words.who
     return (
-        f"a redirect to {goal.removesuffix(words.path)[:MOST_WORDS]!r}, which is not followed: an "
-        f"answer counts from the {of_role.who}'s own address alone, and the key goes nowhere else. "
-        f"If that is the {of_role.who}, set {of_role.url} to it"
+        f"a redirect to {goal[:MOST_WORDS]!r}, which is not followed: the key goes to the {who}'s "
+        f"own address alone. If that is the {who}, set {source.words.url} to it"
     )
 
 
-def _server_words(text: str, api_key: str | None) -> str:
-    """The human part of an error body, without the key, shortened."""
-    text = text.strip()
+def _server_words(raw: bytes, source: Source) -> tuple[str, str]:
+    """Return the human part of an error body, shortened, and the parameter that it names."""
+    text, parameter = source.text(raw).strip(), ""
     try:
-        payload = json.loads(text)
+        payload: Any = json.loads(text)
         error = payload.get("error", payload) if isinstance(payload, dict) else payload
-        text = error.get("message") or text if isinstance(error, dict) else str(error)
+        if isinstance(error, dict):
+            details = [str(error[name]) for name in ("code", "message") if error.get(name)]
+            text = str(error.get("message") or ": ".join(details) or text)
+            if any(word in str(error.get("code")) for word in _OUT_OF_MONEY):
+                text = f"{error['code']}: {text}"
+            parameter = error["param"] if isinstance(error.get("param"), str) else ""
+        else:
+            text = str(error)
     except (ValueError, RecursionError):
         pass
     # Shortened last: half a key must not stay.
-    return " ".join(scrub(str(text), api_key).split())[:MOST_WORDS] or "(empty response)"
+    text = " ".join(scrub(text, source.api_key).split())[:MOST_WORDS]
+    return text or "(empty response)", parameter

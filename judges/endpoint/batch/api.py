@@ -1,62 +1,34 @@
-"""The provider's Batch API through the ``openai`` package, each call tried while it may pass.
-
-The package's own retries are off: they end within seconds, where an outage of hours is waited for,
-and would make a second batch where the answer to the first was lost. What an answer says is bounded
-and classified before the package reads it, as it is for single requests.
-"""
+"""The provider's Batch API through the ``openai`` package, which repeats what can pass."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
-import random
 import ssl
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
-from importlib import import_module
-from io import BytesIO
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-import aiohttp
-from loguru import logger
-
-from lmms_eval_captions.judges.endpoint.answers.failures import HINTS
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.http.no_reply import no_reply
-from lmms_eval_captions.judges.endpoint.http.wire import (
-    CONNECT_TIMEOUT_S,
-    MOST_BYTES,
-    MOST_ERROR_BYTES,
-    MOST_FILE_BYTES,
-    save_answer,
-)
-from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
+from lmms_eval_captions.judges.endpoint.answers.failures import Source, failure
+from lmms_eval_captions.judges.endpoint.client import CONNECT_TIMEOUT_S, no_reply
 from lmms_eval_captions.judges.endpoint.urls import proxy_of
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, JudgeUnavailableError
+from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 
-if TYPE_CHECKING:
-    from openai import AsyncAPIResponse
+T = TypeVar("T")
 
 NAME_FIELD: Final = "lmms_eval_captions"
-"""Metadata of a batch that holds our name for it."""
-ENDPOINT: Final = "/v1/chat/completions"
+"""Metadata field of a batch that holds our name for it."""
 _NO_KEY: Final = "none"
 _TIMEOUT_S: Final = 900.0
-_MAX_WAIT_S: Final = 60.0
+_N_RETRIES: Final = 5
 _PAGE: Final = 100
 _MOST_PAGES: Final = 50
 _MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
-"""Of a file that is downloaded; a larger one goes to disk."""
+_MOST_FILE_BYTES: Final = 4 * 2**30
 
 State = Mapping[str, object]
 """A batch as the provider describes it."""
-Call = Callable[[], "AbstractAsyncContextManager[AsyncAPIResponse[Any]]"]
-"""A call of the package whose answer is still to be read."""
 
 
 class BatchApi:
@@ -64,32 +36,15 @@ class BatchApi:
 
     Args:
         url: Base URL, e.g. ``https://api.openai.com/v1``.
-        api_key: Bearer token or ``None``.
-        patience_s: How long one call is tried while it fails in a way that can pass.
-        backoff_s: Wait after the first failure; doubles with each.
+        api_key: The endpoint's key or ``None``.
     """
 
-    def __init__(
-        self, url: str, api_key: str | None, *, patience_s: float, backoff_s: float
-    ) -> None:
+    def __init__(self, url: str, api_key: str | None) -> None:
         # Half a second of imports, for this mode alone.
         import openai
 
-        self.url = url
-        self._api_key = api_key
-        self._patience_s = patience_s
-        self._backoff_s = backoff_s
-        self._random = random.Random(0)  # noqa: S311 - jitter of waits
-        # ``httpx``; ``httpx2`` from the package's third version on.
-        base = openai.DefaultAsyncHttpxClient.__bases__[0]
-        httpx = import_module(base.__module__.partition(".")[0])
-        # Also what a full disk says to a file that is downloaded.
-        self._failures = (
-            openai.APIConnectionError, httpx.HTTPError, aiohttp.ClientPayloadError, OSError,
-        )  # fmt: skip
-        for name in ("openai", httpx.__name__, httpx.__name__.replace("x", "core", 1)):
-            # They write a line per poll, and at their finest headers, which may echo the key.
-            logging.getLogger(name).setLevel(logging.WARNING)
+        self.source = Source(url, api_key)
+        self._openai = openai
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         plain_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -97,109 +52,111 @@ class BatchApi:
             api_key=api_key or _NO_KEY,
             base_url=plain_url,
             timeout=openai.Timeout(_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
-            max_retries=0,
+            max_retries=_N_RETRIES,
             http_client=openai.DefaultAsyncHttpxClient(
                 auth=(user, password) if user else None,
-                event_hooks={"request": [_without_placeholder], "response": [self._check]},
+                event_hooks={"request": [_without_placeholder]},
                 follow_redirects=False,
                 proxy=proxy_of(url),
-                # No proxy or password but those that are ours.
+                # No proxy or password of the environment, as for single requests.
                 trust_env=False,
-                # Certificates as for single requests: the system's, or those of SSL_CERT_FILE.
                 verify=ssl.create_default_context(),
             ),
         )
-        # Of the environment otherwise: headers that single requests have none of, another key
-        # among them (OPENAI_CUSTOM_HEADERS).
+        # OPENAI_ORG_ID and OPENAI_CUSTOM_HEADERS, which may hold another key.
         self._client.organization = self._client.project = None
         self._client._custom_headers = {}
+        for name in ("openai", "httpx", "httpcore", "httpx2", "httpcore2"):
+            # They write a line per poll, and at their finest headers, which may echo the key.
+            logging.getLogger(name).setLevel(logging.WARNING)
 
     async def upload(self, content: bytes, name: str) -> str:
         """Upload the requests of a batch, one JSON object per line; returns the file's id.
 
         Raises:
-            JudgeRequestError: If the file is refused.
-            JudgeStoppedError: If nothing more can be asked; also an endpoint without a Batch API.
+            JudgeError: If the file cannot be uploaded.
         """
         file = (name, content, "application/jsonl")
-        files = self._client.files.with_streaming_response
         try:
-            return _id(await self._object(lambda: files.create(file=file, purpose="batch")))
+            return str((await self._call(self._client.files.create(file=file, purpose="batch"))).id)
         except JudgeStoppedError as error:
             raise JudgeStoppedError(
                 f"{error}. The judge was to be asked through its Batch API "
-                "(LMMS_CAPTIONS_JUDGE_MODE=batch); unset it where the endpoint has none"
+                "(LMMS_CAPTIONS_JUDGE_MODE=batch); unset it if the endpoint has none"
             ) from error
 
     async def create(self, file_id: str, name: str) -> str:
-        """Make a batch of an uploaded file, once whatever happens on the way; returns its id.
+        """Make a batch of an uploaded file, once; returns its id.
 
         Raises:
-            JudgeRequestError: If the batch is refused.
-            JudgeStoppedError: If nothing more can be asked.
+            JudgeError: If it cannot be made.
         """
-        batches = self._client.batches.with_streaming_response
-        pause = self._pauses()
-        while True:
+        once = self._client.with_options(max_retries=0)
+        for attempt in range(_N_RETRIES + 1):
             try:
-                raw = await self._once(
-                    lambda: batches.create(
+                batch = await self._call(
+                    once.batches.create(
                         input_file_id=file_id,
-                        endpoint=ENDPOINT,
+                        endpoint="/v1/chat/completions",
                         completion_window="24h",
                         metadata={NAME_FIELD: name},
                     )
                 )
-                return _id(self._parsed(raw))
-            except JudgeUnavailableError as error:
-                await pause(error)
-                # The answer may have been lost and the batch be there: a second one costs twice.
-                batch_id = await self.find(name)
-                if batch_id is not None:
-                    return batch_id
+                return str(batch.id)
+            except JudgeUnavailableError:
+                # The answer may be lost and the batch exist: a second one costs twice.
+                found = await self.find(name)
+                if found is not None:
+                    return found
+                if attempt == _N_RETRIES:
+                    raise
+        raise AssertionError
 
     async def find(self, name: str) -> str | None:
-        """Id of the batch that has our name, ``None`` where there is none.
+        """Return the id of the batch with our name, ``None`` if there is none.
 
         Raises:
-            JudgeStoppedError: If the batches cannot be listed.
+            JudgeError: If the batches cannot be listed.
         """
-        listed = self._client.batches.with_streaming_response
-        after: dict[str, Any] = {}
-        for _ in range(_MOST_PAGES):
-            page = await self._object(partial(listed.list, limit=_PAGE, **after))
-            data = page.get("data")
-            batches = [b for b in data if isinstance(b, dict)] if isinstance(data, list) else []
-            for batch in batches:
-                metadata = batch.get("metadata")
-                if isinstance(metadata, dict) and metadata.get(NAME_FIELD) == name:
-                    return _id(batch)
-            if not page.get("has_more") or not batches:
-                break
-            after = {"after": _id(batches[-1])}
+        n_seen = 0
+        with self._classified():
+            async for batch in self._client.batches.list(limit=_PAGE):
+                if (batch.metadata or {}).get(NAME_FIELD) == name:
+                    return str(batch.id)
+                n_seen += 1
+                if n_seen >= _PAGE * _MOST_PAGES:
+                    break
         return None
 
     async def state(self, batch_id: str) -> State:
-        """A batch as it is now; what is none, such as a gateway's page, is asked for again.
+        """Return a batch as it is now.
 
         Raises:
-            JudgeStoppedError: If nothing more can be asked.
+            JudgeError: If it cannot be looked at.
         """
-        batches = self._client.batches.with_streaming_response
-        pause = self._pauses()
-        while True:
-            raw = await self._patiently(lambda: batches.retrieve(batch_id))
-            try:
-                return self._parsed(raw)
-            except JudgeStoppedError as error:
-                await pause(JudgeUnavailableError(str(error)))
+        batch = await self._call(self._client.batches.retrieve(batch_id))
+        if not hasattr(batch, "to_dict"):
+            raise JudgeUnavailableError(
+                f"expected a batch from {self.source.shown}, got {batch!r:.80}"
+            )
+        state: State = batch.to_dict(warnings=False)
+        return state
 
     async def content(self, file_id: str) -> IO[bytes]:
-        """A file, of 4 GB at most, on disk where it is large; to be closed by the caller."""
-        files = self._client.files.with_streaming_response
+        """Return a file of 4 GB at most, on disk if it is large; to be closed by the caller."""
         file = SpooledTemporaryFile(_MOST_IN_MEMORY_BYTES)  # noqa: SIM115 - the caller's
+        n_bytes = 0
         try:
-            await self._patiently(lambda: files.content(file_id), file)
+            with self._classified():
+                streaming = self._client.files.with_streaming_response
+                async with streaming.content(file_id) as response:
+                    async for piece in response.iter_bytes():
+                        n_bytes += len(piece)
+                        if n_bytes > _MOST_FILE_BYTES:
+                            raise JudgeStoppedError(  # noqa: TRY301
+                                f"file {file_id} has more than 4 GB"
+                            )
+                        file.write(piece)
             file.seek(0)
         except BaseException:
             file.close()
@@ -210,107 +167,30 @@ class BatchApi:
         """Close every connection."""
         await self._client.close()
 
-    async def _object(self, call: Call) -> State:
-        return self._parsed(await self._patiently(call))
+    async def _call(self, call: Awaitable[T]) -> T:
+        with self._classified():
+            return await call
 
-    async def _patiently(self, call: Call, file: IO[bytes] | None = None) -> bytes:
-        pause = self._pauses()
-        while True:
-            try:
-                return await self._once(call, file)
-            except JudgeUnavailableError as error:
-                await pause(error)
-
-    def _pauses(self) -> Callable[[JudgeUnavailableError], Any]:
-        """Waits after each failure of one call, and gives up on it in the end."""
-        deadline_s, n_failed = time.monotonic() + self._patience_s, 0
-
-        async def pause(error: JudgeUnavailableError) -> None:
-            nonlocal n_failed
-            n_failed += 1
-            if time.monotonic() > deadline_s:
-                raise JudgeStoppedError(f"gave up after {n_failed} attempts: {error}") from error
-            if n_failed == 1:
-                logger.warning("{}; tried again for {:,.0f} s", error, self._patience_s)
-            wait_s = min(_MAX_WAIT_S, self._backoff_s * 2 ** min(n_failed - 1, 16))
-            asked_s = min(error.retry_after_s or 0.0, self._patience_s)
-            await asyncio.sleep(max(wait_s * self._random.uniform(0.5, 1.0), asked_s))
-
-        return pause
-
-    async def _once(self, call: Call, file: IO[bytes] | None = None) -> bytes:
-        """The body of an answer of 200; empty where it goes into a file."""
+    @contextmanager
+    def _classified(self) -> Iterator[None]:
+        """Turn the package's errors into ours."""
+        openai = self._openai
         try:
-            return await asyncio.wait_for(self._answered(call, file), _TIMEOUT_S)
-        except (*self._failures, asyncio.TimeoutError) as error:
-            raise self._no_answer(error) from None
-
-    async def _answered(self, call: Call, file: IO[bytes] | None) -> bytes:
-        body = BytesIO()
-        target, most_bytes = (body, MOST_BYTES) if file is None else (file, MOST_FILE_BYTES)
-        async with call() as response:
-            target.seek(0)
-            target.truncate()
-            await _save(response.http_response, target, most_bytes)
-        return body.getvalue()
-
-    async def _check(self, response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2
-        """Raise what an answer other than 200 stands for, of which no more than 64 KB are read."""
-        if response.status_code == 200:
-            return
-        raw = BytesIO()
-        with suppress(aiohttp.ClientPayloadError):
-            await _save(response, raw, MOST_ERROR_BYTES)
-        raise OPENAI.failure(
-            response.status_code,
-            raw.getvalue(),
-            str(response.url),
-            headers=response.headers,
-            api_key=self._api_key,
-        )
-
-    def _no_answer(self, error: Exception) -> JudgeError:
-        """The error that a call's failure is."""
-        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-        if isinstance(cause, JudgeError):
-            return cause
-        if type(cause).__name__ == "ProxyError" and "407" in str(cause):
-            return JudgeStoppedError(
-                f"no reply from {self.url}: the proxy answered 407 ({HINTS[407]})"
-            )
-        return no_reply(cause, self.url, timeout_s=_TIMEOUT_S, api_key=self._api_key)
-
-    def _parsed(self, raw: bytes) -> State:
-        text = answer_text(raw, self._api_key, self.url)
-        words = scrub(text, self._api_key)[:80]
-        try:
-            value: object = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise JudgeStoppedError(f"expected JSON of the Batch API, got {words!r}") from error
-        if not isinstance(value, dict):
-            raise JudgeStoppedError(f"expected an object of the Batch API, got {words!r}")
-        return value
+            yield
+        except openai.APIStatusError as error:
+            answer = error.response
+            raw = answer.content if answer.is_closed else b""
+            raise failure(error.status_code, raw, self.source, headers=answer.headers) from None
+        except (openai.APIError, OSError) as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            if type(cause).__name__ == "ProxyError" and "407" in str(cause):
+                raise JudgeStoppedError(
+                    f"no reply from {self.source.shown}: the proxy answered 407"
+                ) from None
+            raise no_reply(cause, self.source, timeout_s=_TIMEOUT_S) from None
 
 
-async def _without_placeholder(request: Any) -> None:  # noqa: ANN401 - of httpx or httpx2
-    """Send no key where there is none: the package insists on one."""
+async def _without_placeholder(request: Any) -> None:  # noqa: ANN401 - of httpx
+    """Send no key if there is none: the package insists on one."""
     if request.headers.get("Authorization") == f"Bearer {_NO_KEY}":
         del request.headers["Authorization"]
-
-
-async def _save(response: Any, file: IO[bytes], most_bytes: int) -> None:  # noqa: ANN401 - as above
-    encoding = response.headers.get("Content-Encoding", "")
-    await save_answer(response.aiter_raw(), encoding, file, most_bytes=most_bytes)
-
-
-def _id(described: State) -> str:
-    """The provider's id of a file or a batch.
-
-    Raises:
-        KeyError: If it has none.
-        TypeError: If it is no text.
-    """
-    value = described["id"]
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"expected an id, got {value!r:.80}")
-    return value

@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,6 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, State
-from lmms_eval_captions.judges.endpoint.batch.group import Group, line_of
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
 from lmms_eval_captions.judges.endpoint.batch.results import (
     Outcome,
@@ -30,6 +29,7 @@ from lmms_eval_captions.judges.endpoint.batch.results import (
     why_missing,
     words_of,
 )
+from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
@@ -38,6 +38,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
+    JudgeUnavailableError,
     StoreError,
 )
 
@@ -56,23 +57,33 @@ _WORDS: Final = 40
 _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPace:
-    """How long to wait for what."""
+@dataclass(slots=True)
+class Group:
+    """Requests that go into one batch, all to one model."""
 
-    quiet_s: float = 5.0
-    """A batch goes out when no new request came for so long."""
-    first_poll_s: float = 10.0
-    """Wait before a batch is looked at again; grows by half each time."""
-    most_poll_s: float = 300.0
-    patience_s: float = 6 * 3600.0
-    """How long a provider that does not answer is waited for."""
-    backoff_s: float = 1.0
-    most_wait_s: float = 48 * 3600.0
-    """Age of a batch at which it is not waited for any more; they end within 24 hours."""
-    max_requests: int = 50_000
-    """Of one batch."""
-    max_bytes: int = 100_000_000
+    model: str
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    n_bytes: int = 0
+
+    def add(self, custom_id: str, body: bytes) -> None:
+        """Add a request."""
+        self.bodies[custom_id] = body
+        self.n_bytes += len(_line(custom_id, body))
+
+    def halves(self) -> tuple[Group, Group]:
+        """Return the same requests in two groups."""
+        first, second = Group(self.model), Group(self.model)
+        for index, (custom_id, body) in enumerate(self.bodies.items()):
+            (first if 2 * index < len(self.bodies) else second).add(custom_id, body)
+        return first, second
+
+
+def _line(custom_id: str, body: bytes) -> bytes:
+    """Return a request as a line of a batch's file."""
+    return b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n' % (
+        custom_id.encode("ascii"),
+        body,
+    )
 
 
 class BatchClient:
@@ -98,7 +109,7 @@ class BatchClient:
             self._ledger = Ledger(folder, url)
         except StoreError as error:
             raise JudgeStoppedError(str(error)) from error
-        self._api = BatchApi(url, api_key, patience_s=pace.patience_s, backoff_s=pace.backoff_s)
+        self._api = BatchApi(url, api_key)
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._groups: dict[str, Group] = {}
         """Model to the requests of its next batch."""
@@ -166,7 +177,7 @@ class BatchClient:
             group.add(custom_id, body)
         else:
             group = self._groups.setdefault(model, Group(model))
-            n_bytes = group.n_bytes + len(line_of(custom_id, body))
+            n_bytes = group.n_bytes + len(_line(custom_id, body))
             if len(group.bodies) >= self._pace.max_requests or n_bytes > self._pace.max_bytes:
                 self._start(group, self._submit(group))
                 group = self._groups[model] = Group(model)
@@ -251,7 +262,7 @@ class BatchClient:
         """Submit a group as one batch, written down before and after."""
         sent = SentBatch(group.model, dict.fromkeys(group.bodies))
         async with self._uploading:
-            content = b"".join(line_of(*item) for item in group.bodies.items())
+            content = b"".join(_line(*item) for item in group.bodies.items())
             file_id = await self._api.upload(content, f"{sent.name}.jsonl")
             del content
             self._ledger.save(sent)
@@ -296,8 +307,16 @@ class BatchClient:
     async def _wait(self, sent: SentBatch) -> State:
         """The batch's state once it has ended."""
         wait_s, told = self._pace.first_poll_s, ""
+        answered_s = time.monotonic()
         while True:
-            state = await self._api.state(str(sent.batch_id))
+            try:
+                state = await self._api.state(str(sent.batch_id))
+            except JudgeUnavailableError as error:
+                if time.monotonic() - answered_s > self._pace.patience_s:
+                    raise JudgeStoppedError(f"gave up on batch {sent.batch_id}: {error}") from error
+                await asyncio.sleep(wait_s)
+                continue
+            answered_s = time.monotonic()
             status = scrub(str(state.get("status")), self._api_key)[:_WORDS]
             if status in _ENDED:
                 self._accepted.discard(sent.name)
@@ -328,7 +347,7 @@ class BatchClient:
                 for file in files
                 if isinstance(file, str) and file
             ]
-            outcomes = read_results(contents, self._api.url, self._api_key)
+            outcomes = read_results(contents, self._api.source)
         missing = why_missing(state, self._api_key)
         failed = [i for i in sent.ids if not isinstance(outcomes.get(i), Reply)]
         n_asked = len(sent.ids)

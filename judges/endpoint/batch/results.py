@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Final
 
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE
+from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN, Source, failure
+from lmms_eval_captions.judges.endpoint.client import MOST_BYTES
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.http.wire import MOST_BYTES
-from lmms_eval_captions.judges.endpoint.redaction import answer_text, scrub
+from lmms_eval_captions.judges.endpoint.redaction import scrub
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (
     JudgeError,
@@ -26,13 +27,12 @@ _ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
 _WORDS: Final = 300
 
 
-def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> dict[str, Outcome]:
+def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcome]:
     """What came of each request, by ``custom_id``.
 
     Args:
         files: The batch's output and error files, one JSON object per line.
-        url: Base URL of the endpoint, for messages.
-        api_key: What must not be in a text, should the provider echo it.
+        source: The endpoint.
 
     Returns:
         Requests that were never begun, and lines that cannot be read, are left out. Of several
@@ -45,9 +45,9 @@ def read_results(files: Iterable[IO[bytes]], url: str, api_key: str | None) -> d
             if not line.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
                 continue
             try:
-                record = json.loads(answer_text(line, api_key, url, strictly=True))
+                record = json.loads(source.text(line, strictly=True))
                 custom_id = record["custom_id"]
-                outcome = _outcome(record, url, api_key)
+                outcome = _outcome(record, source)
                 earlier = outcomes.get(custom_id)
                 if isinstance(custom_id, str) and outcome and not isinstance(earlier, Reply):
                     outcomes[custom_id] = outcome
@@ -95,23 +95,30 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
             line = file.readline(MOST_BYTES)
 
 
-def _outcome(record: Mapping[str, dict[str, object]], url: str, key: str | None) -> Outcome | None:
+def _outcome(record: Mapping[str, dict[str, object]], source: Source) -> Outcome | None:
     response = record.get("response")
     if response:
-        status = int(str(response["status_code"]))
-        raw = json.dumps(response["body"]).encode("ascii")
-        if status != 200:
-            error = OPENAI.failure(status, raw, url, headers={}, api_key=key)
-            if isinstance(error, JudgeUnavailableError):
-                # Not as a rate limit: what slows single requests down is no matter of batches.
-                return JudgeUnavailableError(str(error), may_be_billed=False, kind=error.kind)
-            return error
-        try:
-            return OPENAI.read_reply(raw, url, key)
-        except JudgeUnavailableError as unreadable:
-            return unreadable
+        return _of_response(response, source)
     refusal = record["error"]
     if refusal.get("code") in _ENDED_BEFORE:
         return None
-    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", key)[:_WORDS]
+    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", source.api_key)[:_WORDS]
     return JudgeRequestError(f"the batch has no reply to this request: {words}")
+
+
+def _of_response(response: Mapping[str, object], source: Source) -> Outcome:
+    status = int(str(response["status_code"]))
+    raw = json.dumps(response["body"]).encode("ascii")
+    if status == 200:
+        try:
+            return OPENAI.read_reply(raw, source)
+        except JudgeUnavailableError as unreadable:
+            return unreadable
+    error = failure(status, raw, source, headers={})
+    if isinstance(error, JudgeUnavailableError):
+        # Not as a rate limit: batches do not slow single requests down.
+        return JudgeUnavailableError(str(error), may_be_billed=False, kind=error.kind)
+    if status == 403:
+        # The key was good enough for the batch: this input was flagged.
+        return JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
+    return error

@@ -1,8 +1,8 @@
 """Anthropic's messages API.
 
 It has no seed, no log-probabilities and one reply per request: these are left out, and named in the
-signature like the parameters that a model refuses. Replies are stored under the key that the same
-request has at OpenAI's API: the model's name tells whose they are.
+signature like parameters that a model refuses. Replies have the same key as at OpenAI's API: the
+model's name tells whose they are.
 
 Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; version 2023-06-01.
 """
@@ -10,8 +10,7 @@ Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; versi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from lmms_eval_captions.judges.endpoint.answers.completion import (
     NOT_READABLE,
@@ -19,23 +18,16 @@ from lmms_eval_captions.judges.endpoint.answers.completion import (
     model_in,
     text_of,
 )
-from lmms_eval_captions.judges.endpoint.answers.failures import (
-    ApiWords,
-    error_within,
-    no_reply_in,
-)
+from lmms_eval_captions.judges.endpoint.answers.failures import Source, error_within, no_reply_in
 from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
 from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
-from lmms_eval_captions.judges.endpoint.endpoint import Key
-from lmms_eval_captions.judges.endpoint.redaction import answer_text
+from lmms_eval_captions.judges.endpoint.redaction import Key
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, encode
-from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.errors import JudgeRequestError
 
 _VERSION: Final = "2023-06-01"
 _MOST_TOKENS: Final = 4096
-"""Longest reply where a request does not say: the API wants a number."""
-_NOT_TAKEN: Final = ("seed", "logprobs", "n")
+"""Longest reply if a request does not say: the API requires a number."""
 _FINISH: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -43,62 +35,38 @@ _FINISH: Final = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""Why a message ended, and how OpenAI's API says so. What else there is (``tool_use``) is kept."""
+"""Stop reasons in OpenAI's terms; others (``tool_use``) stay as they are."""
 _CACHED: Final = "cache_read_input_tokens"
 _INPUT: Final = ("input_tokens", "cache_creation_input_tokens", _CACHED)
-"""Counts of what was sent; the first one is without what a cache held. What was written to a cache,
-which costs 1.25 times as much, is priced as other input: no request of ours has a
-``cache_control``, so that there is none unless a gateway adds one."""
+"""Counts of the input; the first one leaves out what a cache held."""
 _DATA_URL: Final = re.compile(r"data:([\w/+.-]+);base64,", re.ASCII)
-_TEMPERATURE_REFUSED: Final = re.compile(
-    r"\btemperature\b\W{0,3} (?:is |was )?(?:deprecated|not supported|unsupported|not permitted)"
-    r"|\btemperature: extra inputs are not permitted"
-    r"|\bnot support (?:the )?\W?temperature\b"
-    r"|\btemperature may only be set to 1\b",
-    re.IGNORECASE,
-)
-
-
-def _refused_parameter(said: str) -> str | None:
-    return "temperature" if _TEMPERATURE_REFUSED.search(said) else None
-
-
-def _is_out_of_money(status: int, raw: bytes) -> bool:
-    return (status == 400 and b"credit balance is too low" in raw) or (
-        status == 429 and b"enforced_spend_limit_reached" in raw
-    )
-
-
-WORDS: Final = ApiWords("anthropic", "/v1/messages", _refused_parameter, _is_out_of_money)
 
 
 class AnthropicDialect(Dialect):
-    """How Anthropic's API is asked and read."""
+    """Anthropic's API."""
 
-    not_taken = _NOT_TAKEN
-    words = WORDS
+    name: ClassVar[str] = "anthropic"
+    key_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY",)
+    url_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_BASE_URL",)
+    default_url: ClassVar[str] = "https://api.anthropic.com"
+    not_taken: ClassVar[tuple[str, ...]] = ("seed", "logprobs", "n")
 
     def completions_url(self, url: str) -> str:
-        """Where requests are posted, from a base URL such as ``https://api.anthropic.com``."""
-        return f"{_root(url)}{WORDS.path}"
+        """See :class:`Dialect`."""
+        return f"{_root(url)}/v1/messages"
 
     def models_url(self, url: str) -> str:
-        """What lists the models."""
+        """See :class:`Dialect`."""
         return f"{_root(url)}/v1/models?limit=1000"
 
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """What every request carries."""
-        key = {"x-api-key": Key(api_key)} if api_key else {}
-        return {"anthropic-version": _VERSION, **key}
+        """See :class:`Dialect`."""
+        return {"anthropic-version": _VERSION, **({"x-api-key": Key(api_key)} if api_key else {})}
 
     def encode(self, request: Request, attempt: int) -> bytes:
-        """A request as it goes over the wire.
-
-        Raises:
-            JudgeRequestError: If it shows what cannot be sent.
-        """
+        """See :class:`Dialect`."""
         asked = request.parameters(attempt)
-        dropped = {*_NOT_TAKEN, *request.left_out, "top_logprobs", "max_completion_tokens"}
+        dropped = {*self.not_taken, *request.left_out, "top_logprobs", "max_completion_tokens"}
         most = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
         payload: dict[str, object] = {"model": request.model, "max_tokens": most}
         payload |= {name: value for name, value in asked.items() if name not in dropped}
@@ -112,26 +80,14 @@ class AnthropicDialect(Dialect):
         ]
         return encode(payload)
 
-    def read_reply(
-        self, raw: bytes, url: str, api_key: str | None, *, role: Role = "judge"
-    ) -> Reply:
-        """The reply in a message.
-
-        Args:
-            raw: JSON as it came.
-            url: Where from, for messages.
-            api_key: What must not be in the reply, should the server echo it.
-            role: What is asked, for messages.
-
-        Raises:
-            JudgeUnavailableError: If it is no message.
-        """
+    def read_reply(self, raw: bytes, source: Source) -> Reply:
+        """See :class:`Dialect`."""
         try:
-            payload: Any = decode(answer_text(raw, api_key, url, strictly=True))
+            payload: Any = decode(source.text(raw, strictly=True))
             if payload.get("type") == "error":
-                raise error_within(payload["error"], url, words=WORDS, api_key=api_key, role=role)
+                raise error_within(payload["error"], source)
             n_input, n_output = _counts(usage := payload.get("usage"))
-            reason = payload["stop_reason"]
+            reason = payload.get("stop_reason")
             reason = reason if isinstance(reason, str) else None
             return Reply(
                 text=_text(payload["content"]),
@@ -141,24 +97,21 @@ class AnthropicDialect(Dialect):
                 is_estimated=None in (n_input, n_output),
                 model=model_in(payload),
                 cached_tokens=min(n_input or 0, count_of(usage, _CACHED) or 0),
+                id=payload.get("id"),
             )
         except NOT_READABLE as unreadable:
-            raise no_reply_in(raw, url, api_key, "a message") from unreadable
+            raise no_reply_in(raw, source, "a message") from unreadable
 
 
 ANTHROPIC: Final = AnthropicDialect()
 
 
 def _content(content: object) -> object:
-    """Text, or parts of which pictures are written otherwise.
-
-    Raises:
-        JudgeRequestError: If there is something else among them.
-    """
     return list(map(_block, content)) if isinstance(content, list) else content
 
 
 def _block(part: Message) -> Message:
+    """Return a content part in Anthropic's form."""
     if part["type"] == "text":
         return part
     if part["type"] != "image_url":
@@ -172,26 +125,23 @@ def _block(part: Message) -> Message:
     return {"type": "image", "source": source}
 
 
-def _text(content: Sequence[Mapping[str, object]]) -> str:
-    """Text of a message's blocks; thinking is no text, and a refusal may have none.
-
-    Raises:
-        TypeError: If they are no blocks.
-    """
+def _text(content: object) -> str:
+    """Return the text of a message; thinking blocks are not text, and a refusal may have none."""
+    if isinstance(content, str):
+        return content
     if not isinstance(content, list):
         raise TypeError(f"expected blocks, got {content!r:.80}")
     return text_of([block for block in content if block["type"] == "text"])
 
 
 def _counts(usage: object) -> tuple[int | None, int | None]:
-    """Tokens of a request and of its reply, ``None`` where they are not said."""
     counts = [count_of(usage, name) for name in _INPUT]
     n_input = None if counts[0] is None else sum(count or 0 for count in counts)
     return n_input, count_of(usage, "output_tokens")
 
 
 def _root(url: str) -> str:
-    """A base URL without what paths begin with themselves.
+    """Return a base URL without the start of the API's paths.
 
     >>> _root("https://api.anthropic.com/v1"), _root("https://api.anthropic.com/v1/messages")
     ('https://api.anthropic.com', 'https://api.anthropic.com')

@@ -1,73 +1,59 @@
-"""What an API is to a client."""
+"""The interface of an API."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from typing import ClassVar
 
-from lmms_eval_captions.judges.endpoint.answers.failures import ApiWords, failure
+from lmms_eval_captions.judges.endpoint.answers.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import Role
-from lmms_eval_captions.judges.errors import JudgeError
 
 
 class Dialect(ABC):
-    """How one API is asked and read: paths, key, encoding, replies, words of errors."""
+    """One API: addresses, keys, encoding of requests, reading of replies."""
 
-    not_taken: tuple[str, ...] = ()
-    """Parameters that no model takes there."""
-    words: ApiWords
-    """How its errors are told."""
+    name: ClassVar[str]
+    """Value of ``LMMS_CAPTIONS_JUDGE_API``."""
+    key_variables: ClassVar[tuple[str, ...]]
+    """Variables that hold the key; the first one that is set counts."""
+    url_variables: ClassVar[tuple[str, ...]] = ()
+    """Variables that hold the address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
+    default_url: ClassVar[str] = ""
+    """Address if no variable is set; empty if there is none."""
+    not_taken: ClassVar[tuple[str, ...]] = ()
+    """Parameters that the API does not have."""
+    names_models: ClassVar[bool] = True
+    """Whether replies carry the name that was asked for; Azure's have the model's own."""
+
+    @classmethod
+    def is_address(cls, url: str) -> bool:  # noqa: ARG003 - of APIs with addresses of their own
+        """Return whether a URL is recognised as this API's."""
+        return False
 
     @abstractmethod
     def completions_url(self, url: str) -> str:
-        """Where requests are posted, from a base URL."""
+        """Return the address that requests are posted to."""
 
     @abstractmethod
     def models_url(self, url: str) -> str:
-        """What lists the models."""
+        """Return the address of the list of models."""
 
     @abstractmethod
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """What every request carries."""
+        """Return the headers of every request."""
 
     @abstractmethod
     def encode(self, request: Request, attempt: int) -> bytes:
-        """A request as it goes over the wire.
+        """Return a request's body.
 
         Raises:
             JudgeRequestError: If it holds what cannot be sent.
         """
 
     @abstractmethod
-    def read_reply(
-        self, raw: bytes, url: str, api_key: str | None, *, role: Role = "judge"
-    ) -> Reply:
-        """The reply in an answer of 200.
+    def read_reply(self, raw: bytes, source: Source) -> Reply:
+        """Read an answer of 200.
 
         Raises:
-            JudgeUnavailableError: If there is none.
+            JudgeError: If there is no reply in it.
         """
-
-    def failure(
-        self,
-        status: int,
-        raw: bytes,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        api_key: str | None,
-        role: Role = "judge",
-    ) -> JudgeError:
-        """The error that an answer other than 200 is.
-
-        Args:
-            status: HTTP status.
-            raw: Body of the answer.
-            url: Where from, for messages.
-            headers: Of the answer.
-            api_key: What must not be in the message, should the server echo it.
-            role: What is asked, for messages.
-        """
-        words = self.words
-        return failure((status, raw), url, words=words, headers=headers, api_key=api_key, role=role)

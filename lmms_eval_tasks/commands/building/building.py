@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmms_eval_captions.judges.endpoint.budget import price_of
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts

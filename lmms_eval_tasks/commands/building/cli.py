@@ -237,7 +237,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.judges.endpoint.prices import load_prices
+    from lmms_eval_captions.judges.endpoint.cost import load_prices
     from lmms_eval_captions.judges.settings import read_judge_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.building.estimating import (
         estimate_build,

@@ -13,15 +13,14 @@ from typing import Final, Generic, Protocol, TypeVar
 from loguru import logger
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.endpoint.budget import Purse
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Asked
-from lmms_eval_captions.judges.endpoint.progress.totals import Totals
+from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
@@ -153,7 +152,7 @@ class Engines:
                     prices=settings.prices,
                     role="builder",
                     alias=endpoint.alias,
-                    sampling=explicit_sampling(endpoint.urls, endpoint.api),
+                    added_params=added_params(endpoint.urls, endpoint.api),
                 )
             )
         return self._engines[key]

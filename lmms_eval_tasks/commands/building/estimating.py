@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.answers.tokens import (
     PICTURE_TOKENS,
     pictures_in,
 )
-from lmms_eval_captions.judges.endpoint.prices import Prices, load_prices
+from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import build, check_folders
@@ -128,6 +128,6 @@ def _cells(count: Count, usd: float | None) -> tuple[str, str, str, str]:
 def _input_tokens(request: Request, prices: Prices, options: Options) -> float:
     n_pictures, n_letters = pictures_in(request.messages)
     side = round(options.frame_pixels**0.5)
-    price = prices.models.get(request.model)
+    price = prices.price(request.model)
     per_picture = PICTURE_TOKENS if price is None else price.picture_tokens(side, side)
     return (len(request.body(0)) - n_letters) / CHARS_PER_TOKEN + n_pictures * per_picture

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
-from lmms_eval_captions.judges.endpoint.prices import Prices
+from lmms_eval_captions.judges.endpoint.cost import Prices
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
@@ -79,7 +79,7 @@ class CaptionerArguments:
     def frame_tokens(self, prices: Prices) -> int:
         """Input tokens of a frame of a clip in full HD."""
         size = shrunk(*_FULL_HD, self.frame_pixels)
-        price = prices.models.get(self.model)
+        price = prices.price(self.model)
         return _UNKNOWN_TOKENS if price is None else price.picture_tokens(*size, self.detail)
 
 
@@ -164,7 +164,7 @@ def captioning_table(
         )
         rows.append(_row(whole, captioner, prices))
     per_frame = captioner.frame_tokens(prices) if frame_tokens is None else frame_tokens
-    price = prices.models.get(captioner.model)
+    price = prices.price(captioner.model)
     is_exact = price is not None and (price.image_tiles or price.image_patches)
     how = "" if is_exact or frame_tokens is not None else " at most, by an assumption"
     lines = [

@@ -66,7 +66,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
         from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import build_estimate
 
         return build_estimate(arguments.build)
-    from lmms_eval_captions.judges.endpoint.prices import load_prices
+    from lmms_eval_captions.judges.endpoint.cost import load_prices
     from lmms_eval_captions.judges.settings import read_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captioning import (
         CaptionerArguments,

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
-from lmms_eval_captions.judges.endpoint.lexical_client import is_offline
+from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
-from lmms_eval_captions.judges.endpoint.prices import JudgeMode, Prices
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, is_offline
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
@@ -90,7 +89,6 @@ class RequestCounter:
     Args:
         prices: What pictures take, by model.
         replies: Folder of the stored replies.
-        alias: Name under which the endpoint answers as the judge, part of the store's keys.
         ask_again: Whether what the store holds unreadable replies to alone is asked anew.
         endpoints: Names of those whose stored replies alone serve, ``None`` for all.
     """
@@ -100,11 +98,9 @@ class RequestCounter:
         prices: Prices,
         replies: Path,
         *,
-        alias: str | None = None,
         ask_again: bool = False,
         endpoints: tuple[str, ...] | None = None,
     ) -> None:
-        self.alias = alias
         self.ask_again = ask_again
         self._prices = prices
         self._stored = StoredReplies(replies, patience_s=0.0, endpoints=endpoints)
@@ -147,7 +143,7 @@ class RequestCounter:
     def add(self, counts: TaskEstimate, request: Request) -> None:
         """Count a request that would be sent."""
         n_chars, n_pictures = _content(request.messages)
-        price = self._prices.models.get(request.model)
+        price = self._prices.price(request.model)
         per_picture = _IMAGE_TOKENS if price is None else price.image_tokens
         protocol = request.protocol.partition(":")[0]
         counts.n_calls += 1
@@ -189,7 +185,7 @@ class _CountingAsk:
             return self.counter.typical(request, read)
         attempt = 0
         while True:
-            key = request.key(request.body(attempt), self.counter.alias)
+            key = request.key(attempt)
             reply = None if self.stored is None else self.stored.get(request.model, key)
             is_new = self.counter.is_new(key if self.is_real else key + self.document)
             if reply is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
@@ -71,7 +71,6 @@ def estimate(
     counter = RequestCounter(
         load_prices(settings.prices),
         settings.cache / "replies",
-        alias=settings.alias,
         ask_again=settings.ask_again,
         endpoints=settings.endpoint.names if settings.store_by == "endpoint" else None,
     )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from lmms_eval_captions.judges.endpoint.adapt import Adaptations
 from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
-from lmms_eval_captions.judges.endpoint.http.completion_head import CompletionHead, heads_of
+from lmms_eval_captions.judges.endpoint.client import ChatClient
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.model_names import is_same_model
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import WORDS
+from lmms_eval_captions.judges.endpoint.urls import redact_url
+from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 
@@ -19,6 +26,8 @@ N_WORDS: Final = (50, 1000)
 """Lengths of the descriptions that hide codes; benchmark captions are shorter than the second."""
 COUNTED_TO: Final = 80
 _N_GREEDY: Final = 3
+_WAITS_S: Final = (0.5, 2.0, 8.0)
+_MOST_WAIT_S: Final = 30.0
 _OPENING_WORDS: Final = 6
 """Words by which two invented sentences are compared; honest servers may diverge later on."""
 _FILLERS: Final = (
@@ -105,24 +114,29 @@ class Probes:
         endpoint = self._settings.endpoint
         found: list[Finding] = []
         for url in endpoint.urls:
-            heads = heads_of(url, self.requests(), api_key=endpoint.api_key, api=self._settings.api)
-            found += self.read(heads)
+            try:
+                found += self.read(asyncio.run(_replies(url, endpoint, self.requests())))
+            except JudgeUnavailableError as error:
+                raise JudgeStoppedError(
+                    f"the judge at {redact_url(url)} does not answer: {error}; start it, or check "
+                    "LMMS_CAPTIONS_JUDGE_URL (`lmms-eval-captions doctor` looks at it)"
+                ) from error
         return list(dict.fromkeys(found))
 
-    def read(self, heads: Sequence[CompletionHead]) -> Iterator[Finding]:
+    def read(self, replies: Sequence[Reply]) -> Iterator[Finding]:
         """Findings of one address.
 
         Args:
-            heads: Completions in the order of :meth:`requests`.
+            replies: In the order of :meth:`requests`.
         """
-        texts = [strip_reasoning(head.reply.text) for head in heads]
-        yield self._model(heads)
+        texts = [strip_reasoning(reply.text) for reply in replies]
+        yield self._model(replies)
         yield self._truncation(texts)
-        yield _temperature(heads, texts[3 : 3 + _N_GREEDY])
-        yield self._cached(heads, texts[-4:])
+        yield _temperature(replies, texts[3 : 3 + _N_GREEDY])
+        yield self._cached(replies, texts[-4:])
 
-    def _model(self, heads: Sequence[CompletionHead]) -> Finding:
-        names = list(dict.fromkeys(head.model for head in heads if head.model))
+    def _model(self, replies: Sequence[Reply]) -> Finding:
+        names = list(dict.fromkeys(reply.model for reply in replies if reply.model))
         asked = [self._config.model, *filter(None, [self._settings.alias])]
         if not names:
             return Finding("model", "note", "replies do not name their model")
@@ -155,8 +169,8 @@ class Probes:
             return Finding("truncation", "failed", f"{text}limit of output tokens")
         return Finding("truncation", "ok", f"{N_WORDS[1]:,} words and a long reply arrive complete")
 
-    def _cached(self, heads: Sequence[CompletionHead], texts: Sequence[str]) -> Finding:
-        ids = [head.id for head in heads if head.id]
+    def _cached(self, replies: Sequence[Reply], texts: Sequence[str]) -> Finding:
+        ids = [reply.id for reply in replies if reply.id]
         if len(ids) > 1 and len(set(ids)) < len(ids):
             repeated = next(name for name in ids if ids.count(name) > 1)
             text = f"different completions have the same id ({repeated!r:.60}); turn the cache off"
@@ -183,8 +197,8 @@ class Probes:
         )
 
 
-def _temperature(heads: Sequence[CompletionHead], greedy: Sequence[str]) -> Finding:
-    if any("temperature" in head.reply.refused for head in heads):
+def _temperature(replies: Sequence[Reply], greedy: Sequence[str]) -> Finding:
+    if any("temperature" in reply.refused for reply in replies):
         return Finding("temperature", "note", "the model has no temperature; its verdicts vary")
     if len({_opening(text) for text in greedy}) == len(greedy):
         text = (
@@ -193,6 +207,28 @@ def _temperature(heads: Sequence[CompletionHead], greedy: Sequence[str]) -> Find
         )
         return Finding("temperature", "failed", text)
     return Finding("temperature", "ok", "temperature 0 repeats itself")
+
+
+async def _replies(url: str, endpoint: Endpoint, requests: Sequence[Request]) -> list[Reply]:
+    """Ask one after the other; a busy endpoint is asked again a few times."""
+    client = ChatClient((url,), endpoint.api_key, api=endpoint.api)
+    not_taken = DIALECTS[endpoint.api].not_taken
+    adaptations = Adaptations(WORDS["judge"], not_taken=not_taken)
+
+    async def send(request: Request) -> Reply:
+        for wait_s in _WAITS_S:
+            try:
+                return await client.complete(request, 0, timeout_s=request.timeout_s)
+            except JudgeUnavailableError as error:
+                if error.status is None:
+                    raise
+                await asyncio.sleep(min(error.retry_after_s or wait_s, _MOST_WAIT_S))
+        return await client.complete(request, 0, timeout_s=request.timeout_s)
+
+    try:
+        return [await adaptations.send(request, 0, send) for request in requests]
+    finally:
+        await client.close()
 
 
 def _opening(text: str) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.explicit_sampling import explicit_sampling
 from lmms_eval_captions.judges.endpoint.store import slug
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
@@ -204,7 +204,7 @@ def _engine(settings: JudgeSettings, store: Path, max_cost_usd: float | None) ->
         EngineConfig(
             urls=settings.endpoint.urls,
             store=store,
-            api=settings.api,
+            api=settings.endpoint.api,
             api_key=settings.endpoint.api_key,
             concurrency=settings.concurrency,
             max_rate=settings.rate,
@@ -212,7 +212,7 @@ def _engine(settings: JudgeSettings, store: Path, max_cost_usd: float | None) ->
             prices=settings.prices,
             progress=sys.stderr.isatty(),
             alias=settings.alias,
-            sampling=explicit_sampling(settings.endpoint.urls, settings.api),
+            added_params=added_params(settings.endpoint.urls, settings.endpoint.api),
         )
     )
 

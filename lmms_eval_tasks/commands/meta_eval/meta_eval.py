@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from lmms_eval_captions.judges.endpoint.lexical_client import LEXICAL
+from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR

@@ -120,7 +120,7 @@ class ScoreSpec:
         config = self.protocol.benchmark.judge_config(settings)
         prompts = config.prompts.extras(self.protocol.task.judge_prompts)
         moving = (config.model, config.protocol, config.temperature, config.max_tokens, config.runs)
-        extras = {**config.extras, **prompts}
+        extras = {**config.signature_fields, **prompts}
         captioning = None if self.captioning is None else asdict(self.captioning)
         videos = self.videos if self.name_of("video") in self.columns else None
         # What counts tokens moves no verdict, but a metric.

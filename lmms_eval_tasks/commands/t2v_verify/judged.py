@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.t2v_rating import PROMPT, rate

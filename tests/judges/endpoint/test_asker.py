@@ -114,18 +114,3 @@ def test_as_many_samples_are_asked_anew_as_the_first_time(
     for again in (False, True, True):
         _ask(make_engine(server.url, ask_again=again, n_rereads=n_rereads))
     assert script.attempts == list(range(3 * (1 + n_rereads)))
-
-
-def test_what_was_asked_anew_under_an_alias_serves_later_runs_with_it(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Replies under an alias are found by it, also those beyond the first four."""
-    script = _Script(server := serve(), readable_from=5)
-    _ask(make_engine(server.url, alias="judge"))
-    [one] = _ask(make_engine(server.url, ask_again=True, alias="judge"))
-    assert (one.value, script.attempts) == ("yes", list(range(6)))
-    script.attempts = []
-    [one] = _ask(make_engine(server.url, alias="judge"))
-    assert (one.value, one.cached, script.attempts) == ("yes", True, [])
-    [one] = _ask(make_engine(server.url))
-    assert (one.value, script.attempts) == (None, [0, 1, 2, 3])

@@ -16,12 +16,10 @@ from batch_server import BatchServer
 from chains import request_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.budget import Budget, CappedClient
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.config import BatchPace
+from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, JudgeMode, load_prices
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.prices import JudgeMode, load_prices
+from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
 
@@ -66,7 +64,7 @@ def test_the_limit_is_neared_and_never_passed(
     asked = _ask_all(engine, 400)
     billed_usd = _billed_usd(server)
     assert limit_usd - 0.003 < billed_usd <= limit_usd
-    assert engine.meter.cost_usd == pytest.approx(billed_usd)
+    assert engine.totals().usd == pytest.approx(billed_usd)
     answered = [one for one in asked if one.value is not None]
     assert len(answered) == server.counts.n_answered == server.counts.n_requests
     for one in asked:
@@ -115,21 +113,28 @@ def _hasty(text: str) -> Chain[Asked[str]]:
 
 
 def test_a_price_that_is_not_known_stops_before_anything_is_sent(
-    serve: ServerFactory, make_engine: EngineFactory, tmp_path: Path
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The reason names the variable that gives a price; with it, judging goes on."""
+    """A server of one's own is free; for others the reason names the variable for a price."""
     server = serve()
     chain = _chain("a prompt", model="my-model")
-    engine = make_engine(server.url, max_cost_usd=1.0)
-    one = engine.submit([chain]).result(timeout=5)[0]
+    monkeypatch.setenv("http_proxy", server.url)
+    elsewhere = make_engine("http://judge.example.org/v1", max_cost_usd=1.0)
+    one = elsewhere.submit([chain]).result(timeout=5)[0]
+    assert "the price of 'my-model' is not known" in str(one.reason)
     assert "LMMS_CAPTIONS_PRICES" in str(one.reason)
-    assert "my-model" in str(one.reason)
     assert server.counts.n_requests == 0
+    engine = make_engine(server.url, max_cost_usd=1.0)
+    assert engine.submit([chain]).result(timeout=5)[0].reason is None
+    assert engine.totals().usd is None
     prices = tmp_path / "prices.json"
     prices.write_text('{"models": {"my-model": {"input": 0, "output": 0}}}')
     engine = make_engine(server.url, max_cost_usd=1.0, prices=prices)
     assert engine.submit([chain]).result(timeout=5)[0].reason is None
-    assert engine.meter.cost_usd == 0.0
+    assert engine.totals().usd == 0.0
 
 
 def test_batches_stay_within_the_limit(make_engine: EngineFactory) -> None:
@@ -142,7 +147,7 @@ def test_batches_stay_within_the_limit(make_engine: EngineFactory) -> None:
         n_answered = sum(one.value is not None for one in asked)
         assert n_answered == sum(server.paid.values()) == sum(server.sizes)
         assert len(server.sizes) > 1
-        cost_usd = engine.meter.cost_usd
+        cost_usd = engine.totals().usd
         assert cost_usd is not None
         assert 0.045 < cost_usd <= 0.05
         # Half the price buys about twice as many as the test above, which sends the same.
@@ -199,7 +204,7 @@ def test_spent_and_reserved_stay_within_the_limit(
     [
         pytest.param("models: {m: {input: 1}}", "output", id="half-a-price"),
         pytest.param("models: {m: {input: -1, output: 1}}", "at least 0", id="negative"),
-        pytest.param("models: {m: {input: .inf, output: 1}}", "finite", id="infinite"),
+        pytest.param("models: {m: {input: .inf, output: 1}}", "at least 0, got inf", id="infinite"),
         pytest.param(
             "models: {m: {input: 1, cached_input: 2, output: 1}}", "at most input, 1", id="dearer"
         ),
@@ -236,14 +241,17 @@ def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
     prices, ours = load_prices(path), load_prices()
     assert prices.cost_usd("mine", input_tokens=1e6, output_tokens=1e6) == 3.0
     assert prices.cost_usd("mine", input_tokens=1e6, output_tokens=1e6, mode="batch") == 0.75
-    assert prices.models["gpt-4o-mini"].input == 9
-    assert prices.models["gpt-4o-mini"].image_tokens == ours.models["gpt-4o-mini"].image_tokens
-    assert prices.models["gpt-4.1"] == ours.models["gpt-4.1"]
-    assert (prices.as_of, ours.as_of) == ("2026-01-02", "2025-06-30")
+    mini, our_mini = prices.price("gpt-4o-mini"), ours.price("gpt-4o-mini")
+    assert mini is not None
+    assert our_mini is not None
+    assert (mini.input, mini.image_tokens) == (9, our_mini.image_tokens)
+    assert prices.price("gpt-4.1") == ours.price("gpt-4.1")
+    assert prices.as_of == "2026-01-02"
+    assert ours.as_of.startswith("genai-prices ")
 
 
 def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
-    """Of gpt-4o half, of gpt-4.1 and Gemini a quarter; none where none is known, nor in batches."""
+    """Of gpt-4o half, of gpt-4.1 a quarter, of Gemini a tenth; none in batches."""
     prices = load_prices()
 
     def usd(model: str, mode: JudgeMode = "now") -> float | None:
@@ -256,8 +264,8 @@ def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
     assert usd("gpt-4.1-2025-04-14") == pytest.approx(2.00 + 2 * 0.50 + 8.0)
     assert usd("gpt-4.1-nano") == pytest.approx(0.10 + 2 * 0.025 + 0.40)
     assert usd("gpt-4o-2024-05-13") == pytest.approx(3 * 5.0 + 15.0)
-    assert usd("gemini-2.5-pro") == pytest.approx(1.25 + 2 * 0.3125 + 10.0)
-    assert usd("gemini-2.5-flash") == pytest.approx(0.30 + 2 * 0.075 + 2.50)
+    assert usd("gemini-2.5-pro") == pytest.approx(1.25 + 2 * 0.125 + 10.0)
+    assert usd("gemini-2.5-flash") == pytest.approx(0.30 + 2 * 0.03 + 2.50)
     assert usd("gpt-4o-2024-08-06", "batch") == pytest.approx((3 * 2.50 + 10.0) / 2)
     assert usd("my-own-model") is None
 

@@ -20,9 +20,8 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
@@ -136,7 +135,7 @@ def test_what_can_pass_is_tried_again(
     _only_right_answers(_ask_all(engine, 60), server)
     assert server.counts.n_faults > 5
     assert server.counts.n_answered == 60
-    assert engine.meter.n_retried == server.counts.n_faults
+    assert engine.meter.retried.total() == server.counts.n_faults
 
 
 def test_a_reply_that_never_comes_is_given_up_on_and_asked_again(
@@ -230,13 +229,13 @@ def test_a_model_that_is_missing_does_not_stop_another(
 
 
 def test_a_refused_request_fails_alone(serve: ServerFactory, make_engine: EngineFactory) -> None:
-    """A 400 is one question's problem, is not tried again, and is asked again by a later run."""
+    """A 400 is tried once without optional parameters, and asked again by a later run."""
     server = serve(status=400)
     engine = make_engine(server.url)
     one = engine.submit([_chain("prompt 0")]).result()[0]
     assert one.value is None
     assert "told to answer 400" in str(one.reason)
-    assert server.counts.n_requests == 1
+    assert server.counts.n_requests == 2
     server.behaviour.status = 200
     assert engine.submit([_chain("prompt 1")]).result()[0].value is not None
     assert make_engine(server.url).submit([_chain("prompt 0")]).result()[0].value is not None
@@ -255,8 +254,8 @@ def test_a_model_that_refuses_parameters_is_asked_without_them(
     assert not any("temperature" in body for body in server.bodies)
     said = [line for line in logged if line.startswith("WARNING")]
     assert len(said) == 2
-    assert "max_completion_tokens is sent in its place" in said[0]
-    assert "the judge chooses its temperature" in said[1]
+    assert "max_completion_tokens is sent instead" in said[0]
+    assert "the model's own temperature is used" in said[1]
     n_before = server.counts.n_requests
     _only_right_answers(_ask_all(make_engine(server.url), 40), server)
     assert server.counts.n_requests == n_before
@@ -329,7 +328,7 @@ def test_a_rate_limit_is_followed_and_recovered_from(
     server = serve(rate=100.0, latency_s=0.02)
     engine = make_engine(server.url, concurrency=64)
     _only_right_answers(_ask_all(engine, 200), server)
-    assert engine.meter.n_rate_limited == server.counts.n_rate_limited > 0
+    assert engine.meter.retried["HTTP 429"] == server.counts.n_rate_limited > 0
     assert server.counts.n_answered == 200
 
 
@@ -341,7 +340,7 @@ def test_random_trouble_costs_what_it_repeats(
     server = serve(latency_s=0.02, faults=faults, fault_rate=0.18, max_faults=10**9)
     engine = make_engine(server.url, concurrency=64, backoff_s=0.2)
     _only_right_answers(_ask_all(engine, 2000), server)
-    assert engine.meter.n_retried < 600
+    assert engine.meter.retried.total() < 600
 
 
 def test_failures_that_hit_one_and_all_do_not_lose_a_request(
@@ -517,29 +516,18 @@ def test_a_forked_child_is_told_that_nothing_serves_it(
         "_stored.get",
         "_stored.save",
         "_stored.refresh",
-        "_sender.send",
-        "_sender._fly",
-        "_sender._check",
-        "_sender._complete",
-        "_sender._open_client",
-        "_sender._give_up_or_go_on",
-        "_sender._patience.check",
-        "_sender._patience.back_off_s",
-        "_sender._note",
-        "_sender._pace.take",
-        "_sender._concurrency.time_for",
-        "_sender._concurrency.on_reply",
-        "_sender._concurrency.on_timeout",
-        "_sender._pace.on_refused",
-        "_sender._meter.count_call",
-        "_sender._patience.on_reply",
-        "_slots.add",
-        "_slots.take",
-        "_slots.wait",
-        "_slots.release",
-        "_slots.stand_aside",
-        "_slots._fill_now",
-        "_bar.refresh",
+        "_asker.ask",
+        "_asker._send",
+        "_asker._fly",
+        "_asker._check",
+        "_asker._after_failure",
+        "_asker._back_off_s",
+        "_asker._count",
+        "_asker._open_client",
+        "_asker._pace.take",
+        "_asker._concurrency.on_reply",
+        "_slots.acquire",
+        "_progress.tick",
     ],
 )
 def test_whatever_is_raised_where_nobody_waits_for_ever(
@@ -576,7 +564,7 @@ def test_whatever_is_raised_where_nobody_waits_for_ever(
     assert not waiting
 
 
-@pytest.mark.parametrize("where", ["send", "save"])
+@pytest.mark.parametrize("where", ["_send", "save"])
 def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
     where: str,
     serve: ServerFactory,
@@ -590,7 +578,7 @@ def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
         await asyncio.sleep(0.05)
         raise OverflowError("int too large")
 
-    monkeypatch.setattr(engine._sender if where == "send" else engine._stored, where, fail)
+    monkeypatch.setattr(engine._asker if where == "_send" else engine._stored, where, fail)
     futures = [engine.submit([_chain("same"), _chain("same")]) for _ in range(3)]
     for future in futures:
         with pytest.raises(OverflowError):
@@ -604,8 +592,17 @@ def test_an_error_of_ours_reaches_those_that_wait_for_the_same_request(
     [
         ("nonsense", "stop", ""),
         (" \n", "stop", "; the last one was empty"),
-        ("{'pred'", "length", "; the last one was cut at max_tokens"),
-        ("<think>So", "length", "; the last one was cut at max_tokens within its reasoning"),
+        (
+            "{'pred'",
+            "length",
+            "; the last one was cut at max_tokens: raise LMMS_CAPTIONS_JUDGE_MAX_TOKENS",
+        ),
+        (
+            "<think>So",
+            "length",
+            "; the last one was cut at max_tokens within its reasoning: raise "
+            "LMMS_CAPTIONS_JUDGE_MAX_TOKENS",
+        ),
         ("", "content_filter", "; the last one was withheld by the provider's content filter"),
     ],
 )

@@ -10,9 +10,8 @@ from concurrent.futures import Future, wait
 import pytest
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
@@ -53,13 +52,13 @@ def test_what_would_end_the_thread_is_told_to_the_captions(
     assert isinstance(lost, JudgeStoppedError)
     assert "in a chain" in str(lost)
 
-    def draw(_: object) -> None:
+    def draw() -> None:
         raise error("in a callback")
 
     other = engine.submit([_chain("prompt")])
-    monkeypatch.setattr(engine._bar, "refresh", draw)
+    monkeypatch.setattr(engine._progress, "tick", draw)
     assert "in a callback" in str(other.exception(timeout=5))
-    engine._thread._thread.join(5)
+    engine._thread.join(5)
     assert "in a callback" in str(engine.submit([_chain("later")]).exception(timeout=5))
     engine.close()
 
@@ -80,10 +79,8 @@ def test_after_an_error_of_ours_another_engine_follows(
         engine = JUDGE_RUN.engine()
         assert engine.submit([_chain_of("gpt-4o-mini-2024-07-18", str(number))]).result(5)[0].value
         assert engine.spent_usd >= 2.0
-        engine._thread._loop.call_soon_threadsafe(
-            engine._thread.on_defect, RuntimeError("a defect")
-        )
-        engine._thread._thread.join(5)
+        engine._loop.call_soon_threadsafe(engine._on_defect, RuntimeError("a defect"))
+        engine._thread.join(5)
         assert "a defect" in str(engine.defect)
     assert JUDGE_RUN.engine() is engine
     late = JUDGE_RUN.engine().submit([_chain("late")]).exception(timeout=5)

@@ -10,9 +10,8 @@ import pytest
 from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
-from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL, explicit_sampling
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL, added_params
+from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}
@@ -88,12 +87,12 @@ def test_a_server_that_takes_them_is_sent_all_with_every_request(
     server.keep_bodies = True
     llama = takes.endswith("llama.cpp does")
     server.script = lambda p: Say("ok") if llama or "repetition_penalty" in p else Refuse(400, "")
-    engine = make_engine(server.url, sampling=NEUTRAL)
+    engine = make_engine(server.url, added_params=NEUTRAL)
     read = engine.submit([_asks(f"prompt {i}") for i in range(30)]).result(timeout=30)
     assert all(one.reason is None for one in read)
     assert server.counts.n_requests == 30
     assert all(_explicit(body) == dict(NEUTRAL) for body in server.bodies)
-    assert not [line for line in logged if "asked without" in line]
+    assert not [line for line in logged if "sent without" in line]
 
 
 @pytest.mark.parametrize("kind", REFUSING)
@@ -103,15 +102,15 @@ def test_a_server_that_refuses_them_is_asked_without(
     """Whatever its words: all is answered, it is said once, and no signature speaks of it."""
     server = serve()
     _script(server, *REFUSING[kind])
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=4)
+    engine = make_engine(server.url, added_params=NEUTRAL, concurrency=4)
     asked = engine.submit([_asks(f"prompt {i}") for i in range(40)]).result(timeout=30)
     assert [one.value for one in asked] == [scripted_reply(f"prompt {i}") for i in range(40)]
     assert {one.usage.refused for one in asked} == {()}
     assert server.counts.n_requests <= 40 + 4
     assert all(set(body) <= OPENAI for body in server.bodies)
-    said = [line for line in logged if "is asked without" in line]
+    said = [line for line in logged if "are sent without" in line]
     assert len(said) == 1
-    assert said[0].startswith("INFO judge is asked without top_p, top_k, min_p, repetition_pen")
+    assert said[0].startswith("INFO requests are sent without top_p, top_k, min_p, repetition_pen")
     assert not [line for line in logged if line.startswith("WARNING")]
 
 
@@ -121,12 +120,12 @@ def test_a_server_that_ends_the_connection_is_asked_without(
     """As mlx_lm.server does where ``top_k`` is negative: all is answered, and it is no outage."""
     server = serve()
     server.script = lambda p: "drop" if p.get("top_k", 0) < 0 else None
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=4)
+    engine = make_engine(server.url, added_params=NEUTRAL, concurrency=4)
     asked = engine.submit([_asks(f"prompt {i}") for i in range(40)]).result(timeout=30)
     assert [one.value for one in asked] == [scripted_reply(f"prompt {i}") for i in range(40)]
-    assert engine.meter.n_retried == 0
+    assert engine.meter.retried.total() == 0
     assert server.counts.n_requests <= 40 + 8
-    assert len([line for line in logged if "is asked without" in line]) == 1
+    assert len([line for line in logged if "are sent without" in line]) == 1
 
 
 def test_replies_are_stored_under_what_was_asked(
@@ -136,7 +135,7 @@ def test_replies_are_stored_under_what_was_asked(
     server = serve()
     chains = [_asks(f"prompt {i}") for i in range(10)]
     make_engine(server.url).submit(chains[:5]).result(timeout=30)
-    with_them = make_engine(server.url, sampling=NEUTRAL).submit(chains).result(timeout=30)
+    with_them = make_engine(server.url, added_params=NEUTRAL).submit(chains).result(timeout=30)
     without = make_engine(server.url).submit(chains).result(timeout=30)
     assert server.counts.n_requests == 10
     assert [one.cached for one in with_them] == [True] * 5 + [False] * 5
@@ -147,7 +146,7 @@ def test_a_protocols_own_value_wins(serve: ServerFactory, make_engine: EngineFac
     """What a request sets itself is sent as it is, once."""
     server = serve()
     server.keep_bodies = True
-    engine = make_engine(server.url, sampling=NEUTRAL)
+    engine = make_engine(server.url, added_params=NEUTRAL)
     engine.submit([_asks("a", top_p=0.9, min_p=0.1)]).result(timeout=30)
     assert _explicit(server.bodies[0]) == {**NEUTRAL, "top_p": 0.9, "min_p": 0.1}
 
@@ -158,7 +157,7 @@ def test_a_seed_that_is_refused_leaves_them_in(
     """A server that refuses something else is sent them all the same."""
     server = serve(refuses_seed=True)
     server.keep_bodies = True
-    engine = make_engine(server.url, sampling=NEUTRAL, concurrency=1)
+    engine = make_engine(server.url, added_params=NEUTRAL, concurrency=1)
     asked = engine.submit([_asks(f"prompt {i}") for i in range(5)]).result(timeout=30)
     assert {one.usage.refused for one in asked} == {("seed",)}
     assert all(_explicit(body) == dict(NEUTRAL) for body in server.bodies)
@@ -194,5 +193,5 @@ def test_a_seed_that_is_refused_leaves_them_in(
 def test_a_server_of_ones_own_is_known_by_its_address(url: str, is_own: bool) -> None:
     """What the internet does not route, and bare names; several are where all of them are."""
     assert is_self_hosted(url) is is_own
-    assert bool(explicit_sampling([url])) is is_own
-    assert bool(explicit_sampling([url, "http://127.0.0.1/v1"])) is is_own
+    assert bool(added_params([url])) is is_own
+    assert bool(added_params([url, "http://127.0.0.1/v1"])) is is_own

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import strategies as st
 
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import AS_ASKED, Say
-from lmms_eval_captions.judges.endpoint.model_names import check_name, is_same_model, is_same_name
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.model_names import is_same_model, is_same_name, served_name
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 URLS = ("http://127.0.0.1:8000/v1", "http://me:S3CRET@127.0.0.1:8001/v1")
@@ -39,23 +37,24 @@ DATED = [
     ("llama3.1:latest", "llama3.1"),
     ("HuggingFaceTB/SmolLM2-135M-Instruct@main", "HuggingFaceTB/SmolLM2-135M-Instruct"),
     ("./SmolLM2-135M-Instruct@main", "./SmolLM2-135M-Instruct"),
-]
-"""Names of which one has a version."""
-OTHER = [
     ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13"),
+    ("gpt-4", "gpt-4-1106-preview"),
+    ("mistral-large-latest", "mistral-large-2411"),
+    ("deepseek/deepseek-chat-v3-0324:free", "deepseek/deepseek-chat-v3-0324"),
+    ("gemini-2.5-pro", "gemini-2.5-pro-preview-05-06"),
+]
+"""Names of one family."""
+OTHER = [
     ("gpt-4o-2024-08-06", "SmolLM2-135M-Instruct.Q8_0.gguf"),
     ("gpt-4o", "gpt-4o-mini"),
     ("gpt-4o", "gpt-4o-mini-2024-07-18"),
-    ("gpt-4", "gpt-4-1106-preview"),
-    ("gemini-2.0-flash-001", "gemini-2.0-flash-002"),
     ("meta-llama/X", "unsloth/X"),
     ("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct"),
     ("Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct-GGUF"),
     ("llama-3.1", "llama-3"),
-    ("mistral-large", "mistral-large-2411"),  # no month has the number 24
-    ("m", "m-20241301"),
     ("judge", "judge-2024-08-06|unscored:0/9"),
     ("judge", "a line\nof/judge"),
+    ("judge", "judge:free|unscored:0"),
     ("judge", "/"),
     ("judge", "-2024-08-06"),
 ]
@@ -65,7 +64,7 @@ names = st.text("abAB09-/@:.|, \nß", max_size=12)
 
 @pytest.mark.parametrize(("asked", "served"), [*SAME, *DATED])
 def test_names_of_the_same_model_are_the_same_both_ways(asked: str, served: str) -> None:
-    """Case, an organisation and a version on one side make no other model."""
+    """Case, organisation on one side, version and release tag do not make another model."""
     assert is_same_model(asked, served)
     assert is_same_model(served, asked)
     assert is_same_name(asked, served) == ((asked, served) in SAME)
@@ -73,7 +72,7 @@ def test_names_of_the_same_model_are_the_same_both_ways(asked: str, served: str)
 
 @pytest.mark.parametrize(("asked", "served"), OTHER)
 def test_names_of_different_models_are_different_both_ways(asked: str, served: str) -> None:
-    """Another size, another organisation, another version are other models."""
+    """Another size or organisation is another model; odd names are never the same."""
     assert not is_same_model(asked, served)
     assert not is_same_model(served, asked)
 
@@ -93,48 +92,28 @@ def test_a_name_is_kept_where_it_says_more_than_what_was_expected(
     served: str | None, alias: str | None, kept: str | None
 ) -> None:
     """The rest of the reply stays as it is."""
-    reply = check_name(Reply("yes", model=served), "judge", alias=alias, urls=URLS)
-    assert reply == Reply("yes", model=kept)
+    assert served_name(served, "judge", alias, URLS, "judge") == kept
 
 
 def test_another_model_is_named_with_what_to_do() -> None:
     """Both names, where they are from, and the settings of whoever asks."""
     with pytest.raises(JudgeStoppedError) as judge:
-        check_name(Reply("", model="tiny.gguf"), "gpt-4o", alias=None, urls=URLS)
+        served_name("tiny.gguf", "gpt-4o", None, URLS, "judge")
     assert str(judge.value) == (
-        "the judge at http://127.0.0.1:8000/v1, http://127.0.0.1:8001/v1 answered as 'tiny.gguf' "
-        "where 'gpt-4o' was asked for: judging stopped, and that reply is not kept. If 'tiny.gguf' "
-        "is the judge that you want, set LMMS_CAPTIONS_JUDGE to that name; if it is only another "
-        "name of 'gpt-4o', set LMMS_CAPTIONS_JUDGE_ALIAS to it; otherwise start 'gpt-4o' there"
+        "the judge at http://127.0.0.1:8000/v1, http://127.0.0.1:8001/v1 answered as "
+        "'tiny.gguf', but 'gpt-4o' was asked for: judging stopped. If 'tiny.gguf' is the judge "
+        "that you want, set LMMS_CAPTIONS_JUDGE to that name; if it is only another name of "
+        "'gpt-4o', set LMMS_CAPTIONS_JUDGE_ALIAS to it: the reply is kept and counts then; "
+        "otherwise start 'gpt-4o' there"
     )
     with pytest.raises(JudgeStoppedError) as captioner:
-        check_name(
-            Reply("", model="x" * 9999), "seer", alias="eye", urls=URLS[:1], role="captioner"
-        )
+        served_name("x" * 9999, "seer", "eye", URLS[:1], "captioner")
     words = str(captioner.value)
     assert "judg" not in words.lower()
     assert "(or 'eye', its alias)" in words
     assert "set caption_openai's model= to that name" in words
     assert "set caption_openai's alias= to it" in words
     assert len(words) < 1500
-    with pytest.raises(JudgeStoppedError, match="delete /cache/batches to submit"):
-        check_name(Reply("", model="x"), "y", alias=None, urls=URLS, batches=Path("/cache/batches"))
-
-
-def test_an_alias_makes_another_key_and_none_leaves_it_as_it_always_was() -> None:
-    """Stores of before serve runs without an alias, byte for byte, and no others."""
-    request = Request(
-        protocol="vdc_answer:1",
-        model="gpt-4o-2024-08-06",
-        messages=[{"role": "user", "content": "A caption."}],
-        params={"temperature": 0.0, "max_tokens": 256},
-        seed=0,
-        timeout_s=120.0,
-        stand_in=lambda: "",
-    )
-    body = request.body(0)
-    assert request.key(body).hex() == "1223c77ba6fd2c26fa2ace14b2da505a"
-    assert len({request.key(body), request.key(body, "a"), request.key(body, "b")}) == 3
 
 
 @pytest.mark.parametrize("name", [None, "judge-0613", "Üñ"])

@@ -18,11 +18,12 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from conftest import EngineFactory, ServerFactory
 from echo_server import KEY, traces
 from judge_server import Say
+from lmms_eval_captions.judges.endpoint.answers.failures import Source, failure
+from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.endpoint import Key
-from lmms_eval_captions.judges.endpoint.http.client import ChatClient
-from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.redaction import Key, scrub
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 
@@ -39,36 +40,34 @@ def _answer(text: str, reason: str = "stop") -> bytes:
 def test_a_placeholder_for_a_key_changes_no_reply(key: str) -> None:
     """What servers without keys are given occurs in ordinary replies, which stay as they are."""
     text = f"The {key} shows {key.upper()} and {base64.b64encode(key.encode()).decode()}."
-    assert OPENAI.read_reply(_answer(text, key), URL, key).text == text
-    assert OPENAI.read_reply(_answer(text, key), URL, key).finish_reason == key
+    assert OPENAI.read_reply(_answer(text, key), Source(URL, key)).text == text
+    assert OPENAI.read_reply(_answer(text, key), Source(URL, key)).finish_reason == key
 
 
 @pytest.mark.parametrize("key", PLACEHOLDERS)
 def test_the_words_of_errors_tell_no_key_however_short(key: str) -> None:
     """A refused key is not told; words that merely hold it are, as the reason must be read."""
     raw = json.dumps({"error": {"message": f"Incorrect key: {key} ({key}ish)"}}).encode()
-    said = str(OPENAI.failure(401, raw, URL, headers={}, api_key=key))
+    said = str(failure(401, raw, Source(URL, key), headers={}))
     assert f"Incorrect key: [key] ({key}ish)" in said
 
 
 @pytest.mark.parametrize("key", ["token-abc123", "pass1234", "correct-horse-battery", KEY])
 def test_what_may_be_a_secret_is_taken_out(key: str) -> None:
     """Eight characters of letters and digits, or sixteen of any kind, are no word of a reply."""
-    assert scrub(f"so {key.upper()}, {key.encode().hex()}", key) == "so [key], [key]"
+    assert scrub(f"so {key}, {json.dumps(key)}", key) == 'so [key], "[key]"'
 
 
-def test_passwords_in_urls_and_proxies_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server or proxy that echoes its ``Basic`` header tells nobody the password."""
-    monkeypatch.setenv("http_proxy", "http://me:pr0xy-pass%2Bword@proxy.invalid:3128")
+def test_secrets_of_addresses_and_proxies_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords, keys in the query and keys in the path, which is part of an endpoint's name."""
+    monkeypatch.setenv("http_proxy", "http://me:pr0xy-pass%2Bword@proxy.example.org:3128")
     monkeypatch.setenv("no_proxy", "")
-    url = "http://user:p4ss-word%21x@judge.invalid/v1"
-    basic = [base64.b64encode(f"user:p4ss-word!x{n * 'y'}".encode()).decode() for n in range(3)]
-    words = [*basic, "p4ss-word!x", "p4ss-word%21x", "pr0xy-pass+word", "PR0XY-PASS%2BWORD"]
+    url = "http://user:p4ss-word%21x@judge.example.org/0a1b2c3d4e5f6a7b8c9d0e/v1?key=qu3ry-secret"
+    words = ["p4ss-word!x", "pr0xy-pass+word", "0a1b2c3d4e5f6a7b8c9d0e", "qu3ry-secret"]
     raw = json.dumps({"error": {"message": " ".join(words)}}).encode()
-    said = str(OPENAI.failure(407, raw, url, headers={}, api_key=None))
-    assert "p4ss" not in said
-    assert not [one for one in basic if one[8:-6] in said]
-    assert "pr0xy" not in said.lower()
+    said = str(failure(400, raw, Source(url), headers={}))
+    assert said.endswith("answered 400: [key] [key] [key] [key]")
+    assert endpoint_name(url) == "http://judge.example.org/[key]/v1"
 
 
 @pytest.mark.parametrize("key", ["sk-1234\n5678", "sk-1234\u20115678", "sk-\udcff12345678"])
@@ -85,9 +84,9 @@ def test_nothing_that_holds_the_key_shows_it() -> None:
     async def shown() -> str:
         client = ChatClient((URL,), endpoint.api_key)
         try:
-            session = client._replicas[0].session
+            session = client._session
             headers = CIMultiDictProxy(CIMultiDict(session.headers))
-            request = aiohttp.RequestInfo(client._replicas[0].parsed, "POST", headers)
+            request = aiohttp.RequestInfo(client._replicas[0].url, "POST", headers)
             error = aiohttp.ClientResponseError(request, ())
             return f"{client!r} {session!r} {session.headers!r} {vars(client)!r} {error!r} {error}"
         finally:

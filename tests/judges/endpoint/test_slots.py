@@ -14,9 +14,8 @@ import pytest
 from chains import chain, request_of, text_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import last_text
-from lmms_eval_captions.judges.endpoint.chain import Ask
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 N_GATHERED = 10
@@ -42,7 +41,11 @@ def _wait_for(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
 
 def _is_idle(engine: Engine) -> bool:
     slots = engine._slots
-    return not (slots._holders or slots._chains or slots._expected or slots._tasks)
+    return not (
+        slots.n_held
+        or any(not granted.done() for granted in slots._waiting)
+        or any(not task.done() for task in engine._chains)
+    )
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -124,10 +127,10 @@ def test_closing_leaves_no_slot_and_no_task(
         server.behaviour.status = 429
     engine = make_engine(server.url, concurrency=4, max_backoff_s=30.0, backoff_s=30.0)
     if what == "held back by the rate":
-        engine._sender._pace.rate = 1e-6
+        engine._asker._pace.rate = 1e-6
     futures = [engine.submit([partial(_fan_out, index)]) for index in range(5)]
     if what == "held back by the rate":
-        _wait_for(lambda: engine._slots._queue and not engine._slots._holders)
+        _wait_for(lambda: engine._slots._waiting and not engine._slots.n_held)
     else:
         _wait_for(lambda: server.counts.n_requests >= 4)
     engine.close()

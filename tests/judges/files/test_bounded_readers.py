@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.prices import load_prices
+from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings

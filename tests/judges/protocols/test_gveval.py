@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.outcome import Chain
+from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, read_scores

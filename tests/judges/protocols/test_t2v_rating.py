@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.t2v_rating import read_ratings
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.outcome import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vcapsbench import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.outcome import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.free_answer import read_free_answer
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig

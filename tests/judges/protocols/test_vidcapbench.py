@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
 from judge_server import vidcapbench_reply
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.outcome import Chain
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import read_yaml

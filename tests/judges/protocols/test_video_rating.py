@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
 from lmms_eval_captions.judges.protocols.video_rating import ShownVideo, judge_video

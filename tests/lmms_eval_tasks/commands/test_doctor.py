@@ -10,9 +10,9 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.roles import Api, Role
+from lmms_eval_captions.judges.endpoint.roles import Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.variables import variables_of
@@ -90,7 +90,7 @@ def test_a_judge_that_answers_as_another_is_a_problem(tmp_path: Path, serve: Ser
     judge = {"LMMS_CAPTIONS_JUDGE_URL": server.url, "LMMS_CAPTIONS_JUDGE": "mine"}
     found = _about("judge", _settings(tmp_path, **judge))
     assert not found.ok
-    assert "answered as 'tiny.gguf' where 'mine' was asked for" in found.text
+    assert "answered as 'tiny.gguf', but 'mine' was asked for" in found.text
     assert _about("judge", _settings(tmp_path, LMMS_CAPTIONS_JUDGE_ALIAS="tiny.gguf", **judge)).ok
     server.script = lambda _: Say("ready", model="mine-2024-08-06")
     found = _about("judge", _settings(tmp_path, **judge))
@@ -107,7 +107,7 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
         own.setdefault(str(benchmark.judge_defaults["model"]), []).append(benchmark.name)
     silent = next(iter(own))
 
-    async def list_models(_url: str, _key: str | None, *, api: Api) -> list[str]:
+    async def list_models(_url: str, _key: str | None, *, api: str) -> list[str]:
         return [*own, "another"]
 
     async def say_hello(_endpoint: Endpoint, _url: str, model: str, _role: Role) -> str:
@@ -237,7 +237,7 @@ def test_every_setting_in_force_is_shown() -> None:
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY = 64 (default)",
         "LMMS_CAPTIONS_JUDGE_RATE = no limit (default)",
         "LMMS_CAPTIONS_JUDGE_TIMEOUT = the benchmark's own (default)",
-        f"LMMS_CAPTIONS_PRICES = the packaged ones, of {load_prices().as_of} (default)",
+        f"LMMS_CAPTIONS_PRICES = {load_prices().as_of} (default)",
     ):
         assert text in shown.values()
 

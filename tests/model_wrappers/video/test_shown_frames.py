@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_captions.judges.endpoint.picture import Picture
+from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import frames
 from lmms_eval_captions.model_wrappers.video.shown_frames import shown_frames

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.chain import Ask
+from lmms_eval_captions.judges.endpoint.outcome import Ask
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
 from lmms_eval_captions.judges.verdict import Correctness

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lmms_eval_captions.judges.endpoint.answers.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (
@@ -15,10 +16,10 @@ from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
-    ParameterRefusedError,
 )
 
 _URL = "http://127.0.0.1/v1"
+SOURCE = Source(_URL)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
@@ -39,12 +40,12 @@ _LOGPROB = st.fixed_dictionaries(
 
 
 def _read(choice: dict[str, object], **fields: object) -> Reply:
-    return OPENAI.read_reply(json.dumps({"choices": [choice], **fields}).encode(), _URL, None)
+    return OPENAI.read_reply(json.dumps({"choices": [choice], **fields}).encode(), SOURCE)
 
 
 def _error(payload: object) -> JudgeError:
     with pytest.raises(JudgeError) as caught:
-        OPENAI.read_reply(json.dumps(payload).encode(), _URL, None)
+        OPENAI.read_reply(json.dumps(payload).encode(), SOURCE)
     return caught.value
 
 
@@ -70,7 +71,7 @@ def test_a_good_reply_with_an_odd_usage_counts(usage: str) -> None:
     """Its text is read, its tokens are whole numbers, and it says that they are no count."""
     choices = '[{"message":{"content":"yes"},"finish_reason":"stop"}]'
     raw = f'{{"choices":{choices},"usage":{usage}}}'
-    reply = OPENAI.read_reply(raw.encode(), _URL, None)
+    reply = OPENAI.read_reply(raw.encode(), SOURCE)
     assert (reply.text, reply.finish_reason, reply.is_estimated) == ("yes", "stop", True)
     for n_tokens in (reply.input_tokens, reply.output_tokens):
         assert type(n_tokens) is int
@@ -161,7 +162,7 @@ def test_any_json_is_a_reply_or_a_classified_error(
         error,
     ):
         try:
-            reply = OPENAI.read_reply(json.dumps(payload).encode(), _URL, None)
+            reply = OPENAI.read_reply(json.dumps(payload).encode(), SOURCE)
         except JudgeError:
             continue
         Reply.from_json(reply.to_json())
@@ -193,7 +194,7 @@ def test_any_json_is_a_reply_or_a_classified_error(
         pytest.param({"message": "Too long", "code": 400}, JudgeRequestError, "Too long", id="400"),
         pytest.param(
             {"message": "Unknown parameter: 'seed'.", "code": 400},
-            ParameterRefusedError,
+            JudgeRequestError,
             "seed",
             id="parameter",
         ),
@@ -243,7 +244,7 @@ def test_an_error_beside_a_whole_text_leaves_the_reply() -> None:
 
 
 def _retry_after(header: str) -> float | None:
-    error = OPENAI.failure(429, b"{}", _URL, headers={"Retry-After": header}, api_key=None)
+    error = failure(429, b"{}", SOURCE, headers={"Retry-After": header})
     assert isinstance(error, JudgeUnavailableError)
     return error.retry_after_s
 

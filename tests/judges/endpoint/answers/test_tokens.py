@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from chains import request_of
 from conftest import EngineFactory
+from lmms_eval_captions.judges.endpoint.answers.failures import Source
 from lmms_eval_captions.judges.endpoint.answers.tokens import counted
-from lmms_eval_captions.judges.endpoint.budget import Budget
+from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.prices import load_prices
-from lmms_eval_captions.judges.endpoint.progress.bar import counts_of
-from lmms_eval_captions.judges.endpoint.progress.meter import Meter
+from lmms_eval_captions.judges.endpoint.progress import parts_of
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.totals import Meter
 from raw_server import Asked as Sent
 from raw_server import RawServer, completion, http
 
@@ -45,7 +45,7 @@ def _request(prompt: str) -> Request:
 
 def _reply(text: str, usage: object, request: Request) -> Reply:
     payload = {"choices": [{"message": {"content": text}}], "usage": usage}
-    reply = OPENAI.read_reply(json.dumps(payload).encode(), "http://host/v1", None)
+    reply = OPENAI.read_reply(json.dumps(payload).encode(), Source("http://host/v1", None))
     return counted(reply, request, 0)
 
 
@@ -143,7 +143,7 @@ def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -
     budget = Budget(1.0, prices)
     worst_usd = budget.worst_case_usd(request, 0)
     reply = _reply(text, usage, request)
-    billed_usd = budget.billed_usd(_MODEL, reply, worst_usd)
+    billed_usd = budget.billed_usd(request, 0, reply, worst_usd)
     exact_usd = prices.cost_usd(
         _MODEL, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
     )
@@ -160,9 +160,9 @@ def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -
         assert n_tokens >= 0
         assert reply.is_estimated or n_tokens == given_counts[name]
     meter = Meter()
-    meter.count_call(_MODEL, reply.input_tokens, reply.output_tokens)
+    meter.count_call(_MODEL, reply)
     n_in, n_out = reply.input_tokens, reply.output_tokens
-    assert (f"tokens {n_in:,}+{n_out:,}" in counts_of(meter)) == (n_in + n_out > 0)
+    assert (f"tokens {n_in:,}+{n_out:,}" in parts_of(meter, [])) == (n_in + n_out > 0)
 
 
 def _ask(engine: Engine, n: int) -> list[Asked[str]]:

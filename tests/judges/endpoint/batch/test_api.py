@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import ssl
-import tempfile
 from contextlib import nullcontext
 
 import pytest
@@ -33,7 +31,7 @@ def _listed(
         writer.write(http(b'{"data": []}', status, headers))
 
     async def run(address: str) -> None:
-        api = BatchApi(address, key, patience_s=0.0, backoff_s=0.01)
+        api = BatchApi(address, key)
         try:
             assert await api.find("nobody") is None
         finally:
@@ -42,38 +40,6 @@ def _listed(
     with RawServer(answer, tls) as server:
         asyncio.run(run(url.format(port=server.port)))
     return seen
-
-
-def test_a_disk_that_is_full_for_a_moment_loses_no_download(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What a batch gave is downloaded again, for as long as a provider is waited for."""
-    answers = [OSError(errno.ENOSPC, "No space left on device"), None]
-
-    class FullFile(tempfile.SpooledTemporaryFile[bytes]):
-        def write(self, raw: bytes) -> int:  # type: ignore[override]  # one kind of bytes
-            error = answers.pop(0)
-            if error is not None:
-                raise error
-            return super().write(raw)
-
-    async def answer(_: Asked, writer: asyncio.StreamWriter) -> None:
-        writer.write(http(b"the replies"))
-
-    async def run(url: str) -> bytes:
-        api = BatchApi(url, KEY, patience_s=5.0, backoff_s=0.01)
-        try:
-            with await api.content("file-1") as file:
-                return file.read()
-        finally:
-            await api.close()
-
-    monkeypatch.setattr(
-        "lmms_eval_captions.judges.endpoint.batch.api.SpooledTemporaryFile", FullFile
-    )
-    with RawServer(answer) as server:
-        assert asyncio.run(run(server.url)) == b"the replies"
-    assert not answers
 
 
 @pytest.mark.parametrize("status", [200, 500])

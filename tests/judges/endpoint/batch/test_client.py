@@ -16,10 +16,9 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
-from lmms_eval_captions.judges.endpoint.chain import Chain
+from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig

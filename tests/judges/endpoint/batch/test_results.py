@@ -13,11 +13,11 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.batch.client import BatchPace
+from lmms_eval_captions.judges.endpoint.answers.failures import Source
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
 from lmms_eval_captions.judges.endpoint.batch.results import Outcome, read_results
-from lmms_eval_captions.judges.endpoint.chain import Chain
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.config import BatchPace
+from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 
 URL = "http://127.0.0.1/v1"
@@ -32,7 +32,7 @@ def _line(custom_id: object, text: object = "fine", **changes: object) -> bytes:
 
 
 def _read(files: list[bytes]) -> dict[str, Outcome]:
-    return read_results([io.BytesIO(raw) for raw in files], URL, None)
+    return read_results([io.BytesIO(raw) for raw in files], Source(URL))
 
 
 BAD_LINES = {

@@ -14,12 +14,12 @@ import pytest
 from anthropic_server import KEY, Answer, AnthropicServer, error, message
 from chains import chain, request_of
 from conftest import EngineFactory
+from lmms_eval_captions.judges.endpoint.answers.failures import Source
+from lmms_eval_captions.judges.endpoint.client import listed_models
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.http.model_list import listed_models
 from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.picture import Picture
-from lmms_eval_captions.judges.endpoint.request import Message
+from lmms_eval_captions.judges.endpoint.request import Message, Picture
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings
@@ -137,7 +137,7 @@ def test_what_can_pass_is_tried_again(
     assert asked.value == "yes"
     assert time.monotonic() - started_s >= waits_s
     assert len(server.payloads) == 2
-    assert engine.meter.n_rate_limited == (waits_s > 0)
+    assert engine.meter.retried["HTTP 429"] == (waits_s > 0)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_what_was_read_from_the_cache_is_counted(
         "output_tokens": 7,
     }
     body = {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn", "usage": usage}
-    reply = ANTHROPIC.read_reply(json.dumps(body).encode(), "http://host", None)
+    reply = ANTHROPIC.read_reply(json.dumps(body).encode(), Source("http://host", None))
     assert (reply.text, reply.input_tokens, reply.cached_tokens) == ("yes", n_input, n_cached)
 
 
@@ -260,7 +260,7 @@ def test_thinking_is_no_part_of_the_text() -> None:
         b'{"content":[{"type":"thinking","thinking":"no?"},{"type":"text","text":"yes"}],'
         b'"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}'
     )
-    reply = ANTHROPIC.read_reply(body, "http://host/v1/messages", None)
+    reply = ANTHROPIC.read_reply(body, Source("http://host/v1/messages", None))
     assert (reply.text, reply.finish_reason, reply.is_estimated) == ("yes", "stop", False)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.endpoint.explicit_sampling import NEUTRAL
+from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments

@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.verdict import Judgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
+    from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
     from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 
 FactVerdict = Literal["supported", "contradicted", "absent", "covered", "missed"]

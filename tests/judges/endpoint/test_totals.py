@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.chain import Ask, Chain
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.progress.totals import EARLIER_VERSION, Totals
+from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.totals import Totals
 
 HERE, THERE = "http://here/v1", "http://there/v1"
 
@@ -39,17 +38,9 @@ LONG = "https://" + "a" * 300 + ".example/v1"
         pytest.param(Totals(endpoints=(THERE, HERE), from_store={HERE: 9}), None, id="replica"),
         pytest.param(Totals(endpoints=(HERE,)), None, id="nothing"),
         pytest.param(
-            Totals(endpoints=(HERE,), from_store={EARLIER_VERSION: 9}), None, id="not known"
-        ),
-        pytest.param(
             Totals(endpoints=(HERE,), from_store={THERE: 1234}),
             f"all 1,234 were in the store (1,234 of {THERE})",
             id="another's",
-        ),
-        pytest.param(
-            Totals(endpoints=(HERE,), from_store={THERE: 5, EARLIER_VERSION: 2}),
-            f"all 7 were in the store (5 of {THERE}; 2 of an earlier version)",
-            id="another's and not known",
         ),
         pytest.param(
             Totals(endpoints=(LONG,), from_store={f"{LONG}{n}": 10**9 for n in range(9)}),

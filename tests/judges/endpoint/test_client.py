@@ -11,9 +11,10 @@ import pytest
 
 from chains import request_of
 from judge_server import JudgeServer
+from lmms_eval_captions.judges.endpoint.answers.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
+from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.http.client import ChatClient
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import proxy_of
 from lmms_eval_captions.judges.errors import (
@@ -44,7 +45,7 @@ def test_the_outside_world_is_reached_through_the_proxy(
     # Nothing but the proxy, which is the server itself here, can resolve this name.
     proxy = serve(key="secret")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-    reply = _with(lambda: ChatClient(("http://judge.invalid/v1",), "secret"), _ask)
+    reply = _with(lambda: ChatClient(("http://judge.example.org/v1",), "secret"), _ask)
     assert reply.text.startswith("{'pred': ")
     assert proxy.counts.n_answered == 1
 
@@ -68,7 +69,7 @@ def test_a_netrc_entry_of_the_host_does_not_get_in_the_keys_way(
     netrc.write_text("machine judge.invalid login someone password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-    _with(lambda: ChatClient(("http://judge.invalid/v1",), "secret"), _ask)
+    _with(lambda: ChatClient(("http://judge.example.org/v1",), "secret"), _ask)
     assert proxy.counts.n_answered == 1
 
 
@@ -80,9 +81,11 @@ def test_the_batch_api_is_reached_through_the_proxy(
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
 
     def open_api() -> BatchApi:
-        return BatchApi("http://judge.invalid/v1", None, patience_s=0.0, backoff_s=0.01)
+        return BatchApi("http://judge.example.org/v1", None)
 
-    with pytest.raises(JudgeStoppedError, match=r"no such path: http://judge\.invalid/v1/files"):
+    with pytest.raises(
+        JudgeStoppedError, match=r"no such path: http://judge\.example\.org/v1/files"
+    ):
         _with(open_api, lambda api: api.upload(b"{}", "requests.jsonl"))
 
 
@@ -153,7 +156,7 @@ def test_half_a_key_is_not_told_either(serve: Callable[..., JudgeServer]) -> Non
 def test_a_body_of_another_shape_can_pass(raw: str) -> None:
     """Whatever a body does to its reader, it is one more garbled answer, which is asked again."""
     with pytest.raises(JudgeUnavailableError, match="expected a chat completion"):
-        OPENAI.read_reply(raw.encode(), "http://127.0.0.1/v1", None)
+        OPENAI.read_reply(raw.encode(), Source("http://127.0.0.1/v1", None))
 
 
 @pytest.mark.parametrize(
@@ -161,13 +164,8 @@ def test_a_body_of_another_shape_can_pass(raw: str) -> None:
 )
 def test_a_wild_retry_after_is_no_error_of_ours(header: str) -> None:
     """A refusal stays one that can pass, whatever date or number comes with it."""
-    error = OPENAI.failure(
-        429,
-        ("[" * 100_000).encode(),
-        "http://127.0.0.1/v1",
-        headers={"Retry-After": header},
-        api_key=None,
-    )
+    raw = ("[" * 100_000).encode()
+    error = failure(429, raw, Source("http://127.0.0.1/v1"), headers={"Retry-After": header})
     assert isinstance(error, JudgeUnavailableError)
     assert error.retry_after_s is None or error.retry_after_s >= 0.0
 

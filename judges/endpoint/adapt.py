@@ -1,0 +1,335 @@
+"""Adapts requests to what a model or its server takes, learned from refusals.
+
+A refused request is sent again in another form: without the parameter that the error names,
+without all optional ones, with the system message folded into the user's, with smaller pictures. A
+form that is answered is used from then on; what was left out is in the signature. The store's key
+stays that of the original request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, Final
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import RoleWords
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
+from lmms_eval_captions.judges.errors import (
+    BROKEN_OFF,
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+)
+
+Send = Callable[[Request], Awaitable[Reply]]
+
+NEUTRAL: Final[Mapping[str, object]] = {
+    "top_p": 1,
+    "top_k": -1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "repeat_penalty": 1,
+}
+"""Sampling parameters that leave a model's distribution as it is. They are sent to self-hosted
+servers: vLLM takes what a request leaves out from the checkpoint's ``generation_config.json``,
+llama.cpp has defaults of its own (``top_k`` 40, ``repeat_penalty``)."""
+SYSTEM_ROLE: Final = "system_role"
+"""Stands in :attr:`.Reply.refused` for a system message that was folded into the user's."""
+_OPTIONAL: Final = ("temperature", "top_p", "seed", "logprobs", "response_format")
+_WITHOUT: Final = {
+    "logprobs": "scores will be plain numbers, not expectations",
+    "max_tokens": "max_completion_tokens is sent instead, which also counts reasoning",
+    "temperature": "the model's own temperature is used, so {results} vary more between runs",
+    "seed": "requests are sent without a seed, so {results} cannot be reproduced",
+    "response_format": "replies are free text",
+    SYSTEM_ROLE: "the system message is sent as part of the user's",
+}
+_REFUSING: Final = {400, 405, 409, 415, 422}
+_TOO_LARGE: Final = re.compile(
+    # Gemini: Request payload size exceeds the limit
+    r"\b(?:payload|body|entity|request)(?: size)?(?: is)? (?:too large|exceeds the)"
+    r"|\bexceeds (?:the )?(?:maximum |max )?(?:payload|body|request) size",
+    re.IGNORECASE,
+)
+_MOST_CHANGES: Final = 8
+_BROKEN_OFF_N: Final = 3
+"""Connections that are broken off with added parameters, and answered without, before these are
+left out: mlx_lm.server ends a connection if ``top_k`` is negative."""
+_GUESSES_N: Final = 2
+"""Requests that are answered without optional parameters, and were refused with them for a reason
+that names none, before these are left out."""
+_ABOUT_SYSTEM: Final = re.compile(r"\bsystem\b|\broles?\b", re.IGNORECASE)
+_MEDIUM: Final = r"(?:image|picture|vision|visual|video|multi-?modal)"
+_INPUT: Final = r"(?:s|_urls?)?(?: (?:input|content|block|part|modalit|capabilit)\w*)*"
+_END: Final = r" *(?:$|[.,;:(\[]|-|(?:by|for|and|but|please)\b)"
+_BLIND: Final = re.compile(
+    "|".join(
+        (
+            # llama.cpp: image input is not supported - hint: you may need to provide the mmproj
+            rf"\b{_MEDIUM} inputs?(?: modality)? (?:is|are) not (?:supported|enabled){_END}",
+            # Images are not supported by this model
+            rf"\b{_MEDIUM}{_INPUT} (?:is|are) not (?:supported|available) (?:by|for) this model",
+            # Model does not support images; No endpoints found that support image input
+            rf"(?:not|cannot|nt|that|of) (?:support|accept|take) (?:any )?{_MEDIUM}{_INPUT}{_END}",
+            rf"(?:not|of) (?:have|process(?:ing)?) {_MEDIUM}(?:s\b| capabilit)(?<!have images)",
+            # vLLM: is not a multimodal model; at most 0 image(s) may be provided
+            rf"\bnot a multi-?modal\b|\bis a text-only model|\bat most 0 {_MEDIUM}",
+            r"\bonly text\b(?: content)?(?: type)? is\b|\bsupports only text\b",
+            # unknown variant image_url; Unsupported content part type
+            rf"\b(?:variant|part type|invalid value):? {_MEDIUM}_url\b(?!\.\w)",
+            r"\bcontent must be a string\b(?! or)|unsupported content\[\]|process_mm_data",
+            r"\brequired for image input|_url is only supported by|type image_url is not supported",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def added_params(urls: Sequence[str], api: str = "openai") -> Mapping[str, object]:
+    """Return the parameters to add for an endpoint; none unless it is self-hosted."""
+    return NEUTRAL if api == "openai" and all(map(is_self_hosted, urls)) else {}
+
+
+def cannot_see(said: str) -> bool:
+    """Return whether an error says that the model takes no pictures or videos at all.
+
+    >>> cannot_see("image input is not supported - hint: you may need to provide the mmproj")
+    True
+    >>> cannot_see("The image format is not supported")
+    False
+    """
+    return _BLIND.search(re.sub(r"[\\'\"`]+", "", said)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The form in which a model's requests are sent."""
+
+    left_out: tuple[str, ...] = ()
+    is_extended: bool = True
+    """Whether parameters are added."""
+    is_folded: bool = False
+    """Whether the system message is part of the user's."""
+    shrinks: int = 0
+    """How often pictures are halved."""
+
+
+@dataclass(slots=True)
+class _Model:
+    """Knowledge of one model."""
+
+    form: _Form = field(default_factory=_Form)
+    has_answered: bool = False
+    n_helped: Counter[_Form] = field(default_factory=Counter)
+    """Forms to how often they were answered after another one was refused."""
+    refused_bytes: float = inf
+    """Size of the smallest request that was too large."""
+
+
+class Adaptations:
+    """Sends requests in the form that their model takes.
+
+    Args:
+        words: Words of the model's role.
+        added: Parameters that are added to every request.
+        not_taken: Parameters that the API does not have.
+        n_replicas: Number of servers; one may take what another refuses.
+        is_batch: Whether a try takes a day, so that only named parameters are left out.
+    """
+
+    def __init__(
+        self,
+        words: RoleWords,
+        added: Mapping[str, object] | None = None,
+        *,
+        not_taken: Sequence[str] = (),
+        n_replicas: int = 1,
+        is_batch: bool = False,
+    ) -> None:
+        self._words = words
+        self._added = added or {}
+        self._not_taken = tuple(not_taken)
+        self._n_replicas = n_replicas
+        self._is_batch = is_batch
+        self._models: dict[str, _Model] = {}
+
+    async def send(self, request: Request, attempt: int, send: Send) -> Reply:
+        """Return the reply to a request, with the parameters that were left out.
+
+        Args:
+            request: The question.
+            attempt: 0, and one more for each fresh sample.
+            send: Sends a request.
+
+        Raises:
+            JudgeError: That of ``send`` for the first form, if no other one is answered.
+        """
+        known = self._models.get(request.model)
+        if known is None:
+            known = self._models[request.model] = _Model(_Form(left_out=self._not_taken))
+        usual = form = known.form
+        if form.shrinks and len(request.body(attempt)) < known.refused_bytes:
+            form = replace(form, shrinks=0)
+        first: JudgeError | None = None
+        n_least = 1
+        for _ in range(_MOST_CHANGES):
+            sent = await self._formed(request, attempt, form)
+            if sent is None:
+                break
+            try:
+                reply = await send(sent)
+            except JudgeError as error:
+                first = first or error
+                changed = self._changed(form, usual, error, request, known)
+                if changed is None:
+                    break
+                usual, form, n_least = known.form, changed[0], max(n_least, changed[1])
+            else:
+                if first is None or form == usual:
+                    known.has_answered = True
+                else:
+                    self._learn(known, form, len(request.body(attempt)), first, n_least)
+                refused = self._refused(form, request, attempt)
+                return replace(reply, refused=refused) if refused else reply
+        raise first or JudgeRequestError("no form of the request can be sent")
+
+    async def _formed(self, request: Request, attempt: int, form: _Form) -> Request | None:
+        """Return a request in a form; ``None`` if pictures cannot be that small."""
+        if form == _Form() and not self._added:
+            return request
+        instead: Sequence[Message] | None = None
+        if form.shrinks:
+            if request.shrink is None:
+                return None
+            instead = await asyncio.to_thread(request.shrink, form.shrinks)
+            if instead is None:
+                return None
+        if form.is_folded:
+            instead = _folded(request.messages if instead is None else instead)
+        asked = request.parameters(attempt)
+        left_out = tuple(name for name in form.left_out if name in asked)
+        added = {}
+        if form.is_extended:
+            added = {name: v for name, v in self._added.items() if name not in request.params}
+        if not (left_out or added or instead is not None):
+            return request
+        return request.sent_as(left_out=left_out, added_params=added, instead=instead)
+
+    def _changed(  # noqa: PLR0911 - one return for each form
+        self, form: _Form, usual: _Form, error: JudgeError, request: Request, known: _Model
+    ) -> tuple[_Form, int] | None:
+        """Return the next form to try after an error, and how often it must help to be learned."""
+        if usual != known.form and (_is_refusal(error) or _is_broken_off(error)):
+            return known.form, 0  # learned meanwhile, from another request
+        if error.status == 413 or (error.status in _REFUSING and _TOO_LARGE.search(str(error))):
+            return None if request.shrink is None else (replace(form, shrinks=form.shrinks + 1), 1)
+        is_new = not known.has_answered or self._n_replicas > 1
+        is_refusal = _is_refusal(error)
+        plain = replace(form, is_extended=False)
+        is_extended = bool(self._added) and plain != form
+        # A server of a few lines of Python fails (500) at what it does not expect.
+        is_named = any(name in error.said for name in self._added)
+        if is_extended and is_named and (is_refusal or error.status == 500):
+            return plain, 1
+        if is_refusal and (named := self._named(form, error, request, is_new=is_new)):
+            return replace(form, left_out=(*form.left_out, named)), 1
+        if is_extended and is_new and (is_refusal or error.status == 404 or _is_broken_off(error)):
+            return plain, _BROKEN_OFF_N if _is_broken_off(error) else 1
+        if not is_refusal or not is_new or self._is_batch:
+            return None
+        has_system = any(message["role"] == "system" for message in request.messages)
+        folded = replace(form, is_folded=True)
+        if has_system and folded != form and _ABOUT_SYSTEM.search(error.said):
+            return folded, 1
+        optional = [name for name in _OPTIONAL if name in request.parameters(0)]
+        left_out = tuple(dict.fromkeys((*form.left_out, *optional)))
+        return None if left_out == form.left_out else (replace(form, left_out=left_out), _GUESSES_N)
+
+    def _named(self, form: _Form, error: JudgeError, request: Request, *, is_new: bool) -> str:
+        """Return the parameter that an error is about; empty if none of those that were sent."""
+        asked = [*request.parameters(0), SYSTEM_ROLE]
+        sendable = [name for name in asked if name in _WITHOUT or name in _OPTIONAL]
+        for name in (name for name in sendable if name not in form.left_out):
+            if name == error.parameter or (name == "logprobs" and "logprobs" in error.parameter):
+                return name
+            if is_new and re.search(rf"(?<![A-Za-z]){name.removesuffix('s')}", error.said):
+                return name
+        return ""
+
+    def _learn(
+        self, known: _Model, form: _Form, n_bytes: int, refusal: JudgeError, n_least: int
+    ) -> None:
+        """Use a form that was answered from now on, once it has helped ``n_least`` times."""
+        known.n_helped[form] += 1
+        if known.n_helped[form] < n_least:
+            return
+        if form.shrinks:
+            known.refused_bytes = min(known.refused_bytes, n_bytes)
+        before = known.form
+        known.form = _Form(
+            tuple(dict.fromkeys((*before.left_out, *form.left_out))),
+            before.is_extended and form.is_extended,
+            before.is_folded or form.is_folded,
+            max(before.shrinks, form.shrinks),
+        )
+        known.has_answered = True
+        if known.form != before:
+            self._log(before, known.form, refusal)
+
+    def _log(self, before: _Form, form: _Form, refusal: JudgeError) -> None:
+        names = [name for name in form.left_out if name not in before.left_out]
+        names += [SYSTEM_ROLE] if form.is_folded and not before.is_folded else []
+        for name in names:
+            words = _WITHOUT.get(name, f"requests are sent without {name}")
+            logger.warning("{}: {}", words.format(results=self._words.results), refusal)
+        if before.is_extended and not form.is_extended:
+            logger.info(
+                "requests are sent without {}: the server's own sampling settings are used ({})",
+                ", ".join(self._added),
+                refusal,
+            )
+        if form.shrinks > before.shrinks:
+            logger.warning(
+                "the {} refuses requests this large: pictures are sent with 1/{} of their pixels "
+                "({})",
+                self._words.who,
+                2**form.shrinks,
+                refusal,
+            )
+
+    @staticmethod
+    def _refused(form: _Form, request: Request, attempt: int) -> tuple[str, ...]:
+        if not form.left_out and not form.is_folded:
+            return ()
+        asked = request.parameters(attempt)
+        refused = [name for name in form.left_out if name in asked]
+        is_folded = form.is_folded and any(m["role"] == "system" for m in request.messages)
+        return (*refused, *([SYSTEM_ROLE] if is_folded else []))
+
+
+def _is_refusal(error: JudgeError) -> bool:
+    return isinstance(error, JudgeRequestError) and error.status in _REFUSING
+
+
+def _is_broken_off(error: JudgeError) -> bool:
+    return isinstance(error, JudgeUnavailableError) and error.kind == BROKEN_OFF
+
+
+def _folded(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with the system's text at the start of the first user message."""
+    system = [str(m["content"]) for m in messages if m["role"] == "system"]
+    others: list[dict[str, Any]] = [dict(m) for m in messages if m["role"] != "system"]
+    if system and others:
+        content, text = others[0]["content"], "\n\n".join(system)
+        if isinstance(content, list):
+            others[0]["content"] = [{"type": "text", "text": text}, *content]
+        else:
+            others[0]["content"] = f"{text}\n\n{content}"
+    return list(others)

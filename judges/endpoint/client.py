@@ -1,0 +1,290 @@
+"""Requests over HTTP: one call in, one reply or one classified error out.
+
+The official SDK costs 2-3 ms of CPU a call, a bare aiohttp session a tenth of that, and a full VDC
+is 193,650 calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE, decode
+from lmms_eval_captions.judges.endpoint.answers.failures import (
+    HINTS,
+    MOST_WORDS,
+    Source,
+    failure,
+)
+from lmms_eval_captions.judges.endpoint.answers.tokens import counted
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits
+from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.replicas import Replicas
+from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of
+from lmms_eval_captions.judges.errors import (
+    BROKEN_OFF,
+    NOT_CONNECTED,
+    JudgeError,
+    JudgeStoppedError,
+    JudgeUnavailableError,
+)
+
+CONNECT_TIMEOUT_S: Final = 20.0
+MOST_BYTES: Final = 16 * 2**20
+"""Largest answer. The largest that a judge gives is some 300 KB: 500 tokens with 20 alternatives
+each."""
+_MOST_ERROR_BYTES: Final = 2**16
+_DOWN_FOR_S: Final = 10.0
+_KEPT_S: Final = 30.0
+_LIST_TIMEOUT_S: Final = 10.0
+_CERTIFICATE: Final = (
+    "its certificate cannot be verified; if it is signed by your own authority, set SSL_CERT_FILE "
+    "to that authority's certificate"
+)
+
+
+@dataclass(slots=True)
+class _Replica:
+    index: int
+    name: str
+    url: URL
+    proxy: str | None
+    source: Source
+    limits: AddressLimits
+
+
+class ChatClient:
+    """An endpoint with one or more replicas; must be made inside the event loop.
+
+    Args:
+        urls: Base URLs of the replicas, e.g. ``http://127.0.0.1:8000/v1``.
+        api_key: The endpoint's key or ``None``.
+        role: Role of the model, for messages.
+        api: Name of its API.
+        limits: Rate limits of each URL (default: new ones).
+        loads: Requests in flight at each URL (default: new ones).
+    """
+
+    def __init__(
+        self,
+        urls: tuple[str, ...],
+        api_key: str | None,
+        *,
+        role: Role = "judge",
+        api: str = "openai",
+        limits: Sequence[AddressLimits] = (),
+        loads: Replicas | None = None,
+    ) -> None:
+        self._dialect = dialect = DIALECTS[api]
+        words = WORDS[role]
+        if role == "judge":
+            words = replace(words, key=dialect.key_variables[0])
+        self._session = _open_session(dialect.headers(api_key))
+        self._replicas = [
+            _Replica(
+                index=index,
+                name=endpoint_name(url),
+                url=URL(dialect.completions_url(url), encoded=True),
+                # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to
+                # send our key if a .netrc names the host.
+                proxy=proxy_of(url),
+                source=Source(dialect.completions_url(url), api_key, words),
+                limits=limits[index] if limits else AddressLimits(),
+            )
+            for index, url in enumerate(urls)
+        ]
+        self._loads = loads or Replicas([replica.name for replica in self._replicas])
+
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
+        """See :class:`.request.Client`."""
+        body = self._dialect.encode(request, attempt)
+        loads = self._loads
+        replica = self._choose(request.about)
+        number = replica.limits.send()
+        loads.in_flight[replica.index] += 1
+        try:
+            status, headers, raw = await self._post(replica, body, timeout_s)
+        finally:
+            loads.in_flight[replica.index] -= 1
+        if status == 200:
+            loads.answered(replica.index)
+            replica.limits.hear_answer(headers, number, time.monotonic())
+            reply = self._dialect.read_reply(raw, replica.source)
+            return counted(replace(reply, endpoint=replica.name), request, attempt)
+        if status >= 500:
+            # A replica that fails at once is the least busy: it must not draw every request.
+            loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
+        error = failure(status, raw, replica.source, headers=headers)
+        if isinstance(error, JudgeUnavailableError) and error.rate_limited:
+            error.told_limit = replica.limits.hear_refusal(
+                headers, number, time.monotonic(), error.retry_after_s
+            )
+        raise error
+
+    def _choose(self, about: bytes | None) -> _Replica:
+        replicas, loads = self._replicas, self._loads
+        if len(replicas) == 1:
+            return replicas[0]
+        now_s = time.monotonic()
+        first = replicas[loads.choose(about, now_s)]
+        if first.limits.wait_s(now_s) <= 0.0:
+            return first
+        # An address's limit matters more than its prefix cache.
+        return min(
+            replicas,
+            key=lambda replica: (
+                loads.is_down(replica.index, now_s),
+                max(0.0, replica.limits.wait_s(now_s)),
+                loads.in_flight[replica.index],
+            ),
+        )
+
+    async def _post(
+        self, replica: _Replica, body: bytes, timeout_s: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        try:
+            async with self._session.post(
+                replica.url,
+                data=body,
+                timeout=_timeout(timeout_s),
+                proxy=replica.proxy,
+                allow_redirects=False,
+            ) as response:
+                return response.status, response.headers, await _read(response)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            self._loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
+            raise no_reply(error, replica.source, timeout_s=timeout_s) from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+
+async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -> tuple[str, ...]:
+    """Return the names of the models that an endpoint lists, with llama.cpp's aliases.
+
+    Args:
+        url: Base URL, e.g. ``http://127.0.0.1:8000/v1``.
+        api_key: The endpoint's key or ``None``.
+        api: Name of its API.
+
+    Raises:
+        JudgeError: If it cannot be asked, or lists none.
+    """
+    dialect = DIALECTS[api]
+    source = Source(dialect.models_url(url), api_key)
+    async with _open_session(dialect.headers(api_key)) as session:
+        try:
+            async with session.get(
+                URL(source.url, encoded=True),
+                proxy=proxy_of(url),
+                allow_redirects=False,
+                timeout=_timeout(_LIST_TIMEOUT_S),
+            ) as answer:
+                status, raw = answer.status, await _read(answer)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            raise no_reply(error, source, timeout_s=_LIST_TIMEOUT_S) from error
+    if status != 200:
+        raise JudgeUnavailableError(f"{source.shown} answered {status}")
+    try:
+        listed: Any = decode(source.text(raw, strictly=True))
+        entries = listed["data"]
+        names = [name for entry in entries for name in (entry["id"], *(entry.get("aliases") or ()))]
+    except NOT_READABLE as error:
+        raise JudgeUnavailableError(f"{source.shown} answered without a list of models") from error
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+def no_reply(  # noqa: PLR0911 - one return for each kind
+    error: Exception, source: Source, *, timeout_s: float
+) -> JudgeError:
+    """Return the error that a connection's failure stands for.
+
+    Args:
+        error: aiohttp's or httpx's exception.
+        source: The address.
+        timeout_s: Seconds until the reply had to be complete.
+    """
+    start = f"no reply from {source.shown}"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return JudgeUnavailableError(
+            f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
+            may_be_billed=False,
+            kind=NOT_CONNECTED,
+        )
+    if isinstance(error, asyncio.TimeoutError):
+        return JudgeUnavailableError(
+            f"{start} within {timeout_s:g} s", timed_out=True, kind="time-out"
+        )
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        # Its own text holds the proxy's URL, with user and password.
+        words = f"the proxy answered {error.status}"
+        if error.status == 407:
+            return JudgeStoppedError(f"{start}: {words} ({HINTS[407]})")
+        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False, kind=NOT_CONNECTED)
+    # aiohttp's text of an invalid response holds the whole URL.
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    words = " ".join(scrub(text, source.api_key, source.url).split())[:MOST_WORDS]
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, ssl.SSLCertVerificationError) or isinstance(
+        error, aiohttp.ClientConnectorCertificateError
+    ):
+        return JudgeStoppedError(f"{start}: {_CERTIFICATE} ({words})")
+    if getattr(cause, "errno", None) == -2 or "Name or service not known" in text:
+        return JudgeStoppedError(f"{start}: there is no such host; check {source.words.url}")
+    is_connected = not isinstance(error, aiohttp.ClientConnectorError)
+    return JudgeUnavailableError(
+        f"{start}: {words or type(error).__name__}",
+        may_be_billed=is_connected,
+        kind=BROKEN_OFF if is_connected else NOT_CONNECTED,
+    )
+
+
+def _open_session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
+    """Open a session without cookies."""
+    return aiohttp.ClientSession(
+        headers={"Content-Type": "application/json", **headers},
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+@cache
+def _timeout(total_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer, of an error its first 64 KB.
+
+    Raises:
+        aiohttp.ClientPayloadError: If an answer of 200 is larger than 16 MB or cut short.
+    """
+    is_good = response.status == 200
+    most_bytes = MOST_BYTES if is_good else _MOST_ERROR_BYTES
+    pieces: list[bytes] = []
+    n_bytes = 0
+    try:
+        while n_bytes <= most_bytes and (piece := await response.content.readany()):
+            pieces.append(piece)
+            n_bytes += len(piece)
+    except aiohttp.ClientPayloadError:
+        # The status of an error counts, whatever becomes of its text.
+        if is_good:
+            raise
+    if n_bytes > most_bytes:
+        response.close()
+        if is_good:
+            raise aiohttp.ClientPayloadError(f"an answer of more than {MOST_BYTES >> 20} MB")
+    return b"".join(pieces)

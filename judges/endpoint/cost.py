@@ -1,0 +1,507 @@
+"""Prices of tokens, and a limit of cost that is never passed.
+
+Before a request is sent its worst case is set aside; when the reply is there, its cost takes that
+place. Prices are those of the package ``genai-prices``, under the user's own file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import cache, lru_cache
+from importlib.metadata import version
+from math import ceil, inf, isfinite
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from lmms_eval_captions.judges.endpoint.answers.tokens import PICTURE_TOKENS, pictures_in
+from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
+from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
+
+JudgeMode = Literal["now", "batch"]
+"""Whether requests are answered at once, or within a day by the provider's Batch API."""
+PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
+LIMIT_REACHED: Final = f"{WORDS['judge'].limit}: $"
+"""Start of the reason of a judge's request that was not sent because of the limit."""
+SAFE_CHARS_PER_TOKEN: Final = 2.0
+"""Characters of a body that count as a token in a worst case. English text has more than 4; what is
+not ASCII is escaped in a body, at 6 or more for one."""
+_BATCH_FACTOR: Final = 0.5
+"""Share of the price that the Batch API costs."""
+_FIELDS: Final = {"input", "cached_input", "output", "image_tokens", "image_tiles", "image_patches"}
+_SHAPE: Final = (
+    "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
+    "tokens, output: the same}}}, any of the three alone"
+)
+_TOKENS_AROUND: Final = 50
+"""Tokens that a provider may count in addition to those of the texts."""
+_LOOK_AGAIN_S: Final = 1.0
+_MOST_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
+_DEFAULT_MAX_TOKENS: Final = 16_384
+"""Longest reply of a request that does not say, and of a server that may ignore what it says."""
+_MOST_EXCESS: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of one model in US dollars for a million tokens."""
+
+    input: float
+    output: float
+    image_tokens: int = PICTURE_TOKENS
+    """Most input tokens that a picture counts as."""
+    image_tiles: tuple[int, int] | None = None
+    """Tokens of a picture and of each tile of 512 x 512, of models that count so."""
+    image_patches: float | None = None
+    """Tokens of each patch of 32 x 32, of models that count so."""
+    cached_input: float | None = None
+    """Price of input that the provider had in its cache; ``None`` if it has no discount."""
+
+    def picture_tokens(self, width: int, height: int, detail: str | None = None) -> int:
+        """Return the input tokens of a picture; the most if the model's way is not known.
+
+        Args:
+            width: In pixels.
+            height: In pixels.
+            detail: ``low`` is an overview of one tile.
+
+        Source: OpenAI's guide to images, "Calculating costs", as known in mid-2025.
+
+        >>> load_prices().price("gpt-4o").picture_tokens(1024, 576)
+        765
+        """
+        if self.image_tiles is not None:
+            base, tile = self.image_tiles
+            if detail == "low":
+                return base
+            scale = min(1.0, 2048 / max(width, height))
+            scale *= min(1.0, 768 / (min(width, height) * scale))
+            return base + tile * ceil(width * scale / 512) * ceil(height * scale / 512)
+        if self.image_patches is not None:
+            n_patches = min(1536, ceil(width / 32) * ceil(height / 32))
+            return ceil(n_patches * self.image_patches)
+        return self.image_tokens
+
+
+_PICTURES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "gpt-4o-mini": {"image_tokens": 48_200, "image_tiles": (2833, 5667)},
+    "gpt-4o": {"image_tiles": (85, 170)},
+    "gpt-4.1-mini": {"image_tokens": 2500, "image_patches": 1.62},
+    "gpt-4.1-nano": {"image_tokens": 3800, "image_patches": 2.46},
+    "gpt-4.1": {"image_tiles": (85, 170)},
+}
+"""Pictures in tokens, by the start of a model's name. Source: as :meth:`Price.picture_tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of all known models."""
+
+    as_of: str
+    """Version of the table, or date of the user's file."""
+    batch_factor: float = _BATCH_FACTOR
+    own: Mapping[str, Price] | None = None
+    """Prices of the user's file."""
+
+    def price(self, model: str) -> Price | None:
+        """Return a model's price; ``None`` if it is not known."""
+        own = (self.own or {}).get(model)
+        return _table_price(model) if own is None else own
+
+    def cost_usd(
+        self,
+        model: str,
+        *,
+        input_tokens: float,
+        output_tokens: float,
+        cached_tokens: float = 0.0,
+        mode: JudgeMode = "now",
+    ) -> float | None:
+        """Return US dollars, ``None`` if the model's price is not known.
+
+        Args:
+            model: Its name.
+            input_tokens: Tokens of the prompts.
+            output_tokens: Tokens of the replies.
+            cached_tokens: Input tokens that the provider had in its cache.
+            mode: In batches these get no further discount.
+
+        >>> load_prices().cost_usd("gpt-4o-2024-08-06", input_tokens=10**6, output_tokens=10**5)
+        3.5
+        """
+        price = self.price(model)
+        if price is None:
+            return None
+        full_usd = (input_tokens * price.input + output_tokens * price.output) / 1e6
+        if mode == "batch":
+            return self.batch_factor * full_usd
+        if price.cached_input is None or not cached_tokens:
+            return full_usd
+        return full_usd - cached_tokens * (price.input - price.cached_input) / 1e6
+
+
+@lru_cache(maxsize=1024)
+def _table_price(model: str) -> Price | None:
+    """Return the price of ``genai-prices``, which takes half a second to import."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    table = get_snapshot()
+    provider, _, name = model.rpartition("/")
+    for asked, provider_id in ((model, None), (name, provider or None)):
+        try:
+            _, info = table.find_provider_model(asked, None, provider_id, None)
+        except LookupError:
+            continue
+        found = info.get_prices(datetime.now(timezone.utc))
+        if found.input_mtok is None or found.output_mtok is None:
+            return None
+        starts = (start for start in _PICTURES if name.startswith(start))
+        return Price(
+            input=_usd(found.input_mtok),
+            output=_usd(found.output_mtok),
+            cached_input=None if found.cache_read_mtok is None else _usd(found.cache_read_mtok),
+            **_PICTURES.get(next(starts, ""), {}),
+        )
+    return None
+
+
+def _usd(price: Any) -> float:  # noqa: ANN401 - a number, or tiers by the length of a prompt
+    return float(getattr(price, "base", price))
+
+
+@cache
+def load_prices(override: Path | None = None) -> Prices:
+    """Return the prices, with those of a user's file on top; read once per process.
+
+    Args:
+        override: YAML or JSON file.
+
+    Raises:
+        SettingsError: If the file cannot be read or has another shape.
+    """
+    as_of = f"genai-prices {version('genai-prices')}"
+    if override is None:
+        return Prices(as_of)
+    where = f"{PRICES_VARIABLE}: {override}"
+    try:
+        values = _mapping(read_yaml_file(override), where)
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"{where} cannot be read ({error}); give the path of a YAML or JSON file of prices"
+        ) from error
+    unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
+    if unknown:
+        raise SettingsError(f"{where}: {_SHAPE}, got {unknown!r:.120}")
+    if "models" in values:
+        as_of = f"{as_of} and {override.name}"
+    models = _mapping(values.get("models", {}), f"{where}: models")
+    return Prices(
+        as_of=str(values.get("as_of", as_of)),
+        batch_factor=_number(values.get("batch_factor", _BATCH_FACTOR), f"{where}: batch_factor"),
+        own={
+            model: _own_price(model, entry, f"{where}: {model}") for model, entry in models.items()
+        },
+    )
+
+
+def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the path of the user's price file.
+
+    Args:
+        environ: Variables to read (default: the process's own).
+    """
+    text = (os.environ if environ is None else environ).get(PRICES_VARIABLE, "").strip()
+    return Path(text).expanduser() if text else None
+
+
+def _own_price(model: str, entry: object, where: str) -> Price:
+    """Return a price of the user's file; what it does not say of pictures is the table's."""
+    fields = _mapping(entry, where)
+    table = _table_price(model)
+    if not set(fields) <= _FIELDS or not (table or {"input", "output"} <= set(fields)):
+        raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
+    numbers = {
+        name: _number(value, f"{where}: {name}")
+        for name, value in fields.items()
+        if name != "image_tiles"
+    }
+    if "input" in numbers:
+        # A discount on another price than theirs.
+        numbers.setdefault("cached_input", numbers["input"])
+    changes: dict[str, Any] = {**numbers}
+    if "image_tokens" in changes:
+        changes["image_tokens"] = int(changes["image_tokens"])
+    if (tiles := fields.get("image_tiles")) is not None:
+        if not isinstance(tiles, list) or len(tiles) != 2:
+            raise SettingsError(
+                f"{where}: image_tiles: expected [tokens of a picture, tokens of a tile], "
+                f"got {tiles!r:.80}"
+            )
+        changes["image_tiles"] = tuple(int(_number(item, where)) for item in tiles)
+    price = replace(table or Price(0.0, 0.0), **changes)
+    if price.cached_input is not None and price.cached_input > price.input:
+        raise SettingsError(
+            f"{where}: cached_input: expected at most input, {price.input:g}, got "
+            f"{price.cached_input:g}"
+        )
+    return price
+
+
+def _mapping(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{where}: {_SHAPE}, got {value!r:.80}")
+    return {str(key): item for key, item in value.items()}
+
+
+def _number(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise SettingsError(f"{where}: expected a number of at least 0, got {value!r:.80}")
+    return float(value)
+
+
+class Purse:
+    """Spending of several budgets of one process, each with an event loop of its own."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.budgets: list[Budget] = []
+
+    @property
+    def taken_usd(self) -> float:
+        """Billed or set aside by all; to be read under the lock."""
+        return sum(budget.spent_usd + budget.reserved_usd for budget in self.budgets)
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether a budget has something set aside; to be read under the lock."""
+        return any(budget.in_flight for budget in self.budgets)
+
+
+class Budget:
+    """US dollars that may still be spent; belongs to one event loop.
+
+    Args:
+        limit_usd: Most that may be spent, > 0.
+        prices: Prices of tokens.
+        mode: Whether requests are billed at the Batch API's price.
+        spent_usd: Already spent.
+        role: Role of the model, for messages.
+        purse: Spending that the limit is shared with.
+        is_own_server: Whether a model without a price is free.
+    """
+
+    def __init__(
+        self,
+        limit_usd: float,
+        prices: Prices,
+        *,
+        mode: JudgeMode = "now",
+        spent_usd: float = 0.0,
+        role: Role = "judge",
+        purse: Purse | None = None,
+        is_own_server: bool = False,
+    ) -> None:
+        self._role: Role = role
+        self._limit_usd = limit_usd
+        self._prices = prices
+        self._mode: JudgeMode = mode
+        self._is_own_server = is_own_server
+        self.in_flight: dict[asyncio.Task[object] | None, float] = {}
+        """Worst case of each task's request."""
+        self._turn = asyncio.Lock()
+        self._settled = asyncio.Event()
+        self._excess = 1.0
+        """Cost of a reply as a multiple of its worst case, at most: a model's way to count pictures
+        may not be known, and a server may ignore ``max_tokens``."""
+        self._honours_length: set[str] = set()
+        """Models that were seen to end within ``max_tokens``."""
+        self.spent_usd = spent_usd
+        """Billed, or assumed to be if a reply was lost."""
+        self.reserved_usd = 0.0
+        """Worst case of what is in flight."""
+        self._purse = Purse() if purse is None else purse
+        with self._purse.lock:
+            self._purse.budgets.append(self)
+
+    def worst_case_usd(self, request: Request, attempt: int, *, longest: int = 0) -> float:
+        """Return the most that a request can cost.
+
+        Args:
+            request: The question.
+            attempt: 0, and one more for each fresh sample.
+            longest: Tokens of the reply at least.
+
+        Raises:
+            JudgeStoppedError: If the model's price is not known.
+        """
+        model = request.model
+        if self._is_own_server and self._prices.price(model) is None:
+            return 0.0
+        price = price_of(model, self._prices, self._role)
+        params = request.params
+        most = max(_count(params.get(name)) or 0.0 for name in _MOST_TOKENS_FIELDS)
+        n_pictures, n_letters = pictures_in(request.messages)
+        cost = self._prices.cost_usd(
+            model,
+            input_tokens=(len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN
+            + n_pictures * price.image_tokens
+            + _TOKENS_AROUND,
+            output_tokens=max(longest, most or _DEFAULT_MAX_TOKENS)
+            * (_count(params.get("n")) or 1),
+            mode=self._mode,
+        )
+        return cost or 0.0
+
+    async def reserve(self, request: Request, attempt: int) -> float:
+        """Set a request's worst case aside and return it; wait while others may yet cost less.
+
+        Raises:
+            JudgeStoppedError: If it would pass the limit though nothing else is in flight.
+        """
+        async with self._turn:
+            while True:
+                plain = cost = self.worst_case_usd(request, attempt) * self._excess
+                if request.model not in self._honours_length:
+                    cost = self.worst_case_usd(request, attempt, longest=_DEFAULT_MAX_TOKENS)
+                if (set_aside := self._set_aside(max(plain, cost), plain)) is not None:
+                    return set_aside
+                self._settled.clear()
+                try:
+                    await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
+                except asyncio.TimeoutError:
+                    self._settle_ended()
+
+    def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
+        """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
+        with self._purse.lock:
+            taken_usd, has_others = self._purse.taken_usd, self._purse.has_in_flight
+            for usd in (cost_usd,) if has_others else (cost_usd, least_usd):
+                if taken_usd + usd <= self._limit_usd:
+                    self.in_flight[asyncio.current_task()] = usd
+                    self.reserved_usd += usd
+                    return usd
+            if not has_others:
+                raise JudgeStoppedError(self._words(least_usd))
+            return None
+
+    def settle(self, reserved_usd: float, billed_usd: float) -> None:
+        """Put a request's cost in the place of its worst case."""
+        self._settle(asyncio.current_task(), reserved_usd, billed_usd)
+
+    def _settle(
+        self, task: asyncio.Task[object] | None, reserved_usd: float, billed_usd: float
+    ) -> None:
+        with self._purse.lock:
+            self.in_flight.pop(task, None)
+            self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
+            self.spent_usd += billed_usd
+        self._settled.set()
+
+    def _settle_ended(self) -> None:
+        """Count requests of tasks that ended without settling: others would wait for ever."""
+        for task, cost_usd in list(self.in_flight.items()):
+            if task is not None and task.done():
+                self._settle(task, cost_usd, cost_usd)
+
+    def billed_usd(
+        self, request: Request, attempt: int, reply: Reply, reserved_usd: float
+    ) -> float:
+        """Return a reply's cost; what was reserved at least if the endpoint does not say."""
+        if not reply.input_tokens:
+            return reserved_usd
+        cost = self._cost_usd(request.model, reply, reply.cached_tokens)
+        if cost is None:
+            return reserved_usd
+        if reply.is_estimated:
+            return max(cost, reserved_usd)
+        self._honours_length.add(request.model)
+        if worst_usd := self.worst_case_usd(request, attempt):
+            # The next reply may cost as much, without the help of a cache.
+            full = self._cost_usd(request.model, reply, 0) or 0.0
+            self._excess = max(self._excess, min(_MOST_EXCESS, full / worst_usd))
+        return cost
+
+    def _cost_usd(self, model: str, reply: Reply, cached_tokens: int) -> float | None:
+        return self._prices.cost_usd(
+            model,
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            cached_tokens=cached_tokens,
+            mode=self._mode,
+        )
+
+    def _words(self, cost_usd: float) -> str:
+        words = WORDS[self._role]
+        return (
+            f"{words.limit}: ${self._purse.taken_usd:.4f} of this process's "
+            f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
+            f"{words.work} stopped. Everything answered is kept. Run the same command again with a "
+            "higher limit: only what is missing is asked"
+        )
+
+
+class CappedClient:
+    """A client that sends nothing that could pass a budget.
+
+    Args:
+        client: Sends requests.
+        budget: The budget.
+    """
+
+    def __init__(self, client: Client, budget: Budget) -> None:
+        self._client = client
+        self._budget = budget
+
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
+        """See :class:`.request.Client`.
+
+        Raises:
+            JudgeStoppedError: Also if the budget is used up or a price is not known.
+        """
+        reserved_usd = await self._budget.reserve(request, attempt)
+        # What is cancelled or fails out of sight may have been billed.
+        billed_usd = reserved_usd
+        try:
+            reply = await self._client.complete(request, attempt, timeout_s=timeout_s)
+            billed_usd = self._budget.billed_usd(request, attempt, reply, reserved_usd)
+        except JudgeError as error:
+            billed_usd = reserved_usd if error.may_be_billed else 0.0
+            raise
+        finally:
+            self._budget.settle(reserved_usd, billed_usd)
+        return reply
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()
+
+
+def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
+    """Return a model's price.
+
+    Raises:
+        JudgeStoppedError: If it is not known.
+    """
+    price = prices.price(model)
+    if price is None:
+        limit = WORDS[role].limit
+        raise JudgeStoppedError(
+            f"{limit} is set and the price of {model!r} is not known: nothing was sent. Set "
+            f"{PRICES_VARIABLE} to a file with `models: {{{model}: {{input: X, output: Y}}}}` "
+            "(US dollars for a million tokens, by the provider's price list), or lift the limit: "
+            f"{limit}=none"
+        )
+    return price
+
+
+def _count(value: object) -> float | None:
+    """Return a number of a request's parameters; ``None`` if it sets no limit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if value > 0 and isfinite(value) else None
