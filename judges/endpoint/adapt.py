@@ -297,8 +297,8 @@ class Adaptations:
             )
         if form.shrinks > before.shrinks:
             logger.warning(
-                "the {} refuses requests this large: pictures are sent with 1/{} of their pixels "
-                "({})",
+                "the {} refuses requests this large: pictures are sent with 1/{} of their "
+                "pixels ({})",
                 self._words.who,
                 2**form.shrinks,
                 refusal,

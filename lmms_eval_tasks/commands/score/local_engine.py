@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import (
@@ -63,24 +63,51 @@ def score_here(
             else stack.enter_context(TableCaptioner(spec, spec.captioning))
         )
         scorer = stack.enter_context(TableScorer(spec, progress=True))
-        return _Scoring(scorer, captioner, on_done).score(shards)
+        n_ahead = 1 + max(1, _AHEAD * spec.concurrency // TABLE_ROWS)
+        scoring = Scoring(scorer, captioner, on_done, n_rows=TABLE_ROWS, n_ahead=n_ahead)
+        return scoring.score(shards)
 
 
-class _Scoring:
+class AnyScorer(Protocol):
+    """A scorer of tables, here or on other nodes; see :class:`.TableScorer`."""
+
+    spec: ScoreSpec
+    schema: pa.Schema
+
+    def submit(self, table: pa.Table) -> Callable[[], pa.Table]:
+        """Hand rows in; the callable waits for their scores."""
+
+
+class Scoring:
+    """Reads shards, has their tables scored, and writes the scores in order.
+
+    Args:
+        scorer: Scores tables.
+        captioner: Writes missing captions, ``None`` if the scorer does or none are missing.
+        on_done: Called with each file that is in place.
+        n_rows: Rows of a table.
+        n_ahead: Tables that are handed in and not scored, at most.
+    """
+
     def __init__(
         self,
-        scorer: TableScorer,
+        scorer: AnyScorer,
         captioner: TableCaptioner | None,
         on_done: Callable[[ScoreFile], None],
+        *,
+        n_rows: int,
+        n_ahead: int,
     ) -> None:
         self._scorer = scorer
+        self._n_rows = n_rows
+        self._n_ahead = n_ahead
         self._captioner = captioner
         self._on_done = on_done
         self._pending: deque[tuple[_Open, Callable[[], pa.Table]]] = deque()
         self._failures: list[Failure] = []
-        self._most_tables = 1 + max(1, _AHEAD * scorer.spec.concurrency // TABLE_ROWS)
 
     def score(self, shards: Sequence[Shard]) -> list[Failure]:
+        """Score shards in their order; returns those that failed."""
         opened: list[_Open] = []
         try:
             for shard in shards:
@@ -90,7 +117,7 @@ class _Scoring:
                 for table in self._tables(work):
                     self._pending.append((work, self._scorer.submit(table)))
                     work.n_pending += 1
-                    while len(self._pending) > self._most_tables:
+                    while len(self._pending) > self._n_ahead:
                         self._take()
                     if work.failure is not None:
                         break
@@ -106,7 +133,7 @@ class _Scoring:
 
     def _tables(self, work: _Open) -> Iterator[pa.Table]:
         try:
-            tables = read_shard(work.file.shard, self._scorer.spec, n_rows=TABLE_ROWS)
+            tables = read_shard(work.file.shard, self._scorer.spec, n_rows=self._n_rows)
             yield from tables if self._captioner is None else map(self._captioner.fill, tables)
         except DataError as error:
             self._fail(work, error)

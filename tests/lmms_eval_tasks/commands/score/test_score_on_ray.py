@@ -17,7 +17,7 @@ from clip_rows import rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
-from lmms_eval_captions.lmms_eval_tasks.commands.score.ray_cluster import cluster
+from lmms_eval_captions.lmms_eval_tasks.commands.score.on_ray import joined
 
 pytest.importorskip("ray", reason="Ray is an extra, lmms-eval-captions[ray]")
 
@@ -27,7 +27,7 @@ def _ray() -> Iterator[None]:
     """One Ray for all tests of this module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
-        with cluster(None):
+        with joined(None):
             yield
 
 
