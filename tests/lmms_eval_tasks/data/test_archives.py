@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.data import archive_members
+from lmms_eval_captions.lmms_eval_tasks.data import archives
 from lmms_eval_captions.lmms_eval_tasks.data.archives import (
     MARKER,
     BrokenArchiveError,
@@ -181,7 +181,7 @@ def test_bombs_end_in_words_before_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What unpacks to a hundred times its size, to more than the disk has, or to too many files."""
-    monkeypatch.setattr(archive_members, "_ALWAYS_BYTES", 2**20)
+    monkeypatch.setattr(archives, "_ALWAYS_BYTES", 2**20)
     archive = tar(tmp_path / "v.tar.gz", ("a", tarfile.REGTYPE, "0" * 2**22))
     refuses(archive, "more than 100 times")
     with zipfile.ZipFile(tmp_path / "v.zip", "w", zipfile.ZIP_DEFLATED) as bundle:
@@ -192,12 +192,12 @@ def test_bombs_end_in_words_before_the_disk_is_full(
     small = tar(tmp_path / "small.tar", ("a", tarfile.REGTYPE, "0" * 2000))
     refuses(small, "the disk has room for 1,024.*LMMS_CAPTIONS_CACHE")
     monkeypatch.undo()
-    monkeypatch.setattr(archive_members, "MOST_FILES", 3)
+    monkeypatch.setattr(archives, "MOST_FILES", 3)
     many = tar(tmp_path / "many.tar", *((str(n), tarfile.REGTYPE, "") for n in range(4)))
     refuses(many, "more than 3")
 
 
-@pytest.mark.parametrize("name", ["n" * 300, "a/.. /b", ".unpacked.json", "d/" * 600 + "a"])
-def test_names_that_no_disk_can_write_are_told(tmp_path: Path, name: str) -> None:
-    """The words are about the name, not about room on the disk."""
-    refuses(tar(tmp_path / "v.tar", (name, tarfile.REGTYPE, "x")), "member .*(name|outside)")
+@pytest.mark.parametrize("name", ["a/.. /b", ".unpacked.json"])
+def test_names_that_would_be_something_else_are_refused(tmp_path: Path, name: str) -> None:
+    """A parent folder on Windows, and our marker."""
+    refuses(tar(tmp_path / "v.tar", (name, tarfile.REGTYPE, "x")), "member .*outside")
