@@ -14,7 +14,7 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.judges.files.bounded_files import json_lines
+from lmms_eval_captions.judges.files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_fields
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json, read_whole
+from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed

@@ -15,7 +15,7 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import (

@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.endpoint.answers.tokens import PICTURE_TOKENS, pi
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
-from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
+from lmms_eval_captions.judges.files import read_yaml_file
 
 JudgeMode = Literal["now", "batch"]
 """Whether requests are answered at once, or within a day by the provider's Batch API."""

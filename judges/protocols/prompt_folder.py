@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.files.bounded_yaml import read_yaml_file
+from lmms_eval_captions.judges.files import read_yaml_file
 from lmms_eval_captions.judges.protocols.prompt import (
     Content,
     Messages,

@@ -19,7 +19,7 @@ def write_output(text: str, path: Path | None) -> None:
         DataError: If the file cannot be written.
     """
     from lmms_eval_captions.judges.errors import DataError
-    from lmms_eval_captions.judges.files.atomic_write import write_atomically
+    from lmms_eval_captions.judges.files import write_atomically
 
     if path is None:
         sys.stdout.write(text)

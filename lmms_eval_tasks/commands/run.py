@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final
 
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
-from lmms_eval_captions.judges.files.bounded_files import numbered_lines, parse_json
+from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.check import (
     Limits,

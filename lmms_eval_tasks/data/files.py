@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
-from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
+from lmms_eval_captions.judges.files import BadLineError, json_lines
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos

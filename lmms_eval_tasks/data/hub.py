@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.data.archives import (
     BrokenArchiveError,
     is_unpacked,

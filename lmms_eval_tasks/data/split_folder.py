@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.settings import SAMPLE
 
 MANIFEST: Final = "split.json"

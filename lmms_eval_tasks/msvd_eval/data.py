@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file

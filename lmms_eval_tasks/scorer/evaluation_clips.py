@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.files.bounded_files import json_lines, numbered_lines
-from lmms_eval_captions.judges.files.bounded_parquet import parquet_rows
+from lmms_eval_captions.judges.files import json_lines, numbered_lines, parquet_rows
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.files.bounded_files import json_lines
+from lmms_eval_captions.judges.files import json_lines, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 
 _LEVEL: Final = 6

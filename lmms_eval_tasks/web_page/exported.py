@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import BadLineError, json_lines
+from lmms_eval_captions.judges.files import BadLineError, json_lines
 
 
 @dataclass(frozen=True, slots=True)

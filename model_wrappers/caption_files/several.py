@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.judges.files.bounded_files import MOST_LINES
 from lmms_eval_captions.model_wrappers.caption_files.columns import captions_of, video_of
 from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow, read_rows
 
@@ -37,8 +36,6 @@ def read_files(paths: Sequence[Path], column: str | None) -> list[CaptionRow]:
     for path in paths:
         own = [replace(row, place=f"{path.name}, {row.place}") for row in read_rows(path)]
         rows += own
-        if len(rows) > MOST_LINES:
-            raise CaptionError(f"{path}: the files have more than {MOST_LINES:,} rows together")
         for key, caption in _captions(own, path, column).items():
             other, before = seen.setdefault(key, (caption, path))
             if other != caption:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_captions.model_wrappers.hf.fitting import DEFAULT_FRAMES, Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.budget import DEFAULT_FRAMES, fit
 from lmms_eval_captions.model_wrappers.hf.inputs import Showing
 from lmms_eval_captions.model_wrappers.hf.loading import (
     load_config,
@@ -81,7 +81,12 @@ def open_checkpoint(
     form = find_format(processor, config.model_type, look.prompt_format)
     showing = Showing(look.system_prompt, form, arguments=arguments)
     held = [n for n in (positions(config), most_positions) if n is not None]
-    wanted = Wanted(look.max_num_frames, pixels)
-    budget = fit(processor, showing, wanted, min(held) if held else None)
-    showing = replace(showing, frame_size=budget.frame_size, is_row=budget.is_row)
+    budget = fit(
+        processor,
+        showing,
+        n_frames=look.max_num_frames,
+        frame_pixels=pixels,
+        positions=min(held, default=None),
+    )
+    showing = replace(showing, frame_size=budget.frame_size)
     return Checkpoint(config, processor, showing, budget, is_encoder_decoder)

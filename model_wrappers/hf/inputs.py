@@ -12,7 +12,6 @@ from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.hf.frame_size import counts_area, frames_per_group
-from lmms_eval_captions.model_wrappers.hf.merging import merged
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
 if TYPE_CHECKING:
@@ -50,17 +49,13 @@ class Showing:
     """``None``: the processor's own."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     """Of the processor's call, as the user gives them (``processor_kwargs``)."""
-    is_row: bool = False
-    """Whether clips of different lengths may stand in one batch, see ``merging.lies_in_a_row``."""
 
 
 def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> list[Part]:
-    """The inputs of a batch, in as few parts as the processor allows.
+    """The inputs of a batch, a part for each number of frames.
 
-    Clips of different lengths are processed apart, because some processors stack them, others fill
-    up the shorter ones and tell the model of frames that are not there (SmolVLM), and some have one
-    number of pixels for all clips of a call. Where the processor is known to lay all patches in one
-    row, the parts are put together again.
+    Some processors stack clips, others fill up the shorter ones and tell the model of frames that
+    are not there (SmolVLM), and some have one number of pixels for all clips of a call.
 
     Raises:
         DataError: If the processor refuses a job alone.
@@ -68,16 +63,9 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
     alike: dict[object, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
         alike[tuple((clip.is_image, len(clip.frames)) for clip in job.clips)].append(index)
-    parts = [
+    return [
         part for indices in alike.values() for part in _parts_of(processor, jobs, indices, showing)
     ]
-    if len(parts) == 1 or not showing.is_row:
-        return parts
-    try:
-        together = merged([part.inputs for part in parts], processor.tokenizer)
-    except ValueError:
-        return parts  # pictures of different sizes, filled up to the largest of each part
-    return [Part([index for part in parts for index in part.jobs], together)]
 
 
 def _parts_of(

@@ -41,39 +41,18 @@ def check_processor_arguments(processor: object, arguments: Mapping[str, object]
         raise SettingsError(f"processor_kwargs: {taken} are filled in here")
 
 
-def size_given(arguments: Mapping[str, object]) -> int | None:
-    """The largest size of a video that the arguments name, in the processor's own unit.
+def names_a_size(arguments: Mapping[str, object]) -> bool:
+    """Whether the arguments say how large frames are.
 
-    >>> size_given({"videos_kwargs": {"size": {"shortest_edge": 3136, "longest_edge": 602112}}})
-    602112
-    >>> size_given({"max_soft_tokens": 140}), size_given({"do_rescale": False})
-    (140, None)
+    >>> names_a_size({"videos_kwargs": {"size": {"shortest_edge": 3136, "longest_edge": 602112}}})
+    True
+    >>> names_a_size({"max_soft_tokens": 140}), names_a_size({"do_rescale": False})
+    (True, False)
     """
-    for given in (arguments.get("videos_kwargs"), arguments.get("images_kwargs"), arguments):
-        if not isinstance(given, Mapping):
-            continue
-        size = given.get("size")
-        if isinstance(size, Mapping) and isinstance(size.get("longest_edge"), int):
-            return int(size["longest_edge"])
-        for name in ("max_pixels", "max_soft_tokens"):
-            if isinstance(value := given.get(name), int):
-                return value
-    return None
-
-
-def without_size(arguments: Mapping[str, object]) -> dict[str, object]:
-    """The other arguments.
-
-    >>> without_size({"size": {"longest_edge": 99}, "videos_kwargs": {"max_pixels": 9, "fps": 1}})
-    {'videos_kwargs': {'fps': 1}}
-    """
-    left: dict[str, object] = {}
-    for name, value in arguments.items():
-        if name in _PARTS and isinstance(value, Mapping):
-            left[name] = without_size(value)
-        elif name not in _SIZES:
-            left[name] = value
-    return left
+    return any(
+        name in _SIZES or (isinstance(value, Mapping) and names_a_size(value))
+        for name, value in arguments.items()
+    )
 
 
 def _known(processor: object) -> set[str]:

@@ -11,7 +11,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.model_wrappers.video.containers import check_file
 
 if TYPE_CHECKING:

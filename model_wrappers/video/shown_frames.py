@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Picture
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.model_wrappers.video.frame_strip import digest_of, rgb_frames
 
 if TYPE_CHECKING:

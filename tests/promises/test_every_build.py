@@ -18,7 +18,7 @@ from builder_replies import MARKS, Asked, Told, reply_to
 from builder_server import Builder, BuilderServer, Form, spoil_nothing
 from building_runs import in_this_process, options_of
 from ended_builds import contents, hasten, name_clips, start
-from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.errors import JudgeError
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
 from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES, kind_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import kept
@@ -317,7 +317,8 @@ def test_an_outage_at_every_stage_costs_a_second_start(
         for steps in stages_of(kind).values():
             server.builder.spoil = partial(_in_steps, steps, form)
             if steps:
-                with pytest.raises(JudgeStoppedError, match="no reply to any request"):
+                # An outage, or where a request was answered between two failures, too few replies.
+                with pytest.raises(JudgeError, match=r"no reply to any request|have no reply"):
                     _build(kind, clips, tmp_path, server, timeout_s=0.2)
         server.builder.spoil = spoil_nothing
         assert _build(kind, clips, tmp_path, server).n_lost == 0

@@ -26,7 +26,7 @@ from vllm_server import CONTEXT_TOKENS, KEY, VllmServer
 
 pytestmark = pytest.mark.real
 
-PROMPTS: Final = Path(__file__).resolve().parents[1] / "helpers" / "few_shot_prompts"
+PROMPTS: Final = Path(__file__).resolve().parents[1] / "support" / "few_shot_prompts"
 N_CLIPS: Final = 3
 _MOST_S: Final = 3600.0
 

@@ -21,7 +21,7 @@ from runs import environment, run_lmms_eval
 pytestmark = pytest.mark.cli
 
 REPO = Path(__file__).resolve().parents[2]
-TOY = REPO / "tests" / "helpers" / "toy_benchmark"
+TOY = REPO / "tests" / "support" / "toy_benchmark"
 PACKAGE = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 LINE = '    "toy": f"{_HERE}.toy.benchmark.TOY",\n'
 

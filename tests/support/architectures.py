@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,10 @@ from lmms_eval.api.instance import Instance
 from PIL import Image
 
 from architecture_table import table, with_table
+from caption_requests import results_of
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.budget import fit
 from lmms_eval_captions.model_wrappers.hf.inputs import Showing
 from lmms_eval_captions.model_wrappers.hf.loading import load_processor, prepare_tokenizer
 from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
@@ -33,9 +33,6 @@ from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from zoo import ARCHITECTURES
 from zoo.real_sizes import REAL_SIZES
 from zoo.recipes import Shown
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
-from caption_requests import results_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,10 +161,10 @@ def _at_real_size(name: str, tiny: Path) -> tuple[str, str]:
     prepare_tokenizer(processor)
     model_type = json.loads((tiny / "config.json").read_text())["model_type"]
     showing = Showing(form=find_format(processor, model_type))
-    own = fit(processor, showing, Wanted(), real.positions)
+    own = fit(processor, showing, positions=real.positions)
     by_default = f"{own.n_frames} frames, {own.n_clip:,} tokens of {real.positions:,}"
     try:
-        smaller = fit(processor, showing, Wanted(frame_pixels=FRAME_PIXELS), real.positions)
+        smaller = fit(processor, showing, frame_pixels=FRAME_PIXELS, positions=real.positions)
     except SettingsError:
         return by_default, "refused"
     return by_default, f"{smaller.n_frames} frames, {smaller.n_clip:,} tokens"

@@ -29,6 +29,7 @@ _CHANGING: Final[Mapping[str, str]] = {
     r"http://127\.0\.0\.1:\d{4,}/": "http://127.0.0.1:8000/",
     r"\blmms-eval-captions([: ])\d[\w.+]*": r"lmms-eval-captions\g<1>0.0.0",
     r"(?<=, )[\d.]+ s, the whole run [\d.]+ s\b": "1 s, the whole run 9 s",
+    r"\bgenai-prices [\d.]+\d": "genai-prices 0.0.0",
     r" ssl:default \[.*?\]": "",
 }
 """What is another text in each run, or with each version, and what stands for it."""

@@ -17,8 +17,7 @@ from loguru import logger
 from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import StoreError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomically
 
 _DAY_S: Final = 24 * 3600.0
 _KEPT_S: Final = 30 * _DAY_S

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
 from lmms_eval_captions.lmms_eval_tasks.commands.building.criteria import PAPER_ANNOTATORS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import blind_accuracy

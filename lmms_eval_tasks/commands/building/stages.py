@@ -16,7 +16,7 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Role
 from lmms_eval_captions.lmms_eval_tasks.commands.building.spending import add_spending
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomically
 
 UNREADABLE = "unreadable"
 

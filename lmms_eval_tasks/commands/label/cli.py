@@ -89,7 +89,7 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _label(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.judges.files.atomic_write import write_atomically
+    from lmms_eval_captions.judges.files import write_atomically
     from lmms_eval_captions.lmms_eval_tasks.commands.label.page import render
 
     of_build = arguments.build is not None

@@ -6,12 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole
 
-_MOST_BYTES: Final = 512 * 2**20
 """Of a published file that is read whole: those of COCO and FOIL have some 30 MB."""
 
 
@@ -54,7 +52,7 @@ def read_json_file(path: Path) -> object:
         DataError: If it is not there or no JSON.
     """
     try:
-        return parse_json(read_whole(path, _MOST_BYTES))
+        return parse_json(read_whole(path))
     except FileNotFoundError as error:
         raise DataError(
             f"no file {path}; --data names the folder that it is in, as its authors publish it"

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_csv import open_csv
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import open_csv, parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 
 _ID_KEYS: Final = ("video_id", "id", "vname", "video")

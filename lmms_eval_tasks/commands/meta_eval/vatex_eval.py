@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_files import read_whole
+from lmms_eval_captions.judges.files import read_whole
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.rated_captions import (
     RatedCaption,
     RatedSet,
@@ -28,7 +28,6 @@ VIDEOS: Final = "video_ids.pkl"
 N_ANNOTATORS: Final = 3
 MOST_REFERENCES: Final = 9
 """References of a caption that the table has at most."""
-_MOST_BYTES: Final = 512 * 2**20
 _PAPER: Final = {
     1: {"BLEU-1": "12.2", "BLEU-4": "12.6", "ROUGE-L": "12.5", "METEOR": "16.4", "CIDEr": "17.3"},
     9: {"BLEU-1": "28.9", "BLEU-4": "22.4", "ROUGE-L": "23.8", "METEOR": "27.6", "CIDEr": "27.8"},
@@ -116,7 +115,7 @@ def _texts(path: Path) -> list[str]:
 
 def _array(path: Path) -> np.ndarray[Any, Any]:
     try:
-        value = _ArrayUnpickler(BytesIO(read_whole(path, _MOST_BYTES)), encoding="latin1").load()
+        value = _ArrayUnpickler(BytesIO(read_whole(path)), encoding="latin1").load()
         array = np.asarray(value)
     except FileNotFoundError as error:
         raise DataError(

@@ -50,7 +50,7 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _report(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.judges.files.atomic_write import write_atomically
+    from lmms_eval_captions.judges.files import write_atomically
     from lmms_eval_captions.judges.settings import SAMPLE, read_data_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.report.report import Options, make_report
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.fates import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.bounded_csv import open_csv
+from lmms_eval_captions.judges.files import open_csv
 from lmms_eval_captions.judges.protocols.t2v_rating import DIMENSIONS, HIGHEST, LOWEST
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Key
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl

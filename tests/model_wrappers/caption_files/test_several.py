@@ -12,7 +12,6 @@ import pytest
 from lmms_eval.utils import simple_parse_args_string
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.judges.files import bounded_parquet
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 
 CAPTION = 'A "red" ball; it rolls, slowly.'
@@ -62,20 +61,6 @@ def test_parquet_is_read(tmp_path: Path) -> None:
     assert [captions.find(video) for video in "abc"] == [CAPTION, None, "C"]
     with pytest.raises(CaptionError, match="its columns are 'video_id', 'caption', 'clip', 'words"):
         open_captions(tmp_path / "c.parquet", "text")
-
-
-def test_a_parquet_of_too_much_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its own words on rows and sizes are enough."""
-    table = pyarrow.table({"video": ["a"] * 2**12, "caption": ["x" * 2**15] * 2**12})
-    path = tmp_path / "c.parquet"
-    pyarrow.parquet.write_table(table, path, use_dictionary=False, compression="zstd")
-    with pytest.raises(CaptionError, match=r"more than .* unpacked"):
-        open_captions(path)
-    monkeypatch.setattr(bounded_parquet, "MOST_LINES", 4000)
-    with pytest.raises(CaptionError, match="more than 4,000 rows"):
-        open_captions(path)
 
 
 def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:

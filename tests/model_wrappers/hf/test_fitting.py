@@ -15,9 +15,8 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers import caption_hf
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.fitting import Wanted, fit
+from lmms_eval_captions.model_wrappers.hf.budget import fit, job_about
 from lmms_eval_captions.model_wrappers.hf.inputs import Showing, inputs_of
-from lmms_eval_captions.model_wrappers.hf.measuring import job_about
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from zoo import ARCHITECTURES
 
@@ -65,7 +64,7 @@ def test_thirty_two_frames_of_1080p_are_of_moderate_size_by_default(
     """README's first example makes what lmms-eval's own settings make, counted."""
     processor = processor_of(name)
     processor.video_processor.size["longest_edge"] = own
-    budget = fit(processor, Showing(), Wanted(), 128_000)
+    budget = fit(processor, Showing(), positions=128_000)
     assert budget.n_frames == 32
     assert n_tokens <= budget.n_clip <= 16_384
     frames = np.zeros((32, 1080, 1920, 3), np.uint8)
@@ -112,20 +111,21 @@ def test_released_models_are_shown_what_they_hold(
     """With the sizes of the released checkpoints, 32 frames overflow, and the default does not."""
     processor = processor_of(name)
     released(processor)
-    assert fit(processor, Showing(), Wanted(), n_positions).n_frames == n_frames
+    assert fit(processor, Showing(), positions=n_positions).n_frames == n_frames
     with pytest.raises(SettingsError, match="32 frames of ") as error:
-        fit(processor, Showing(), Wanted(32), n_positions)
+        fit(processor, Showing(), n_frames=32, positions=n_positions)
     [needed] = re.findall(r"are ([\d,]+) tokens", str(error.value))
     assert abs(int(needed.replace(",", "")) - n_overflowing) < 1500
     for suggested in re.findall(r"max_num_frames=(\d+)", str(error.value)):
-        assert fit(processor, Showing(), Wanted(int(suggested)), n_positions).n_clip < n_positions
+        fitted = fit(processor, Showing(), n_frames=int(suggested), positions=n_positions)
+        assert fitted.n_clip < n_positions
 
 
 @pytest.mark.parametrize("name", ["llava", "video_llava", "llava_next", "qwen2_5_vl", "gemma4"])
 def test_as_many_frames_as_the_model_holds(name: str, processor_of: Callable[[str], Any]) -> None:
     """A model of few positions is shown fewer frames, which leave room to ask and to write."""
     processor = processor_of(name)
-    many, few = (fit(processor, Showing(), Wanted(), n) for n in (100_000, 400))
+    many, few = (fit(processor, Showing(), positions=n) for n in (100_000, 400))
     assert many.n_frames == 32
     assert few.n_frames < 32 or few.n_clip < many.n_clip or many.n_clip < 200
     assert few.n_clip + few.n_text < 400

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
-from lmms_eval_captions.judges.files.bounded_files import parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.scenes import Span
 
 _VERSION: Final = 1

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files.atomic_write import write_atomically
+from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 
 CLIPS: Final = "clips.jsonl"

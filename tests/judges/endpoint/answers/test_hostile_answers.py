@@ -87,12 +87,11 @@ def _at_most(most_bytes: int) -> Iterator[None]:
         tracemalloc.stop()
 
 
-def _bomb(encoding: str, n_megabytes: int) -> bytes:
+def _bomb(n_megabytes: int) -> bytes:
     """So many megabytes of blanks, packed into some kilobytes."""
-    packer = zlib.compressobj(9, wbits={"gzip": 31, "deflate": 15, "raw deflate": -15}[encoding])
+    packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(b" " * MB) for _ in range(n_megabytes)) + packer.flush()
-    name = encoding.removeprefix("raw ")
-    return http(packed, headers=f"Content-Encoding: {name}\r\n")
+    return http(packed, headers="Content-Encoding: gzip\r\n")
 
 
 _CHUNK = b"10000\r\n" + b" " * 2**16 + b"\r\n"
@@ -102,9 +101,6 @@ _CHUNK = b"10000\r\n" + b" " * 2**16 + b"\r\n"
     "answer",
     [
         pytest.param(
-            _for_ever(http(b"", n_bytes=200 * MB), lambda _: b" " * 2**16, most=3200), id="length"
-        ),
-        pytest.param(
             _for_ever(
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
                 lambda _: _CHUNK,
@@ -112,12 +108,7 @@ _CHUNK = b"10000\r\n" + b" " * 2**16 + b"\r\n"
             ),
             id="chunked",
         ),
-        pytest.param(
-            _for_ever(b"HTTP/1.1 200 OK\r\n\r\n", lambda _: b" " * 2**16, most=3200), id="no-length"
-        ),
-        pytest.param(_write(_bomb("gzip", 200)), id="gzip-bomb"),
-        pytest.param(_write(_bomb("deflate", 200)), id="deflate-bomb"),
-        pytest.param(_write(_bomb("raw deflate", 200)), id="raw-deflate-bomb"),
+        pytest.param(_write(_bomb(200)), id="gzip-bomb"),
     ],
 )
 def test_an_answer_is_read_to_16_mb_and_no_further(answer: Answer) -> None:
@@ -126,17 +117,6 @@ def test_an_answer_is_read_to_16_mb_and_no_further(answer: Answer) -> None:
         error = _refused(server.url)
     assert isinstance(error, JudgeUnavailableError)
     assert "an answer of more than 16 MB" in str(error)
-
-
-@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b'"ab"', b"1.5", b"[[]]"])
-def test_an_answer_of_millions_of_values_is_no_completion(value: bytes) -> None:
-    """15 MB of small values would take 400 MB as objects; they are not made."""
-    choices = b",".join([value] * (15 * MB // (len(value) + 1)))
-    with RawServer(_write(http(b'{"choices":[' + choices + b"]}"))) as server, _at_most(120 * MB):
-        error = _refused(server.url)
-    assert isinstance(error, JudgeUnavailableError)
-    assert "expected a chat completion" in str(error)
-    assert len(str(error)) < 500
 
 
 @pytest.mark.parametrize(
@@ -174,54 +154,15 @@ _GARBAGE = bytes(range(256)) * 64
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(_for_ever(_HEAD, lambda n: b"X-%d: y\r\n" % n), id="endless-headers"),
         pytest.param(_for_ever(_HEAD + b"X: ", lambda _: b"y" * 4096), id="endless-header"),
-        pytest.param(_for_ever(b"", lambda _: b"H" * 4096), id="endless-status"),
-        pytest.param(
-            _for_ever(_HEAD, lambda n: b"X-%d: y\r\n" % n, pause_s=0.05), id="slow-headers"
-        ),
         pytest.param(_for_ever(http(b"", n_bytes=10**6), lambda _: b" ", pause_s=0.02), id="slow"),
-        pytest.param(
-            _for_ever(
-                _HEAD + b"Transfer-Encoding: chunked\r\n\r\n", lambda _: b"1\r\n \r\n", pause_s=0.02
-            ),
-            id="slow-chunks",
-        ),
         pytest.param(_write(http(completion("yes"), n_bytes=10**6)), id="length-too-long"),
         pytest.param(
             _write(http(completion("yes"), n_bytes=10**6), then_close=False), id="and-kept-open"
         ),
-        pytest.param(_write(http(completion("yes"), n_bytes=20)), id="length-too-short"),
-        pytest.param(_write(http(completion("yes"), n_bytes=-1)), id="length-negative"),
-        pytest.param(
-            _write(http(completion("yes"), headers="Content-Length: 7\r\n")), id="two-lengths"
-        ),
-        pytest.param(_write(http(completion("yes"), n_bytes=10**30)), id="length-of-30-digits"),
-        pytest.param(
-            _write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello"), id="chunked-garbage"
-        ),
-        pytest.param(
-            _write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 40), id="chunk-of-f"
-        ),
-        pytest.param(_write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel"), id="chunk-cut"),
-        pytest.param(_for_ever(b"", lambda _: b"HTTP/1.1 100 Continue\r\n\r\n" * 50), id="1xx"),
-        pytest.param(
-            _for_ever(b"", lambda _: b"HTTP/1.1 103 Hint\r\nLink: x\r\n\r\n", pause_s=0.02),
-            id="slow-1xx",
-        ),
-        pytest.param(_write(b"<html>HTTP/0.9 says hello</html>"), id="http-0.9"),
         pytest.param(_write(_GARBAGE), id="garbage"),
-        pytest.param(_write(b"\x15\x03\x01\x00\x02\x02\x46"), id="tls"),
-        pytest.param(_write(b"HTTP/1.1 99999 What\r\n\r\n"), id="odd-status"),
-        pytest.param(_write(b"HTTP/9.9 200 OK\r\n\r\n"), id="odd-version"),
-        pytest.param(_write(_HEAD + b"X\x00Y: \x00\r\n\r\n"), id="nul"),
-        pytest.param(_write(_HEAD + b": no name\r\n\r\n"), id="no-name"),
         pytest.param(_write(b""), id="early-close"),
-        pytest.param(_write(_HEAD), id="cut-in-head"),
         pytest.param(_write(b"", then_close=False), id="nothing"),
-        pytest.param(
-            _write(http(b"no gzip at all", headers="Content-Encoding: gzip\r\n")), id="no-gzip"
-        ),
         pytest.param(
             _write(
                 http(
@@ -229,10 +170,6 @@ _GARBAGE = bytes(range(256)) * 64
                 )
             ),
             id="gzip-cut",
-        ),
-        pytest.param(_write(http(b"abc", headers="Content-Encoding: br\r\n")), id="br"),
-        pytest.param(
-            _write(http(completion("yes").decode().encode("utf-16")[:51])), id="utf-16-cut"
         ),
         pytest.param(_write(http('{"choices": "Käse"}'.encode("latin-1"))), id="latin-1"),
         pytest.param(_write(http(b"[" * 10**6)), id="nested"),
@@ -283,7 +220,7 @@ def test_plain_text_where_tls_is_expected_can_pass() -> None:
 _KEY = "sk-a-key-of-some-length-0123456789"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 @pytest.mark.parametrize("place", ["other-port", "same-host", "relative"])
 def test_a_redirect_is_not_followed(status: int, place: str) -> None:
     """It names where it points to, without secrets, and nothing is sent there."""

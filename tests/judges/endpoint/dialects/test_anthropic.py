@@ -144,7 +144,6 @@ def test_what_can_pass_is_tried_again(
     ("answer", "words"),
     [
         (error(401, "authentication_error", "invalid x-api-key"), "check ANTHROPIC_API_KEY"),
-        (error(403, "permission_error", "Your key may not"), "the key may not use this model"),
         (error(404, "not_found_error", "model: judge"), "check the model's name"),
         (
             error(400, "invalid_request_error", "Your credit balance is too low to access"),
@@ -155,7 +154,7 @@ def test_what_can_pass_is_tried_again(
             "nothing left to pay with",
         ),
     ],
-    ids=["401", "403", "404", "credit", "spend-limit"],
+    ids=["401", "404", "credit", "spend-limit"],
 )
 def test_what_cannot_pass_stops_judging_at_once(
     answer: Answer, words: str, server: AnthropicServer, make_engine: EngineFactory

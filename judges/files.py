@@ -1,0 +1,309 @@
+"""Files of users and of others: JSON, JSON lines, CSV, Parquet and YAML, plain or gzipped.
+
+Whatever is wrong with a file is an ``OSError`` or a ``ValueError`` in words; who asked for the file
+says which file it was and what to do.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import os
+import stat
+import uuid
+import zlib
+from collections import Counter
+from contextlib import contextmanager
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import yaml
+
+from lmms_eval_captions.judges.surrogates import whole_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+_GZIP: Final = b"\x1f\x8b"
+_OTHER_TEXTS: Final = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_LONGEST_CELL: Final = 2**31 - 1
+"""The csv module's own limit of 131,072 characters is below what a reasoning captioner writes."""
+_ROWS_AT_ONCE: Final = 1024
+
+
+class BadLineError(ValueError):
+    """A line that is no JSON.
+
+    Attributes:
+        number: The line's, which starts at 1.
+        raw: The line.
+    """
+
+    def __init__(self, number: int, raw: bytes, error: ValueError) -> None:
+        super().__init__(str(error))
+        self.number = number
+        self.raw = raw
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file in one step, in the place of one that is there; its folder is made.
+
+    Several processes may write the same file at once: one of them wins. A process that is killed
+    leaves a hidden draft beside it at most. The content is in the operating system's hands when
+    this returns, and may be lost in a power cut.
+
+    Raises:
+        OSError: If it cannot be written; what was there before is still there.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file's bytes, unpacked where its content, whatever its name, is gzipped.
+
+    Raises:
+        OSError: If it cannot be read, is a folder, a pipe or a device (which could be waited for
+            for ever), or its packed data are cut off or damaged.
+        ValueError: If it says that it is text of another encoding than UTF-8.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path.name!r} is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{path.name!r} is no regular file")
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(0)
+        encoding = next((name for mark, name in _OTHER_TEXTS.items() if head.startswith(mark)), "")
+        if encoding:
+            raise ValueError(f"it is {encoding} text; save it as UTF-8")
+        if not head.startswith(_GZIP):
+            yield file
+            return
+        try:
+            with gzip.open(file) as unpacked:
+                yield cast("IO[bytes]", unpacked)
+        except (EOFError, zlib.error) as error:
+            raise OSError(f"its packed data are cut off or damaged: {error}") from error
+
+
+def read_whole(path: Path) -> bytes:
+    """All bytes of a file, unpacked; see :func:`open_file` for what is raised."""
+    with open_file(path) as stream:
+        return stream.read()
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not blank, each with its number, which starts at 1.
+
+    Raises:
+        OSError: As :func:`open_file`, or ValueError.
+    """
+    with open_file(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if raw.strip():
+                yield number, raw
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, object]]:
+    """The JSON value of each line that is not blank, with the line's number, which starts at 1.
+
+    Raises:
+        OSError: As :func:`open_file`, or ValueError; :class:`BadLineError` where a line is no JSON.
+    """
+    for number, raw in numbered_lines(path):
+        try:
+            value = parse_json(raw)
+        except ValueError as error:
+            raise BadLineError(number, raw, error) from error
+        yield number, value
+
+
+def parse_json(raw: bytes, repeated: list[str] | None = None) -> object:
+    """The value that JSON text in UTF-8 is, with or without a byte order mark.
+
+    Of a key that an object has twice the last value counts. Half a character becomes U+FFFD.
+
+    Args:
+        raw: The text.
+        repeated: Takes up every key that an object has more than once; ``None`` saves looking.
+
+    Raises:
+        ValueError: If it is no JSON, is not UTF-8, or is nested too deep.
+    """
+
+    def noted(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        value = dict(pairs)
+        if repeated is not None and len(value) < len(pairs):
+            repeated.extend(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        return value
+
+    text = whole_json(raw.decode("utf-8-sig"))
+    try:
+        value: object = json.loads(text, object_pairs_hook=None if repeated is None else noted)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return value
+
+
+@contextmanager
+def open_csv(
+    path: Path, *, separators: str = ",", expected: Collection[str] = ()
+) -> Iterator[CsvTable]:
+    """The table in a file, see :class:`CsvTable`.
+
+    Raises:
+        OSError: As :func:`open_file`, or ValueError, which :class:`CsvTable` raises, too.
+    """
+    csv.field_size_limit(_LONGEST_CELL)
+    with (
+        open_file(path) as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines,
+    ):
+        yield CsvTable(lines, separators, expected)
+
+
+class CsvTable:
+    """The rows of separated text in UTF-8 with a header, in order.
+
+    Args:
+        lines: The text.
+        separators: Characters one of which may stand between cells: the one that makes the most
+            columns of the header, the first of those that make equally many.
+        expected: Names of columns that tell the separator apart before their number does.
+
+    Raises:
+        ValueError: If it is not such text or has a column twice; the text says after which line.
+            So do the rows.
+    """
+
+    def __init__(self, lines: Iterable[str], separators: str, expected: Collection[str]) -> None:
+        self._reader = csv.DictReader(iter(()))
+        with self._errors():
+            every = iter(lines)
+            first = next(every, "")
+            self.separator = _separator(first, separators, expected)
+            """Stands between cells."""
+            self._reader = csv.DictReader(
+                chain((first,), every), strict=True, delimiter=self.separator
+            )
+            self.columns = list(self._reader.fieldnames or ())
+            """Names in the header."""
+        repeated = [name for name, n in Counter(self.columns).items() if name and n > 1]
+        if repeated:
+            raise ValueError(f"it has two columns {repeated[0]!r:.80}")
+
+    @property
+    def line(self) -> int:
+        """Number of the last line read."""
+        return self._reader.line_num
+
+    def __iter__(self) -> Iterator[tuple[dict[str, str | None], list[str]]]:
+        """Each row by column, ``None`` for a cell that it lacks, and cells beyond the header's."""
+        while True:
+            with self._errors():
+                row = next(self._reader, None)
+            if row is None:
+                return
+            # The key of further cells is None, whatever the type says.
+            further = cast("dict[str | None, list[str]]", row).pop(None, [])
+            yield row, further
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (csv.Error, ValueError) as error:
+            raise ValueError(f"after line {self.line}: {error}") from error
+
+
+def _separator(header: str, separators: str, expected: Collection[str]) -> str:
+    """The separator that makes the most of a header.
+
+    >>> _separator("video_id;caption, in English", ",;", ["video_id"])
+    ';'
+    """
+
+    def made(separator: str) -> tuple[int, int]:
+        columns = next(csv.reader([header], delimiter=separator), [])
+        return len(set(columns) & set(expected)), len(columns)
+
+    return max(separators, key=made) if len(separators) > 1 else separators
+
+
+def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
+    """The rows of a file by column, in order; what is neither text nor a number is ``None``.
+
+    Raises:
+        OSError: If it cannot be read, or is no regular file.
+        ValueError: If it is no Parquet, or damaged.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with open_file(path) as stream, pyarrow.parquet.ParquetFile(stream) as file:
+            names = [field.name for field in file.schema_arrow if _is_plain(field.type)]
+            nothing = dict.fromkeys(file.schema_arrow.names)
+            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
+                for row in batch.to_pylist():
+                    yield {**nothing, **row}
+    except (pyarrow.ArrowException, MemoryError) as error:
+        raise ValueError(f"it is no Parquet, or damaged: {' '.join(str(error).split())}") from error
+
+
+def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    from pyarrow import types
+
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    is_text = types.is_string(value) or types.is_large_string(value)
+    return bool(is_text or types.is_integer(kind) or types.is_floating(kind))
+
+
+class _YamlLoader(yaml.SafeLoader):
+    """PyYAML's safe loader, to which a key that stands twice in a mapping is an error."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
+        if repeated := [key for key, n in keys.items() if n > 1]:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"found the key {repeated[0]!r:.80} twice", node.start_mark
+            )
+        super().flatten_mapping(node)
+
+
+def read_yaml_file(path: Path) -> object:
+    """What a user's YAML or JSON file holds.
+
+    Raises:
+        OSError: If it cannot be read, or is no regular file.
+        ValueError: If it is no YAML in UTF-8; in words of one line.
+    """
+    text = read_whole(path).decode("utf-8-sig")
+    try:
+        value: object = yaml.load(text, _YamlLoader)  # noqa: S506 - it is a safe loader
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+    except (ValueError, LookupError, AttributeError, TypeError, OverflowError) as error:
+        # A tag on a text that is none of its kind: !!bool maybe, !!timestamp soon.
+        raise ValueError(f"a value that is not what it is marked as: {error!r:.160}") from error
+    return value
