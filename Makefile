@@ -42,7 +42,7 @@ check: setup package
 	$(BIN)/mypy $(TYPED) benchmarks tests .ci
 	# import-linter needs Python 3.11.
 	test ! -x $(BIN)/lint-imports || PYTHONPATH=.typing $(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/deptry $(SOURCES) benchmarks
+	$(BIN)/deptry $(SOURCES)
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SOURCES) benchmarks .ci
 	$(BIN)/python .ci/audit.py
 

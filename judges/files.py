@@ -298,7 +298,7 @@ def read_yaml_file(path: Path) -> object:
     """
     text = read_whole(path).decode("utf-8-sig")
     try:
-        value: object = yaml.load(text, _YamlLoader)  # noqa: S506 - it is a safe loader
+        value: object = _YamlLoader(text).get_single_data()
     except RecursionError:
         raise ValueError("nested too deep") from None
     except yaml.YAMLError as error:
