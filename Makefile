@@ -103,6 +103,7 @@ test-nightly: setup
 	$(BIN)/python benchmarks/coverage.py --simulations 300
 	$(BIN)/python benchmarks/coverage_labels.py --simulations 300
 	$(BIN)/python benchmarks/reward_learning.py
+	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/model_wrappers/hf/test_architectures.py
 	$(MAKE) test-real
 
 # The pages as a site, in site/: every link and every file that is shown must be there.
