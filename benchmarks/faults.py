@@ -43,11 +43,10 @@ from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.limits import Flight
-from lmms_eval_captions.judges.endpoint.outcome import Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.store import ReplyStore, slug
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from told_judge import FREE_TEXT, N_ASKS, Key, Told, cut_reply, key_of, majority
 from told_questions import MODEL, N_CALLS, chain, expected, shown
 

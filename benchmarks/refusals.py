@@ -27,8 +27,7 @@ import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from simulated_limits import Endpoint, Headers, Limit, Simulation, Span
 
 MIX = ("429",) * 10 + ("500",) * 5 + ("nonsense",) * 2 + ("drop",)

@@ -35,9 +35,8 @@ import pyarrow.parquet as pq
 import _support  # noqa: F401 - an import path
 from judge_server import capquiz_reply
 from judging import serving
-from lmms_eval_captions.judges.protocols.capquiz import UNKNOWN
-from lmms_eval_captions.judges.protocols.letters import LETTERS
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 
 N_QUESTIONS: Final = 5
 _WORDS: Final = tuple(f"word{number}" for number in range(2_000))

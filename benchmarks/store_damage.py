@@ -37,7 +37,7 @@ from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, read_line
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from told_judge import Told
 from told_questions import MODEL, N_CALLS, chain, expected, script, shown
 

@@ -23,8 +23,7 @@ from lmms_eval_captions.judges.endpoint.cost import JudgeMode
 from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS, api_of
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
-from lmms_eval_captions.judges.endpoint.redaction import Key
-from lmms_eval_captions.judges.endpoint.urls import parse_urls, redact_url
+from lmms_eval_captions.judges.endpoint.urls import Key, parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.variables import (

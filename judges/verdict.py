@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Usage
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 
 Match = Literal["yes", "no"]
 """Whether a predicted answer matches the gold answer."""

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import yaml
 
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
-from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
+from lmms_eval_captions.judges.endpoint.request import Ask, Chain
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, list_videos

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Final, Literal, cast
 
-from lmms_eval_captions.judges.protocols.prompt_examples import is_example
+from lmms_eval_captions.judges.protocols.prompt import is_example
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck

@@ -26,14 +26,13 @@ from loguru import logger
 from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Purse
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, About, Chain
-from lmms_eval_captions.judges.endpoint.request import is_offline
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, is_offline
 from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE, JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions

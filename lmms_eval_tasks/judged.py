@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Usage
-from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
+from lmms_eval_captions.judges.endpoint.urls import scrub
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
     from lmms_eval_captions.judges.settings import JudgeSettings
     from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 

@@ -10,8 +10,8 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Generic, TypeVar
 
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt_examples import examples_of
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import examples_of
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements

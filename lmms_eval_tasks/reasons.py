@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED
-from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
-from lmms_eval_captions.judges.endpoint.roles import WORDS
+from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS
+from lmms_eval_captions.judges.endpoint.request import UNREADABLE
 from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 

@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature

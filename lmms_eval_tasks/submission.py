@@ -9,8 +9,8 @@ from itertools import chain
 from operator import add
 from typing import TypeVar
 
-from lmms_eval_captions.judges.endpoint.outcome import Usage
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.endpoint.request import Usage
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements, captions_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.judges.endpoint.request import Usage
 
 
 def report_usage(task: str, model: str, usage: Usage) -> None:

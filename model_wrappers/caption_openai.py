@@ -14,9 +14,8 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
-from lmms_eval_captions.judges.endpoint.redaction import scrub
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Reply, Request
+from lmms_eval_captions.judges.endpoint.urls import scrub
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.chat_api.connection import (
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
-    from lmms_eval_captions.judges.endpoint.outcome import Asked
+    from lmms_eval_captions.judges.endpoint.request import Asked
     from lmms_eval_captions.judges.endpoint.request import Shown as Seen
     from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
     from lmms_eval_captions.model_wrappers.chat_api.pictures import Part

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.failures import RoleWords
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import RoleWords
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import (
     BROKEN_OFF,

@@ -17,21 +17,20 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE, decode
-from lmms_eval_captions.judges.endpoint.answers.failures import (
+from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.failures import (
     HINTS,
     MOST_WORDS,
+    WORDS,
+    Role,
     Source,
     failure,
 )
-from lmms_eval_captions.judges.endpoint.answers.tokens import counted
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits
-from lmms_eval_captions.judges.endpoint.redaction import scrub
-from lmms_eval_captions.judges.endpoint.replicas import Replicas
+from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE, counted, decode
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of
+from lmms_eval_captions.judges.endpoint.slots import Replicas
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, scrub
 from lmms_eval_captions.judges.errors import (
     BROKEN_OFF,
     NOT_CONNECTED,

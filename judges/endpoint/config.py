@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Purse
-from lmms_eval_captions.judges.endpoint.roles import Role
+from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.endpoint.urls import endpoint_names
 
 CACHE_VARIABLE: Final = "LMMS_CAPTIONS_CACHE"

@@ -18,9 +18,9 @@ from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lmms_eval_captions.judges.endpoint.answers.tokens import PICTURE_TOKENS, pictures_in
+from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
+from lmms_eval_captions.judges.endpoint.replies import PICTURE_TOKENS, pictures_in
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.files import read_yaml_file
 

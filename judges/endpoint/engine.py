@@ -29,17 +29,22 @@ from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
 from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, load_prices
+from lmms_eval_captions.judges.endpoint.failures import WORDS
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace
-from lmms_eval_captions.judges.endpoint.outcome import About, Ask, Asked, Chain
 from lmms_eval_captions.judges.endpoint.progress import Progress
-from lmms_eval_captions.judges.endpoint.redaction import scrub
-from lmms_eval_captions.judges.endpoint.replicas import Replicas
-from lmms_eval_captions.judges.endpoint.request import Client, Request, Shown
-from lmms_eval_captions.judges.endpoint.roles import WORDS
-from lmms_eval_captions.judges.endpoint.slots import Slots
+from lmms_eval_captions.judges.endpoint.request import (
+    About,
+    Ask,
+    Asked,
+    Chain,
+    Client,
+    Request,
+    Shown,
+)
+from lmms_eval_captions.judges.endpoint.slots import Replicas, Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.endpoint.totals import Meter, Totals
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name, is_self_hosted
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, is_self_hosted, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 R = TypeVar("R")

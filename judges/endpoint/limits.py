@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.answers.quotas import quotas_in
+from lmms_eval_captions.judges.endpoint.quotas import quotas_in
 
 MOST_TIME: Final = 4.0
 """Times its time-out that a request is given at most, after time-outs."""

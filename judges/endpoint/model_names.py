@@ -15,7 +15,7 @@ from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.roles import WORDS, Role
+from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 

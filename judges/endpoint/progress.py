@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from loguru import logger
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.urls import scrub
 
 if TYPE_CHECKING:
     from loguru import Record

@@ -1,27 +1,239 @@
-"""CapQuiz: a multiple-choice question answered from the caption alone, with one letter.
-
-Source: CapQuiz, section 3.4 and figure 8. The options keep the order of the benchmark's file: the
-paper shuffles them to filter its questions (section 3.2.2) and not to score captions, and spreads
-the right option evenly over the five places (figure 4c).
-"""
+"""CapQuiz: a quiz with options, answered from the caption by letter."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.judge_request import request_of
-from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
+from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.reading import (
+    MOST_CHARACTERS,
+    MOST_STATEMENTS,
+    UNCLEAR,
+    Unclear,
+    is_doubted,
+    is_last,
+    may_be_cut,
+    places,
+    plain,
+    the_one,
+)
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from lmms_eval_captions.judges.endpoint.outcome import Ask
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask, Reply
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+
+
+LETTERS: Final = "ABCDEF"
+"""The letters of the six options."""
+
+# Bounded, as several of these stand side by side: no reply may take long to read.
+_OPEN: Final = r"[\s*_`'\"#>\[({<\\$-]{0,8}"
+_CLOSE: Final = r"[\s*_`'\"\])}>\\$.,;!]{0,8}"
+_NOUN: Final = r"(?:answer|option|choice|letter)"
+_PREFIX: Final = (
+    r"(?:(?:so|thus|therefore|hence)\b[\s,]{0,3})?"
+    r"(?:(?:the|my|best|correct|right|final|answer)\s+){0,4}"
+    rf"(?:{_NOUN}{_OPEN}(?:is|would\s+be|:|=)?{_OPEN}:?{_OPEN})?(?:option\s+)?"
+)
+_ALONE: Final = re.compile(rf"{_OPEN}{_PREFIX}{_OPEN}(?P<letter>[a-z]){_CLOSE}:?", re.IGNORECASE)
+_LONGEST_ALONE: Final = 120
+_LEADING: Final = re.compile(
+    rf"{_OPEN}{_PREFIX}{_OPEN}(?P<letter>[a-z])[\s*_`]{{0,8}}"
+    r"(?:[.:](?!\w)|,\s|[)\]\u2014]|\s-|(?<=\s)(?=(?:because|since|as)\b))[\s*_`]{0,8}(?=\S)",
+    re.IGNORECASE,
+)
+_STATED: Final = re.compile(
+    rf"(?:\b|_)(?<!\bno\s){_NOUN}{_OPEN}(?:is|would\s+be|must\s+be|should\s+be|:|=|(?<=>)){_OPEN}:?{_OPEN}"
+    rf"(?:(?:option|letter|choice)\s+)?{_OPEN}(?P<letter>[a-z])(?![\w+#'\u2019-]|\.\w)",
+    re.IGNORECASE,
+)
+_CHOSEN: Final = re.compile(
+    rf"\bI\s+(?:would\s+|will\s+)?(?:choose|select|pick|go\s+with)\s+(?:(?:option|letter|choice)\s+)?{_OPEN}"
+    r"(?P<letter>[A-F])\b(?![+#'\u2019-]|\.\w)"
+)
+_THIS_IS: Final = re.compile(
+    rf"\b(?i:(?:this|that|it)\s+is\s+(?:(?:the|my)\s+)?(?P<noun>{_NOUN}))\s+{_OPEN}(?P<letter>[A-F])"
+    r"\b(?![+#'\u2019-]|\.\w)",
+)
+_LINE_STARTS: Final = re.compile(r"(?:\A|\n)[\s*_`>#-]*\Z")
+_IS_RIGHT: Final = re.compile(
+    rf"(?<![\w'\u2019-])(?P<letter>[A-F])\b{_CLOSE}(?:\([^()\n]{{0,80}}\)\s{{0,2}})?"
+    r"\bis\s+(?:the\s+)?(?:most\s+|only\s+)?(?:correct|right|best|accurate|appropriate|answer)\b"
+)
+_WORD_GOES_ON: Final = re.compile(
+    r"[\s*_`'\"\])}]{0,8}(?:\Z|[.,;:\n\u2014]|\s-|\s{0,4}\(|(?:because|since|as|based|given|due|which)\b)",
+    re.IGNORECASE,
+)
+_ANOTHER: Final = re.compile(
+    r"[\s*_`'\"\])}.]{0,8}(?:(?:and|or|nor|/|&|\+)[\s*_`'\"\[({]{0,8}[A-F]\b|,[\s*_`'\"\[({]{0,8}(?-i:[A-F])\b"
+    r"|-[A-F]\b|->|\?|(?:[A-F]\b[\s\])}.,]{0,8}){1,6}\Z)",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(
+    r"[ \t*_`'\"\])}.,:;\u2014-]{0,8}(?:(?:is\s+)?(?:not\s+)?(?:wrong|incorrect|false)\b"
+    r"|no\b\s{0,2}(?:[.,;:!]|\Z)|\((?:wrong|incorrect)\b)",
+    re.IGNORECASE,
+)
+"""What takes a letter back on its own line."""
+_ITEM: Final = re.compile(r"[.;,]\s{1,2}[A-F][:)]\s")
+"""The next item of a list on the same line."""
+_FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
+"""Another letter alone on the line, however far."""
+_LINE: Final = re.compile(r"[^\n]+")
+_MOST_LINES: Final = 500
+_LONGEST_OPTION: Final = 400
+
+
+def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
+    """The letter that a reply chooses, ``None`` where it chooses none on the menu, or several.
+
+    A line that is a letter alone, a letter before its option's text, and every letter that is
+    stated as the answer must be the same. The text of an option counts where it is all of the
+    reply; a list of the options that comes before the answer is none. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    Args:
+        reply: What the judge said.
+        options: Texts of the six options, in the order of their letters.
+
+    >>> from lmms_eval_captions.judges.endpoint.request import Reply
+    >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]
+    >>> read_choice(Reply("The answer is B because A and C are wrong."), menu)
+    'B'
+    >>> read_choice(Reply("The answer is B? No, C.", "stop"), menu) is None
+    True
+    """
+    text = unicodedata.normalize("NFKC", plain(reply))
+    if len(text) > MOST_CHARACTERS:  # one sign may have become eighteen
+        return None
+    cut = may_be_cut(reply)
+    words = [_words(option) for option in options]
+    lines = islice(_lines(text, words, cut=cut), MOST_STATEMENTS + 1)
+    statements = [*_stated(text, words, cut=cut), *lines]
+    if statements:
+        return the_one(statements)
+    return None if cut else _by_text(text, words)
+
+
+def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
+    """Letters that a sentence states as the answer."""
+    for pattern in (_STATED, _CHOSEN, _THIS_IS, _IS_RIGHT):
+        for stated in places(pattern, text):
+            end = stated.end() if pattern is _IS_RIGHT else stated.end("letter")
+            is_article = stated["letter"] in "aA" and not _WORD_GOES_ON.match(text, end)
+            if pattern is _STATED and is_article:
+                continue
+            if pattern is _THIS_IS and not _is_answer(stated, text):
+                continue
+            if is_doubted(text, stated.start(), end) or (cut and is_last(text, end)):
+                yield UNCLEAR
+            elif pattern is _IS_RIGHT:
+                yield stated["letter"]
+            else:
+                yield _unless_contradicted(stated["letter"], text, end, options)
+
+
+def _is_answer(stated: re.Match[str], text: str) -> bool:
+    """Whether "this is option B" answers: not where it only says which option was spoken of."""
+    if not _WORD_GOES_ON.match(text, stated.end("letter")):
+        return False
+    is_line = _LINE_STARTS.search(text[max(0, stated.start() - 12) : stated.start()])
+    return stated["noun"].casefold() == "answer" or is_line is not None
+
+
+def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
+    """Letters that are a line of their own, or that begin a reply or one of its lines."""
+    every_line = islice(_LINE.finditer(text), _MOST_LINES)
+    lines = [line for line in every_line if not line[0].isspace()]
+    leading: list[tuple[str, str | Unclear]] = []
+    is_list = starts_at_a = False
+    for number, place in enumerate(lines):
+        line = place[0]
+        is_open = cut and number == len(lines) - 1
+        is_fence = line.startswith("```") and not line.endswith("`")
+        alone = None if is_fence else _ALONE.fullmatch(line[:_LONGEST_ALONE])
+        if alone is not None and len(line) <= _LONGEST_ALONE:
+            is_unclear = is_open or is_doubted(text, place.start(), place.end())
+            yield UNCLEAR if is_unclear else _on_menu(alone["letter"])
+            continue
+        leading_letter = _LEADING.match(line) if len(leading) <= MOST_STATEMENTS else None
+        if leading_letter is None:
+            continue
+        letter = leading_letter["letter"].upper()
+        end = leading_letter.end("letter")
+        is_option = (
+            not is_open
+            and letter in LETTERS
+            and _words(line[leading_letter.end() :]) == _option(letter, options)
+        )
+        if number == 0 and not is_option and _FAR.fullmatch(line, end):
+            yield UNCLEAR
+        if number == 0 or is_option:
+            position = place.start() + end
+            is_unclear = is_doubted(text, position, position) or _ITEM.search(line, end) is not None
+            choice = _unless_contradicted(letter, line, end, options)
+            leading.append((letter, UNCLEAR if is_unclear else choice))
+        is_list = is_list or (letter == "B" and starts_at_a)
+        starts_at_a = starts_at_a or (number == 0 and letter == "A" and not is_option)
+    if not is_list:
+        yield from _unless_listed(leading, cut=cut)
+
+
+def _unless_listed(
+    leading: Sequence[tuple[str, str | Unclear]], *, cut: bool
+) -> Iterator[str | Unclear]:
+    """What lines that begin with a letter state: nothing where they list the options from A on."""
+    letters = "".join(letter for letter, _ in leading)
+    if len(letters) >= 3 and LETTERS.startswith(letters):
+        return
+    # A reply that was cut behind its first option may have gone on with the others.
+    if cut and letters and LETTERS.startswith(letters):
+        yield UNCLEAR
+        return
+    yield from (statement for _, statement in leading)
+
+
+def _by_text(text: str, options: Sequence[str]) -> str | None:
+    """The option whose text is all of the reply."""
+    words = _words(text)
+    same = [i for i, option in enumerate(options) if words and option == words]
+    return LETTERS[same[0]] if len(same) == 1 else None
+
+
+def _on_menu(letter: str) -> str | Unclear:
+    return letter.upper() if letter.upper() in LETTERS else UNCLEAR
+
+
+def _option(letter: str, options: Sequence[str]) -> str:
+    return options[LETTERS.index(letter)]
+
+
+def _unless_contradicted(letter: str, text: str, end: int, options: Sequence[str]) -> str | Unclear:
+    """The letter, unless another letter follows it, or the text of another option alone."""
+    line_end = text.find("\n", end, end + _LONGEST_OPTION)
+    rest = text[end : line_end if line_end >= 0 else end + _LONGEST_OPTION]
+    words = _words(rest) if len(rest) < _LONGEST_OPTION else ""
+    same = [LETTERS[i] for i, option in enumerate(options) if words and option == words]
+    if letter.upper() in same:
+        return letter.upper()
+    if same or _ANOTHER.match(text, end) or _DENIED.match(rest):
+        return UNCLEAR
+    return _on_menu(letter)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
 
 UNKNOWN: Final = "Cannot be determined"
 """The option that is added to the five of a question."""

@@ -21,16 +21,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from lmms_eval_captions.judges.endpoint.request import Message, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.asking import request_of
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, Written, read_scores
-from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
-from lmms_eval_captions.judges.protocols.prompt import attach_pictures
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.outcome import Ask
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 
 Setting = Literal["ref_only", "ref_free", "combined"]
 

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Final, Literal, TypeVar
 
-from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Reply
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
+from lmms_eval_captions.judges.protocols.asking import request_of
 from lmms_eval_captions.judges.protocols.fields import Block, apart
-from lmms_eval_captions.judges.protocols.judge_request import request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
@@ -28,8 +28,8 @@ from lmms_eval_captions.judges.protocols.reading import (
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.outcome import Ask
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 
 DIMENSIONS: Final = {
     "VA": "visual aesthetics",

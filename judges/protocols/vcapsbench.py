@@ -1,26 +1,183 @@
-"""VCapsBench: a yes-no question answered from the caption alone, by consensus of three requests.
-
-Source: VCapsBench (arXiv 2505.23484), section 3.4 and section 4, "Experimental Setup". The judge
-prompt is not printed there; ours is in ``prompts/vcapsbench_answer.yaml``.
-"""
+"""VCapsBench: all yes-no questions about a caption in one request."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import re
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE, Ask, Asked
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.judge_request import request_of
-from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.reading import (
+    MOST_STATEMENTS,
+    UNCLEAR,
+    Unclear,
+    is_doubted,
+    is_last,
+    may_be_cut,
+    places,
+    plain,
+    the_one,
+)
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, YesNo
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+
+
+_LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
+_MARK: Final = "@@@"
+_MARKS: Final = re.compile("@{2,}")
+# Bounded, as several of these stand side by side: no reply may take long to read.
+_MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<$-]{0,8}"
+_WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
+_ANSWER: Final = (
+    rf"(?:\b|_)(?:answer|final|verdict){_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
+    rf"(?:\"[^\"\n]{{0,200}}\"\s)?(?:is|would\s+be|must\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
+)
+_HEAD: Final = re.compile(rf"{_MARKUP}(?:(?:the|my|final)\s+)*(?:{_ANSWER})?{_WORD}", re.IGNORECASE)
+_STATED: Final = re.compile(
+    rf"(?:{_ANSWER}|\bquestion\s+is\s+(?=unanswerable)){_WORD}", re.IGNORECASE
+)
+_MARKED: Final = re.compile(rf"(?<![\w-])(yes|no|unanswerable)\s?{_MARK}", re.IGNORECASE)
+"""Another answer behind an analysis on the same line."""
+_LABEL_LINE: Final = re.compile(
+    rf"^{_MARKUP}{_WORD}[.!*_` \t]{{0,8}}$", re.IGNORECASE | re.MULTILINE
+)
+_TAKEN_BACK: Final = re.compile(
+    r"^[\s*_]{0,4}(?:wait|actually|correction|sorry|on\s+(?:second\s+thoughts?|reflection))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LINE_STATED: Final = re.compile(
+    rf"^{_MARKUP}(?:(?:the|my|final)\s+){{0,3}}{_ANSWER}{_WORD}", re.IGNORECASE | re.MULTILINE
+)
+_LEADING: Final = re.compile(rf"(?:\A|(?<=\n)|(?<=[.!?]\s)){_MARKUP}{_WORD}", re.IGNORECASE)
+_CLEAR: Final = re.compile(
+    r"(?![\"'`]\s{0,2}:)[ \t*_`'\"\])}>$]{0,8}"
+    r"(?:\Z|[.,;:!\n\u2014<](?![0-9])|\s-(?!>)|(?<=unanswerable)\s(?:from|by|given)\b|\s(?:because|since)\b)",
+    re.IGNORECASE,
+)
+_ANOTHER: Final = re.compile(
+    r"[\s*_`'\"\])}.,;:!/|-]{0,8}(?:(?:or|and|but|rather)\s{1,3})?[\"'*]{0,2}(?:yes|no|unanswerable)"
+    r"[\"'*]{0,2}\s*(?:\Z|[.,;:!?@\n\])}])",
+    re.IGNORECASE,
+)
+_SAID_OF_LABEL: Final = re.compile(
+    r"\s{0,4}(?:is|was|would\s+be|must\s+be|seems?)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|true|the\s+answer))\b",
+    re.IGNORECASE,
+)
+"""An analysis of which the label before the mark is the subject ("Yes@@@ is wrong.")."""
+_NEITHER: Final = re.compile(r"\b(?:n?either|both)\s+yes\s+(?:n?or|and)\s+no\b", re.IGNORECASE)
+_NO_ANSWER: Final = re.compile(
+    r"\b(?:unanswerable|no\s+(?:clear\s+|definite\s+)?answer|(?:can\s?not|can't|could\s+not|impossible\s+to)"
+    r"\s+(?:be\s+)?(?:answer|determin|tell|say)\w*)",
+    re.IGNORECASE,
+)
+
+
+def read_answer(reply: Reply) -> YesNo | None:
+    """The answer in a reply, ``None`` where there is none on the menu, or more than one.
+
+    What stands before every ``@@@``, every answer that is named as such, and every label that
+    begins a sentence and ends in punctuation must be the same. The analysis behind a mark, to the
+    end of its line, does not count. See :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> read_answer(Reply("No@@@The caption says yes to nothing of the kind."))
+    'no'
+    >>> read_answer(Reply("No information is given.", "stop")) is None
+    True
+    """
+    text = _MARKS.sub(_MARK, plain(reply))
+    cut = may_be_cut(reply)
+    if _MARK not in text:
+        return the_one(list(_prose(text, cut=cut)))
+    statements: list[YesNo | Unclear] = []
+    before: list[str] = []
+    n_marks = 0
+    for line in text.split("\n"):
+        if n_marks > MOST_STATEMENTS:
+            return None
+        head, mark, analysis = line.partition(_MARK)
+        if not mark:
+            before.append(line)
+            continue
+        if not head.strip("*_` \t"):
+            # The mark on a line of its own: the answer is on the one before.
+            while before and not before[-1].strip():
+                before.pop()
+            head = before.pop() if before else ""
+        statements += _head(head, "\n".join(before[-2:]))
+        if _SAID_OF_LABEL.match(analysis):
+            statements.append(UNCLEAR)
+        between = "\n".join(before)
+        statements += _whole_lines(between, cut=False) if n_marks else _prose(between, cut=False)
+        statements += [_LABELS[found[1].casefold()] for found in places(_MARKED, analysis)]
+        n_marks += 1
+        before = []
+    statements += _whole_lines("\n".join(before), cut=cut)
+    return the_one(statements)
+
+
+def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
+    """What stands before a mark; nothing where it is the prompt's form."""
+    yield from _prose(head, cut=False)
+    label = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
+    if label is None:
+        if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
+            rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
+        ):
+            yield UNCLEAR
+        return
+    rest = head[label.end("label") :]
+    start = len(above) + 1 + label.start("label")
+    whole = f"{above}\n{head}"
+    if (
+        not _CLEAR.match(rest)
+        or _ANOTHER.match(rest)
+        or is_doubted(whole, start, start + len(label["label"]))
+        or is_doubted(f"{above} {head}", start, len(whole))
+    ):
+        yield UNCLEAR
+    else:
+        yield _LABELS[label["label"].casefold()]
+
+
+def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
+    """Statements below an analysis: lines that name an answer."""
+    if _TAKEN_BACK.search(text):
+        yield UNCLEAR
+    for pattern in (_LINE_STATED, _LABEL_LINE):
+        for stated in places(pattern, text):
+            yield _statement(stated, text, cut=cut)
+
+
+def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
+    if _NEITHER.search(text):
+        yield UNCLEAR
+    for stated in places(_STATED, text):
+        yield _statement(stated, text, cut=cut)
+    for stated in places(_LEADING, text):
+        if _CLEAR.match(text, stated.end()) or _ANOTHER.match(text, stated.end()):
+            yield _statement(stated, text, cut=cut)
+
+
+def _statement(stated: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclear:
+    label, end = _LABELS[stated["label"].casefold()], stated.end("label")
+    rest = text[end : end + 400].partition("\n")[0]
+    if (
+        not _CLEAR.match(text, end)
+        or _ANOTHER.match(text, end)
+        or (label != "unanswerable" and _NO_ANSWER.search(rest))
+        or (cut and is_last(text, end))
+        or is_doubted(text, stated.start(), end)
+    ):
+        return UNCLEAR
+    return label
+
 
 N_ASKS: Final = 3
 """How often each question is asked where the judge's configuration does not say: the paper asks

@@ -1,28 +1,131 @@
-"""VidCapBench: answer a question from the caption alone, then grade the answer.
-
-Source: VidCapBench, section 3.2 and appendix A.4 (figures 11 and 12).
-Deviation: the released script looks for "2", then "-1", "1" and "0" anywhere in the reply, the
-analysis included; here the score is read from the field that the prompt asks for.
-"""
+"""VidCapBench: an answer from the caption, then its grade."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.request import Asked, Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.free_answer import answer_request, read_free_answer
-from lmms_eval_captions.judges.protocols.judge_request import request_of
-from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.protocols.asking import answer_request, read_free_answer, request_of
+from lmms_eval_captions.judges.protocols.fields import apart
+from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
+    MOST_STATEMENTS,
+    NUMBER,
+    SCORE_LABEL,
+    SIGNS,
+    UNCLEAR,
+    Unclear,
+    ends_clearly,
+    is_declined,
+    is_doubted,
+    is_of_task,
+    may_be_cut,
+    places,
+    plain,
+    the_one,
+)
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.outcome import Ask
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+
+
+_VERDICTS: Final[dict[float, Correctness]] = {
+    2.0: "correct",
+    1.0: "partial",
+    0.0: "neutral",
+    -1.0: "wrong",
+}
+_RESULT: Final = re.compile(
+    rf"^[ \t*_#]{{0,8}}your\s(?:result|answer)\b[*_ ]{{0,3}}:[ \t*_`(\[]{{0,8}}{NUMBER}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The last line of the prompt, written anew."""
+_ODD_LABEL: Final = re.compile(
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:(?:[.,~<]|{GREATER})\s?[0-9]|[-+]\s[0-9])",
+    re.IGNORECASE,
+)
+_ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
+_NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
+_VALUE: Final = re.compile(rf"\s*(?:score\s*[:=]?\s*)?{NUMBER}\s*", re.IGNORECASE)
+_FORM: Final = "score"
+"""What the prompt's form has in the place of a number."""
+
+
+def read_correctness(reply: Reply) -> Correctness | None:
+    """Verdict of a reply of the second step, ``None`` where it cannot be read.
+
+    Every object's ``score`` and every score that is named outside of objects must be the same; the
+    analysis within an object does not count. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> read_correctness(Reply('{"score": -1, "analysis": "It is 2, not 1."}'))
+    'wrong'
+    >>> read_correctness(Reply('{"score": 1} Or rather: {"score": 2}')) is None
+    True
+    """
+    text = plain(reply)
+    cut = may_be_cut(reply)
+    parts = apart(text, MOST_STATEMENTS)
+    if parts is None:
+        return None
+    fields, around = parts
+    statements: list[Correctness | Unclear] = [UNCLEAR] if is_declined(around) else []
+    for block in fields:
+        values = [value for value in block.values("score") if value.casefold() != _FORM]
+        if values and (
+            is_doubted(text, block.start, block.end)
+            or (block.closed and not ends_clearly(text, block.end, top=None, cut=False))
+        ):
+            statements.append(UNCLEAR)
+        statements += map(_verdict, values)
+    statements += _labelled(around, cut=cut)
+    statements += _number_lines(around, cut=cut)
+    alone = _ONLY_NUMBER.fullmatch(around) if not fields and not cut else None
+    if alone is not None:
+        statements.append(_verdict(alone["number"]))
+    return the_one(statements)
+
+
+def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
+    """Lines that are a number alone, where the first one is; a last line may be cut."""
+    lines = text.split("\n")
+    if cut or len(lines) == 1:
+        lines.pop()
+    if lines and _NUMBER_LINE.fullmatch(lines[0]):
+        for line in lines[: MOST_STATEMENTS + 1]:
+            number = _NUMBER_LINE.fullmatch(line)
+            if number is not None:
+                yield _verdict(number["number"])
+
+
+def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
+    for label in (*places(SCORE_LABEL, text), *places(_RESULT, text)):
+        end = label.end("number")
+        clear = ends_clearly(text, end, top=None, cut=cut)
+        if (
+            clear
+            and not is_doubted(text, label.start(), end)
+            and not is_of_task(text, label.start())
+        ):
+            yield _verdict(label["number"])
+        else:
+            yield UNCLEAR
+    if _ODD_LABEL.search(text):
+        yield UNCLEAR
+
+
+def _verdict(value: str) -> Correctness | Unclear:
+    """A score as a verdict, where it is on the menu."""
+    number = _VALUE.fullmatch(value)
+    return UNCLEAR if number is None else _VERDICTS.get(float(number["number"]), UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,137 @@
-"""A judge that sees the video rates a caption: trustworthiness, coverage, overall, 1 to 5 each.
-
-Source: CapQuiz, section 4.1 and figure 8, "VLLM-as-a-Judge Prompt".
-Deviation: the paper's judge watches the video file; here it is sent frames in order of time, as no
-form in which endpoints take videos is common to them.
-"""
+"""A video and its caption rated by people's scales."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.judge_request import request_of
+from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
-from lmms_eval_captions.judges.protocols.video_rating_reading import (
-    DIMENSIONS,
-    HIGHEST,
-    LOWEST,
-    read_ratings,
+from lmms_eval_captions.judges.protocols.reading import (
+    MOST_STATEMENTS,
+    NUMBER,
+    SIGNS,
+    UNCLEAR,
+    Unclear,
+    ends_clearly,
+    is_declined,
+    is_doubted,
+    may_be_cut,
+    places,
+    plain,
+    the_one,
 )
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.outcome import Ask
-    from lmms_eval_captions.judges.endpoint.request import Picture
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask, Picture
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+
+
+DIMENSIONS: Final = ("trustworthiness", "coverage", "overall")
+"""What is rated, in the order of the form."""
+LOWEST: Final = 1
+HIGHEST: Final = 5
+
+_CONTAINER: Final = "scores"
+"""The object of the form that holds the ratings."""
+_RATING: Final = re.compile(r"\+?([0-9]{1,6})(?:\.0{1,6})?(?:\s*/\s*5)?")
+_FORM: Final = re.compile(r"<?int 1-5>?")
+"""What the prompt's form has in the place of a rating."""
+_LABEL: Final = re.compile(
+    r"\b(?P<name>trustworthiness|coverage|overall)\b[*_\"'` ]{0,4}(?:\((?:precision|recall)\))?"
+    r"[*_ ]{0,4}(?:quality\b)?[*_ ]{0,4}"
+    r"(?:(?:score|rating)\b[*_\"'` ]{0,4}(?:[:=|]|is\b|of\b)|[*_\"'` ]{0,4}[:=|])"
+    rf"{SIGNS}{NUMBER}",
+    re.IGNORECASE,
+)
+"""A number that is named as a rating outside of the form."""
+
+Statement = tuple[str, int | Unclear]
+"""A dimension, and what one place of a reply says of it."""
+
+
+def read_ratings(reply: Reply) -> dict[str, int] | None:
+    """The rating of each dimension, in [1, 5], ``None`` where one of them cannot be read.
+
+    They are read from the ``scores`` of the form alone. All forms, and ratings that are named
+    outside of them, must say the same; the analysis within a form does not count. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> scores = '{"trustworthiness": 5, "coverage": 3, "overall": 4}'
+    >>> read_ratings(Reply(f'{{"analysis": "No 2 dogs.", "scores": {scores}}}'))
+    {'trustworthiness': 5, 'coverage': 3, 'overall': 4}
+    >>> read_ratings(Reply(f'{{"scores": {scores}}} Coverage: 2')) is None
+    True
+    """
+    text = plain(reply)
+    parts = apart(text, MOST_STATEMENTS)
+    if parts is None:
+        return None
+    forms, around = parts
+    stated = [list(_in_form(form, text)) for form in forms]
+    if not any(stated) or is_declined(around):
+        return None
+    statements = [*(one for of in stated for one in of), *_named(around, cut=may_be_cut(reply))]
+    ratings: dict[str, int] = {}
+    for dimension in DIMENSIONS:
+        rating = the_one([value for name, value in statements if name == dimension])
+        if rating is None:
+            return None
+        ratings[dimension] = rating
+    return ratings
+
+
+def _in_form(form: Block, text: str) -> Iterator[Statement]:
+    """What a form says; nothing where it is the prompt's own."""
+    found = list(_rated(form))
+    if not found or all(_FORM.fullmatch(value) for _, value in found):
+        return
+    # What follows in a form that does not end may be another rating.
+    is_clear = (
+        form.closed
+        and ends_clearly(text, form.end, top=None, cut=False)
+        and not is_doubted(text, form.start, form.end)
+    )
+    for name, value in found:
+        yield name, _rating(value) if is_clear else UNCLEAR
+
+
+def _rated(form: Block) -> Iterator[tuple[str, str]]:
+    """The fields of the objects that are called ``scores``, at whatever depth these stand."""
+    opened: dict[int, str] = {}
+    for field in form.fields:
+        if field.value in ("{", "["):
+            opened[field.depth] = field.key
+        elif field.key in DIMENSIONS and opened.get(field.depth - 1) == _CONTAINER:
+            yield field.key, field.value
+
+
+def _named(text: str, *, cut: bool) -> Iterator[Statement]:
+    for label in places(_LABEL, text):
+        end = label.end("number")
+        is_clear = ends_clearly(text, end, top=float(HIGHEST), cut=cut)
+        if is_clear and not is_doubted(text, label.start(), end):
+            yield label["name"].casefold(), _rating(label["number"])
+        else:
+            yield label["name"].casefold(), UNCLEAR
+
+
+def _rating(value: str) -> int | Unclear:
+    """A rating, where it is on the scale."""
+    written = _RATING.fullmatch(value)
+    if written is None or not LOWEST <= int(written[1]) <= HIGHEST:
+        return UNCLEAR
+    return int(written[1])
+
 
 PROMPT: Final = "video_rating"
 _WORDS: Final = 10

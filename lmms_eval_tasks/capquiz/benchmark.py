@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from lmms_eval_captions.judges.protocols.capquiz import (
+    LETTERS,
     N_OPTIONS,
     UNKNOWN,
     Question,
     judge_question,
     silent_judgement,
 )
-from lmms_eval_captions.judges.protocols.letters import LETTERS
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (

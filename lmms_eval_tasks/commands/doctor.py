@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, CaptionsError, SettingsError
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices
-from lmms_eval_captions.judges.endpoint.models import is_variable_name, split_address
+from lmms_eval_captions.judges.endpoint.endpoint import is_variable_name, split_address
 from lmms_eval_captions.judges.endpoint.urls import is_http, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import (

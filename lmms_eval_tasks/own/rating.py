@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Picture
-from lmms_eval_captions.judges.protocols.video_rating import PROMPT, ShownVideo, judge_video
-from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, HIGHEST, LOWEST
+from lmms_eval_captions.judges.protocols.video_rating import (
+    DIMENSIONS,
+    HIGHEST,
+    LOWEST,
+    PROMPT,
+    ShownVideo,
+    judge_video,
+)
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,

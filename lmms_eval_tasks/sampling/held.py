@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.judges.endpoint.outcome import Chain
+    from lmms_eval_captions.judges.endpoint.request import Chain
 
 J = TypeVar("J")
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from lmms_eval_captions.judges.endpoint.models import Model, parse_models, split_address
-from lmms_eval_captions.judges.endpoint.outcome import Chain
+from lmms_eval_captions.judges.endpoint.endpoint import Model, parse_models, split_address
+from lmms_eval_captions.judges.endpoint.request import Chain
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement

@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import TooLateError
 from lmms_eval_captions.judges.verdict import Judgement
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import is_offline
-from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.summary.text import WIDTH, wrapped
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun

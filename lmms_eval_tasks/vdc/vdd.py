@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from lmms_eval_captions.judges.protocols.vdd import Comparison, judge_comparison, silent_judgement
+from lmms_eval_captions.judges.protocols.vdc import Comparison, judge_comparison, silent_description
 from lmms_eval_captions.judges.verdict import Match, WholeJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
@@ -37,7 +37,7 @@ VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
     read=documents,
     questions=lambda doc: [Comparison(doc["reference"])],
     ask=asking(judge_comparison),
-    silent=silence(silent_judgement),
+    silent=silence(silent_description),
     judge_check=JudgeCheck(
         tell=lambda question: question.reference,
         credit=lambda judgement: (

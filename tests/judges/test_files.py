@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
 from lmms_eval_captions.lmms_eval_tasks.commands.check import Limits, check_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import (
     DataSettings,
     JudgeSettings,

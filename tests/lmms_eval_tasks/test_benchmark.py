@@ -12,10 +12,8 @@ import pytest
 
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.judge_request import request_of
+from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Reply
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig, request_of
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.answers.failures import FORBIDDEN, Source, failure
 from lmms_eval_captions.judges.endpoint.client import no_reply
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
+from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
 from lmms_eval_captions.judges.endpoint.model_names import served_name
-from lmms_eval_captions.judges.endpoint.outcome import UNREADABLE
+from lmms_eval_captions.judges.endpoint.request import UNREADABLE
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE

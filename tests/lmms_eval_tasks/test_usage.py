@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from lmms_eval.models.model_utils import usage_metrics
 
-from lmms_eval_captions.judges.endpoint.outcome import Usage
+from lmms_eval_captions.judges.endpoint.request import Usage
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Message, Reply, Request
 
 PARAMS: Final[Mapping[str, object]] = MappingProxyType({"temperature": 0.0, "max_tokens": 8})
 """Parameters of a request whose test says nothing of them."""

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.capquiz import UNKNOWN
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN, read_choice
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, read_scores
-from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
-from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
-from lmms_eval_captions.judges.protocols.vdc_reading import read_match
-from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
+from lmms_eval_captions.judges.protocols.vdc import read_match
+from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
 from runs import Run, environment
 from small_model import NAME
 from stamped_runs import StampedRun, run_stamped

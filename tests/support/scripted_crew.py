@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 import av
 import numpy as np
 
-from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Failure, Usage
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, Model
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Failure, Reply, Request, Usage
 from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally

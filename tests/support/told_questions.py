@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from judge_server import Say, Script
-from lmms_eval_captions.judges.endpoint.outcome import Chain
-from lmms_eval_captions.judges.endpoint.request import Picture
+from lmms_eval_captions.judges.endpoint.request import Chain, Picture
 from lmms_eval_captions.judges.protocols import capquiz, vcapsbench, vdc, vidcapbench
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import GVeval
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
 from lmms_eval_captions.judges.verdict import (
     AgreementJudgement,
     CorrectnessJudgement,

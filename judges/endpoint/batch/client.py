@@ -19,21 +19,21 @@ from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.answers.tokens import counted
-from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, State
-from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
-from lmms_eval_captions.judges.endpoint.batch.results import (
+from lmms_eval_captions.judges.endpoint.batch.api import (
+    BatchApi,
     Outcome,
+    State,
     errors_of,
     read_results,
     why_missing,
     words_of,
 )
+from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
 from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.redaction import scrub
+from lmms_eval_captions.judges.endpoint.replies import counted
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, scrub
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,

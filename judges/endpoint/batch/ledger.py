@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.answers.completion import NOT_READABLE
+from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomically

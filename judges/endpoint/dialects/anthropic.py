@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Final
 
-from lmms_eval_captions.judges.endpoint.answers.completion import (
+from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
+from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
+from lmms_eval_captions.judges.endpoint.replies import (
     NOT_READABLE,
+    count_of,
     decode,
     model_in,
     text_of,
 )
-from lmms_eval_captions.judges.endpoint.answers.failures import Source, error_within, no_reply_in
-from lmms_eval_captions.judges.endpoint.answers.tokens import count_of
-from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
-from lmms_eval_captions.judges.endpoint.redaction import Key
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, encode
+from lmms_eval_captions.judges.endpoint.urls import Key
 from lmms_eval_captions.judges.errors import JudgeRequestError
 
 _VERSION: Final = "2023-06-01"
@@ -103,7 +103,7 @@ class AnthropicDialect(Dialect):
             raise no_reply_in(raw, source, "a message") from unreadable
 
 
-ANTHROPIC: Final = AnthropicDialect()
+ANTHROPIC: Final[Dialect] = AnthropicDialect()
 
 
 def _content(content: object) -> object:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
-from lmms_eval_captions.judges.endpoint.dialects.azure import AzureDialect
 from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI, AzureDialect
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     dialect.name: dialect for dialect in (OPENAI, AzureDialect(), ANTHROPIC)

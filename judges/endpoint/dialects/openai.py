@@ -1,25 +1,26 @@
-"""OpenAI's chat completions, which most servers and gateways speak."""
+"""OpenAI's Chat Completions, and Azure's."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
-from lmms_eval_captions.judges.endpoint.answers.completion import (
+from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
+from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
+from lmms_eval_captions.judges.endpoint.replies import (
     NOT_READABLE,
+    cached_of,
+    count_of,
     decode,
     error_in,
     finish_reason_in,
     has_reasoning,
     model_in,
+    number_tokens,
     text_in,
 )
-from lmms_eval_captions.judges.endpoint.answers.failures import Source, error_within, no_reply_in
-from lmms_eval_captions.judges.endpoint.answers.logprobs import number_tokens
-from lmms_eval_captions.judges.endpoint.answers.tokens import cached_of, count_of
-from lmms_eval_captions.judges.endpoint.dialects.dialect import Dialect
-from lmms_eval_captions.judges.endpoint.redaction import Key, scrub
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply, Request, encode
-from lmms_eval_captions.judges.endpoint.urls import with_path
+from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
 from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
 
 _PATH: Final = "/chat/completions"
@@ -121,3 +122,46 @@ def _without_key(logprobs: object, text: str, source: Source) -> tuple[NumberTok
     written = "".join(token.text for token in tokens)
     shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
     return tokens if scrub(shown, source.api_key) == shown else None
+
+
+_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_DEPLOYMENT_PATH: Final = "/chat/completions"
+
+
+class AzureDialect(OpenaiDialect):
+    """Azure's API: a deployment's URL, its full target URI, or a resource's URL."""
+
+    name: ClassVar[str] = "azure"
+    key_variables: ClassVar[tuple[str, ...]] = ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY")
+    url_variables: ClassVar[tuple[str, ...]] = ("AZURE_OPENAI_ENDPOINT",)
+    default_url: ClassVar[str] = ""
+    names_models: ClassVar[bool] = False
+
+    @classmethod
+    def is_address(cls, url: str) -> bool:
+        """See :class:`.dialect.Dialect`."""
+        parts = urlsplit(url)
+        return "api-version=" in parts.query or (parts.hostname or "").endswith(_HOSTS)
+
+    def completions_url(self, url: str) -> str:
+        """See :class:`.dialect.Dialect`.
+
+        >>> AzureDialect().completions_url("https://r.openai.azure.com/openai/deployments/d?api-version=1")
+        'https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1'
+        >>> AzureDialect().completions_url("https://r.openai.azure.com")
+        'https://r.openai.azure.com/openai/v1/chat/completions'
+        """
+        path = urlsplit(url).path.rstrip("/")
+        if path.endswith(_DEPLOYMENT_PATH):
+            return url
+        return with_path(url, _DEPLOYMENT_PATH if path else f"/openai/v1{_DEPLOYMENT_PATH}")
+
+    def models_url(self, url: str) -> str:
+        """See :class:`.dialect.Dialect`."""
+        path = urlsplit(url).path
+        root = path.partition("/deployments/")[0] or "/openai/v1"
+        return with_path(urlsplit(url)._replace(path="").geturl(), f"{root}/models")
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """See :class:`.dialect.Dialect`."""
+        return {"api-key": Key(api_key)} if api_key else {}

@@ -13,7 +13,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.building.objects import objects_in
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 
 _KEY: Final = "categories"
 _NUMBERED: Final = re.compile(r"^[-* ]*[0-9]+\. Category: `?([^`*\n]+)`?", re.MULTILINE)

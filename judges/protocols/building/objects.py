@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
+from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.protocols.building.values import Broken, Object, ValueReader
 from lmms_eval_captions.judges.surrogates import whole
 

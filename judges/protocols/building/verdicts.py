@@ -13,8 +13,8 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.objects import outermost, said
 from lmms_eval_captions.judges.protocols.building.values import Object
-from lmms_eval_captions.judges.protocols.letters import LETTERS, read_choice
-from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, read_choice
+from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 
 Decision = Literal["keep", "rewrite", "drop"]
 """What is to be done with a pair."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.files import read_yaml_file
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
 from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import read_answers

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Message
+from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.judges.protocols.building.free_caption import (
     free_caption_fault,
     read_free_caption,

@@ -16,10 +16,9 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Purse
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import NO_USAGE, Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import JudgeSettings

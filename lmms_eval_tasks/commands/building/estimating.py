@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.answers.tokens import (
+from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
+from lmms_eval_captions.judges.endpoint.replies import (
     CHARS_PER_TOKEN,
     PICTURE_TOKENS,
     pictures_in,
 )
-from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import build, check_folders

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.judges.errors import (
     JudgeRequestError,
     JudgeStoppedError,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Message, Reply, Request
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Crew, Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Frames, Shown

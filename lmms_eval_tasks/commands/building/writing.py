@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
 from lmms_eval_captions.judges.protocols.building.lists import Written, fault_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work

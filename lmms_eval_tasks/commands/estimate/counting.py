@@ -7,12 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, is_offline
+from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
+from lmms_eval_captions.judges.endpoint.request import (
+    Asked,
+    Message,
+    Reply,
+    Request,
+    Usage,
+    is_offline,
+)
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.answers.tokens import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
+from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (

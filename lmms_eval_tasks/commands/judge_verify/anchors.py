@@ -9,9 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Chain
+from lmms_eval_captions.judges.endpoint.request import Chain
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import PlantedFact, Verification

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.adapt import Adaptations
-from lmms_eval_captions.judges.endpoint.answers.reasoning import strip_reasoning
 from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
+from lmms_eval_captions.judges.endpoint.failures import WORDS
 from lmms_eval_captions.judges.endpoint.model_names import is_same_model
+from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.roles import WORDS
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 FindingState = Literal["ok", "note", "failed"]

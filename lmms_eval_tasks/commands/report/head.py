@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import is_offline
-from lmms_eval_captions.judges.protocols.judge_config import NO_JUDGE
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.commands.report.shape import measured_of
 from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import Sources, View
 from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (

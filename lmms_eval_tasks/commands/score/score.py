@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
 from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted

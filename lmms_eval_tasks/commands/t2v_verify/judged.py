@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
-from lmms_eval_captions.judges.endpoint.request import Picture
+from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Picture
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.t2v_rating import PROMPT, rate
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Generated, Key

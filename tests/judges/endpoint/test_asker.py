@@ -10,8 +10,7 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Asked, Reply
 from told_judge import attempt_of
 
 

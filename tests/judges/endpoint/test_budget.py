@@ -19,8 +19,7 @@ from judge_server import JudgeServer
 from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, JudgeMode, load_prices
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError
 
 _MODEL = "gpt-4o-2024-08-06"

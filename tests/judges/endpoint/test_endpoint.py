@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.redaction import Key
+from lmms_eval_captions.judges.endpoint.urls import Key
 from lmms_eval_captions.judges.errors import SettingsError
 
 REMOTE = "https://judge.example/v1"

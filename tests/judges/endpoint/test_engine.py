@@ -21,8 +21,7 @@ import pytest
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 

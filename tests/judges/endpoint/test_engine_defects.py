@@ -11,8 +11,7 @@ import pytest
 
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
 

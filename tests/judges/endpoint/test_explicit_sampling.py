@@ -11,7 +11,7 @@ from chains import PARAMS, chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer, Refuse, Say, scripted_reply
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL, added_params
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
+from lmms_eval_captions.judges.endpoint.request import Asked, Chain
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}

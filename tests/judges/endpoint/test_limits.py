@@ -16,7 +16,7 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Pace
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.request import Asked
 from simulated_limits import Endpoint, Headers, Limit, Simulation, Span
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.models import parse_models
-from lmms_eval_captions.judges.endpoint.redaction import Key
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_models
+from lmms_eval_captions.judges.endpoint.urls import Key
 from lmms_eval_captions.judges.errors import SettingsError
 
 HERE = Endpoint(urls=("http://127.0.0.1:8000/v1",))

@@ -18,12 +18,11 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from conftest import EngineFactory, ServerFactory
 from echo_server import KEY, traces
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.answers.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.redaction import Key, scrub
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name
+from lmms_eval_captions.judges.endpoint.failures import Source, failure
+from lmms_eval_captions.judges.endpoint.urls import Key, endpoint_name, scrub
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 

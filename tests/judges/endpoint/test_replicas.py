@@ -12,13 +12,13 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.endpoint.replicas import Replicas
+from lmms_eval_captions.judges.endpoint.slots import Replicas
 
 NAMES = tuple(f"http://10.0.0.{number}:8000/v1" for number in range(4))
 CAPTIONS = [f"caption {number}".encode() for number in range(4_000)]
 _IN_A_PROCESS = """
 import json, sys
-from lmms_eval_captions.judges.endpoint.replicas import Replicas
+from lmms_eval_captions.judges.endpoint.slots import Replicas
 names = sys.argv[1].split(",")
 replicas = Replicas(names)
 print(json.dumps([names[replicas.choose(b"caption %d" % n, 0.0)] for n in range(200)]))

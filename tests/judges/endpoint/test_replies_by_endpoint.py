@@ -14,8 +14,7 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import Say, last_text
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 
 KEY: Final = bytes(16)

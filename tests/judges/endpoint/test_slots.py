@@ -15,7 +15,7 @@ from chains import chain, request_of, text_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import last_text
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 N_GATHERED = 10

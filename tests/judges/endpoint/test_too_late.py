@@ -8,7 +8,7 @@ from functools import partial
 
 from chains import request_of, text_of
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.outcome import Ask, Asked
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked
 
 
 async def _ask(ask: Ask, *, text: str, until_s: float | None = None) -> Asked[str]:

@@ -7,16 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.outcome import Chain
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Chain, Reply
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.capquiz import (
     UNKNOWN,
     Question,
     judge_question,
     outcome,
+    read_choice,
 )
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.letters import read_choice
 from lmms_eval_captions.judges.verdict import QuizJudgement
 
 OPTIONS = ("A cat", "A dog", "A cow", "The red ball", "Blue")

@@ -16,13 +16,13 @@ from typing import Any, Final
 import pytest
 
 from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.protocols.capquiz import read_choice
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
-from lmms_eval_captions.judges.protocols.letters import read_choice
-from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
-from lmms_eval_captions.judges.protocols.vdc_reading import read_match
-from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
-from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, read_ratings
+from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
+from lmms_eval_captions.judges.protocols.vdc import read_match
+from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
+from lmms_eval_captions.judges.protocols.video_rating import DIMENSIONS, read_ratings
 
 Row = dict[str, Any]
 ROWS: Final[list[Row]] = [

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED
-from lmms_eval_captions.judges.protocols.prompt import Prompt, read_yaml
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompt, Prompts, read_yaml
 
 PAPER = SHARED / "papers" / "004_dec2e5a25833334d.txt"
 

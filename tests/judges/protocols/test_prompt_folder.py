@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts, read_yaml
 
 OURS = Path(__file__).resolve().parents[3] / "judges" / "protocols" / "prompts"
 NAMES = sorted(path.stem for path in OURS.glob("*.yaml"))

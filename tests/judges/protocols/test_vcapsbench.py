@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 from conftest import EngineFactory, ServerFactory
 from judge_server import Say
-from lmms_eval_captions.judges.endpoint.outcome import Chain
-from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.endpoint.request import Chain, Reply
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.vcapsbench import (
     N_ASKS,
     Question,
     agreement,
     consensus,
     judge_question,
+    read_answer,
 )
-from lmms_eval_captions.judges.protocols.vcapsbench_reading import read_answer
 from lmms_eval_captions.judges.verdict import AgreementJudgement, YesNo
 from told_judge import RESAMPLE_SEED, attempt_of
 

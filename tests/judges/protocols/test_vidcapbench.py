@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
 from judge_server import vidcapbench_reply
-from lmms_eval_captions.judges.endpoint.outcome import Chain
-from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import read_yaml
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
-from lmms_eval_captions.judges.protocols.vidcapbench_reading import read_correctness
+from lmms_eval_captions.judges.endpoint.request import Chain, Reply
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import Prompts, read_yaml
+from lmms_eval_captions.judges.protocols.vidcapbench import (
+    Question,
+    judge_question,
+    read_correctness,
+)
 from lmms_eval_captions.judges.verdict import CorrectnessJudgement
 
 PAPER = SHARED / "papers" / "000_278cce88e5c9a5a7.txt"

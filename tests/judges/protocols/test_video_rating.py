@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
-from lmms_eval_captions.judges.protocols.video_rating import ShownVideo, judge_video
-from lmms_eval_captions.judges.protocols.video_rating_reading import DIMENSIONS, read_ratings
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import Prompts
+from lmms_eval_captions.judges.protocols.video_rating import (
+    DIMENSIONS,
+    ShownVideo,
+    judge_video,
+    read_ratings,
+)
 
 CONFIG = JudgeConfig(model="judge", frames=3)
 PAPER = SHARED / "papers/003_b7038d4830a5474f.txt"

@@ -12,7 +12,7 @@ from conftest import ServerFactory
 from judge_server import JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
-from lmms_eval_captions.judges.endpoint.roles import Role
+from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.judges.variables import variables_of

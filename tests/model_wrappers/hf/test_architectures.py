@@ -1,6 +1,6 @@
 """Architectures of the zoo, made tiny, captioned through ``caption_hf``.
 
-Eight of them, one of each way to show a clip; all with ``WHOLE_ZOO=1``, as ``make test-nightly`` does.
+Eight of them, one of each way to show a clip; all with ``WHOLE_ZOO=1``, as every night.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
-from lmms_eval_captions.judges.protocols.letters import LETTERS
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, N_OPTIONS, UNKNOWN
 
 _STEMS: Final = re.compile(
     r"\b(?:which|what)\b(?:\s+(?:one|ones|option|options|choice|choices|statement|statements"

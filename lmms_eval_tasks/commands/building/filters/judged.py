@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.outcome import Ask
-from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+from lmms_eval_captions.judges.endpoint.request import Ask
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_question
 from lmms_eval_captions.judges.verdict import Correctness
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job

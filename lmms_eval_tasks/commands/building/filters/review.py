@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.judges.protocols.building.verdicts import Review, read_review
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.judged import (
     NOT_JUDGED,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Shown
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.people import PEOPLE

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
 from lmms_eval_captions.judges.protocols.building.domains import read_domains
 from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
-from lmms_eval_captions.judges.protocols.capquiz import UNKNOWN
-from lmms_eval_captions.judges.protocols.letters import LETTERS
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
     PROMPT as BLIND,

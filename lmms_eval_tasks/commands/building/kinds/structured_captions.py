@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Message
+from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.judges.protocols.building.captions import read_captions
 from lmms_eval_captions.judges.protocols.building.free_caption import (
     free_caption_fault,

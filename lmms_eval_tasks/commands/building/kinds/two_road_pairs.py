@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     CaptionWanted,

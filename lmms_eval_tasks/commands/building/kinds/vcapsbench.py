@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.building.verdicts import read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.models import Model
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.request import Asked, Reply
 from lmms_eval_captions.judges.protocols.building.lists import Written, read_pairs
 from lmms_eval_captions.judges.protocols.building.verdicts import YesNoUnknown, read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import MORE

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from chains import request_of
-from lmms_eval_captions.judges.endpoint.answers.failures import Source
-from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
-from lmms_eval_captions.judges.endpoint.batch.results import read_results
+from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, read_results
 from lmms_eval_captions.judges.endpoint.client import ChatClient
+from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (
     JudgeError,

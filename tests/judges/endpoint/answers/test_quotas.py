@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from lmms_eval_captions.judges.endpoint.answers.quotas import Quota, quotas_in, retry_after_s
+from lmms_eval_captions.judges.endpoint.quotas import Quota, quotas_in, retry_after_s
 
 FORMS = {
     "openai-requests": ("requests", "x-ratelimit-{}-requests"),

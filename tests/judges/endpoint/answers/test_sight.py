@@ -11,8 +11,7 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Refuse
 from lmms_eval_captions.judges.endpoint.adapt import cannot_see
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Message, Picture
+from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Message, Picture
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 
 BLIND = (

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from chains import request_of
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.answers.failures import Source
-from lmms_eval_captions.judges.endpoint.answers.tokens import counted
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
+from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.progress import parts_of
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.replies import counted
+from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.totals import Meter
 from raw_server import Asked as Sent
 from raw_server import RawServer, completion, http

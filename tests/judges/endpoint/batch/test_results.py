@@ -13,12 +13,11 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.answers.failures import Source
+from lmms_eval_captions.judges.endpoint.batch.api import Outcome, read_results
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
-from lmms_eval_captions.judges.endpoint.batch.results import Outcome, read_results
 from lmms_eval_captions.judges.endpoint.config import BatchPace
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Chain
-from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.failures import Source
+from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Message, Reply, Request
 
 URL = "http://127.0.0.1/v1"
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01)

@@ -14,12 +14,11 @@ import pytest
 from anthropic_server import KEY, Answer, AnthropicServer, error, message
 from chains import chain, request_of
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.answers.failures import Source
 from lmms_eval_captions.judges.endpoint.client import listed_models
 from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.outcome import Asked
-from lmms_eval_captions.judges.endpoint.request import Message, Picture
+from lmms_eval_captions.judges.endpoint.failures import Source
+from lmms_eval_captions.judges.endpoint.request import Asked, Message, Picture
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.models import Model
+from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges.endpoint.outcome import Asked, Usage
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Asked, Reply, Usage
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.judge_request import request_of
+from lmms_eval_captions.judges.protocols.asking import request_of
 from lmms_eval_captions.judges.verdict import Judgement
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.outcome import Ask, Chain
-    from lmms_eval_captions.judges.protocols.judge_config import JudgeConfig
+    from lmms_eval_captions.judges.endpoint.request import Ask, Chain
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 
 FactVerdict = Literal["supported", "contradicted", "absent", "covered", "missed"]
 """A caption's fact is supported by the reference, contradicted or absent; a reference's fact is

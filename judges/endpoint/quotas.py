@@ -1,16 +1,4 @@
-"""What the headers of an answer say of the provider's limits: how much is left, and until when.
-
-Three families are read, on answers of every status, names in any case:
-
-- OpenAI's, which many follow: ``x-ratelimit-limit-requests``, ``-remaining-``, ``-reset-``, and
-  the same with ``tokens``; resets are durations such as ``6m0s`` or ``120ms``.
-- Anthropic's: ``anthropic-ratelimit-requests-limit``, ``-remaining``, ``-reset``, and the same
-  with ``tokens``, ``input-tokens``, ``output-tokens``; resets are moments (RFC 3339).
-- The IETF's draft: ``ratelimit-limit``, ``-remaining``, ``-reset`` (seconds), also with ``x-``
-  before them, and ``ratelimit: "name";r=50;t=30`` of its later versions.
-
-What is odd (negative, not finite, absurdly large, a list, other text) is as if it were not there.
-"""
+"""What the headers of an answer say of the provider's limits: how much is left, and until when."""
 
 from __future__ import annotations
 

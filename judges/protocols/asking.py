@@ -1,16 +1,19 @@
-"""A benchmark's judge: the paper's defaults from YAML, with what the environment replaces."""
+"""Who judges, and what of it enters the signature; the requests of a protocol."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from math import inf
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import is_offline
+from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, is_offline
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.prompt_folder import Prompts
+from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 _RESERVED: Final = {"model", "messages", "stream", "n", "max_tokens", "temperature", "seed"}
@@ -139,3 +142,74 @@ class JudgeConfig:
 
 NO_JUDGE: Final = JudgeConfig(_NOBODY)
 """Stands for the judge of captions that are measured and not judged."""
+
+
+def request_of(
+    prompt: str,
+    messages: Sequence[Message],
+    *,
+    config: JudgeConfig,
+    seed: int,
+    stand_in: Callable[[], str],
+    schema: Mapping[str, object] | None = None,
+    **params: object,
+) -> Request:
+    """A request to a benchmark's judge, at its temperature and length.
+
+    Args:
+        prompt: Name of the prompt, of which the protocol's version makes the store's key.
+        messages: The prompt with its slots filled.
+        config: The benchmark's judge.
+        seed: Seed, >= 0.
+        stand_in: The reply of the offline stand-in.
+        schema: JSON schema of the reply, if it is an object.
+        params: Further sampling parameters.
+    """
+    if config.is_structured and schema is not None:
+        name = prompt.replace("/", "_")
+        json_schema = {"name": name, "schema": schema, "strict": True}
+        params["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    return Request(
+        protocol=f"{prompt}:{config.protocol}",
+        model=config.model,
+        messages=messages,
+        params={
+            "temperature": config.temperature,
+            "max_tokens": config.max_tokens,
+            **params,
+            **config.extra_body,
+        },
+        seed=seed,
+        timeout_s=config.timeout_s,
+        stand_in=stand_in,
+    )
+
+
+def answer_request(
+    prompt: str, question: str, caption: str, *, config: JudgeConfig, run: int
+) -> Request:
+    """What asks for the answer.
+
+    Args:
+        prompt: Name of the prompt, with slots for caption and question.
+        question: The question.
+        caption: Candidate caption, unchanged.
+        config: The benchmark's judge.
+        run: Judge run, sent as the seed, >= 0.
+    """
+    return request_of(
+        prompt,
+        config.prompts.load(prompt).render(caption=caption, question=question),
+        config=config,
+        seed=run,
+        stand_in=partial(lexical.best_sentence, caption, question),
+    )
+
+
+def read_free_answer(reply: Reply) -> str | None:
+    """The answer in a reply, ``None`` where there is none.
+
+    >>> read_free_answer(Reply("<think>hm</think> A red ball. "))
+    'A red ball.'
+    """
+    return strip_reasoning(reply.text) or None

@@ -1,0 +1,372 @@
+"""What an answer of the wire says: text, tokens, log-probabilities, reasoning."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil, exp, log
+from typing import Any, Final
+
+from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply, Request
+
+_TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
+_REASONING: Final = re.compile(
+    # <think>..., <seed:think>... (Seed-OSS)
+    rf"<((?:[a-z]{{1,12}}:)?{_TAG})>.*?(?:</\1>|\Z)"
+    # Magistral
+    r"|\[think\].*?(?:\[/think\]|\Z)"
+    # Kimi
+    r"|\u25c1think\u25b7.*?(?:\u25c1/think\u25b7|\Z)"
+    # gpt-oss, with its special tokens
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)\b.*?"
+    r"(?:<\|channel\|>final<\|message\|>|\Z)"
+    # Gemma: <unused94>thought ... <unused95>, <|channel>thought ... <channel|>
+    r"|<unused94>.*?(?:<unused95>|\Z)|<\|channel>thought\b.*?(?:<channel\|>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_BARE_HARMONY: Final = re.compile(
+    r"\A(?:assistant)?analysis(?=[A-Z\s]).*?(?:assistant(?:final|commentary)|\Z)", re.DOTALL
+)
+"""Reasoning of gpt-oss if a server drops the special tokens: ``analysis...assistantfinal...``."""
+_BEFORE_END: Final = re.compile(
+    r"\A.*(?:</think(?:ing)?>|\[/THINK\]|\u25c1/think\u25b7|<unused95>)", re.DOTALL | re.IGNORECASE
+)
+_MARKS: Final = re.compile(
+    r"<\|(?:begin_of_box|end_of_box|message|return|end)\|>|<\|channel\|>final|</?answer>"
+)
+"""Tokens around an answer, of GLM and gpt-oss."""
+
+
+def strip_reasoning(text: str) -> str:
+    """Return a reply without its reasoning; one that was cut inside its reasoning is empty.
+
+    >>> strip_reasoning("<think>yes or no?</think> no ")
+    'no'
+    >>> strip_reasoning("[THINK]yes?[/THINK] no ")
+    'no'
+    >>> strip_reasoning("analysisA cat? No.assistantfinalA dog.")
+    'A dog.'
+    """
+    text = text.strip()
+    if text.startswith(("analysis", "assistantanalysis")):
+        text = _BARE_HARMONY.sub("", text).strip()
+    if not any(sign in text for sign in "<[\u25c1"):
+        return text
+    text = _REASONING.sub("", text)
+    # Some servers strip the opening tag alone.
+    return _MARKS.sub("", _BEFORE_END.sub("", text)).strip()
+
+
+MOST_TOKENS: Final = 10_000_000
+"""Of a request or a reply, above which a count is none: ten times the longest context there is."""
+CHARS_PER_TOKEN: Final = 4.0
+"""Characters of English prompts and captions that make a token in an estimate. T5's 32,000 pieces
+make 3.9 to 4.7 of VDC's prompts and questions; judges have more, so that it is rather too high.
+What is not ASCII is escaped, at 6 or more for one."""
+_MOST_CHARS_PER_TOKEN: Final = 16
+"""Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
+PICTURE_TOKENS: Final = 1_500
+"""Of a picture in an estimate, as in ``prices.yaml``."""
+
+
+def count_of(usage: object, name: str) -> int | None:
+    """One count of a reply's ``usage``, ``None`` where it is no whole number of tokens.
+
+    >>> count_of({"prompt_tokens": 12}, "prompt_tokens")
+    12
+    >>> count_of({"prompt_tokens": -3}, "prompt_tokens") is None
+    True
+    """
+    value = usage.get(name) if isinstance(usage, dict) else None
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # What is not a number is not between these.
+    return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
+
+
+def cached_of(usage: object) -> int:
+    """Input tokens that a provider says it had in a cache; 0 where it says no such number.
+
+    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
+    64
+    >>> cached_of({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
+    64
+    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
+    0
+
+    Source: OpenAI's "Prompt caching", which vLLM and most servers follow, and DeepSeek's "Context
+    caching", which has a name of its own.
+    """
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    n_cached = count_of(details, "cached_tokens")
+    if n_cached is None:
+        n_cached = count_of(usage, "prompt_cache_hit_tokens")
+    return n_cached or 0
+
+
+def counted(reply: Reply, request: Request, attempt: int) -> Reply:
+    """A reply with an estimate of its tokens where the endpoint's count is odd, or too small.
+
+    What is sent beside the request's own parameters, or left out of them, counts as asked. Of an
+    input that is estimated nothing is taken to be from a cache: it could only make it too cheap.
+
+    Args:
+        reply: As it was read.
+        request: The request that it answers.
+        attempt: 0, and one more for each fresh sample.
+    """
+    n_asked = len(request.body(attempt))
+    knows_output = _is_enough(reply.output_tokens, len(reply.text))
+    if knows_output and not reply.is_estimated and _is_enough(reply.input_tokens, n_asked):
+        return reply
+    # Letters of pictures are no tokens. To tell them apart takes time: only where it may matter.
+    n_pictures, n_letters = pictures_in(request.messages)
+    n_chars = n_asked - n_letters
+    knows_input = _is_enough(reply.input_tokens, n_chars)
+    if knows_output and knows_input and not reply.is_estimated:
+        return reply
+    n_input = ceil(n_chars / CHARS_PER_TOKEN) + n_pictures * PICTURE_TOKENS
+    n_output = ceil(len(json.dumps(reply.text)) / CHARS_PER_TOKEN)
+    return replace(
+        reply,
+        input_tokens=reply.input_tokens if knows_input else n_input,
+        output_tokens=reply.output_tokens if knows_output else n_output,
+        is_estimated=True,
+        cached_tokens=reply.cached_tokens if knows_input else 0,
+    )
+
+
+def pictures_in(messages: Sequence[Mapping[str, object]]) -> tuple[int, int]:
+    """Pictures in a request's messages, and the letters that they are written with."""
+    n_pictures = n_letters = 0
+    for message in messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            if part.get("type") == "image_url":
+                n_pictures += 1
+                n_letters += len(part["image_url"]["url"])
+    return n_pictures, n_letters
+
+
+def _is_enough(n_tokens: int, n_chars: int) -> bool:
+    return n_tokens * _MOST_CHARS_PER_TOKEN >= n_chars
+
+
+_DIGIT: Final = re.compile("[0-9]")
+
+
+def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None:
+    """The tokens of a chat completion that write the numbers of its text.
+
+    The tokens' digits are laid over the text's, from the end: digits are single bytes whatever the
+    tokenizer, while other characters may be split, escaped, or left out of the text (special
+    tokens, reasoning).
+
+    Args:
+        logprobs: ``choices[0].logprobs`` as it came.
+        text: ``choices[0].message.content``.
+
+    Returns:
+        In the order of the text, or ``None`` where tokens and text do not fit, or where no
+        alternatives came.
+
+    >>> top = [{"token": "85", "logprob": -0.1}, {"token": "90", "logprob": -2.4}]
+    >>> content = [{"token": "85", "logprob": -0.1, "top_logprobs": top}]
+    >>> number_tokens({"content": content}, "85")
+    (NumberToken(start=0, text='85', alternatives={'85': -0.1, '90': -2.4}),)
+    """
+    try:
+        entries = logprobs["content"]  # type: ignore[index]  # checked by what follows
+        if not entries or not any(entry["top_logprobs"] for entry in entries):
+            return None
+        tokens = [_text(entry) for entry in entries]
+        starts = _starts(tokens, text)
+        if starts is None:
+            return None
+        return tuple(
+            NumberToken(start, tokens[index], _alternatives(entries[index]))
+            for index, start in starts
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return None  # They are an extra: the reply itself is as good without.
+
+
+def _starts(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
+    """Index and start in the text of every token to keep, ``None`` where the digits differ."""
+    places = [match.start() for match in _DIGIT.finditer(text)]
+    written = [
+        (index, match.start(), match[0])
+        for index, token in enumerate(tokens)
+        for match in _DIGIT.finditer(token)
+    ]
+    written = written[len(written) - len(places) :] if places else []
+    if [text[place] for place in places] != [digit for *_, digit in written]:
+        return None
+    starts: dict[int, int] = {}
+    for place, (index, within, _) in zip(places, written, strict=True):
+        starts.setdefault(index, place - within)
+    for index, start in list(starts.items()):
+        if index + 1 < len(tokens):
+            starts.setdefault(index + 1, start + len(tokens[index]))
+    return sorted(starts.items())
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    """A token as text, from its bytes where they came: ``token`` may be escaped."""
+    raw = entry.get("bytes")
+    if isinstance(raw, list):
+        return bytes(raw).decode("utf-8", "replace")
+    return str(entry["token"])
+
+
+def _alternatives(entry: Mapping[str, Any]) -> dict[str, float]:
+    listed = entry["top_logprobs"]
+    logs = {_text(each): float(each["logprob"]) for each in listed}
+    logs.setdefault(_text(entry), float(entry["logprob"]))
+    shares: dict[str, float] = {}
+    for token, value in logs.items():
+        name = token if _DIGIT.search(token) else ""
+        shares[name] = shares.get(name, 0.0) + exp(min(value, 0.0))
+    return {name: round(log(share), 6) for name, share in shares.items() if share > 0.0}
+
+
+NOT_READABLE: Final = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What JSON of another shape raises; the last two an infinite count and JSON of great depth."""
+_MANY_CHARACTERS: Final = 2**20
+_MOST_VALUES: Final = 1_000_000
+"""Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
+each have. A value takes up to 200 bytes of memory, also where it is written in two."""
+_MOST_NAME: Final = 4096
+"""Characters of a model's name, which may be the path of a file."""
+_TEXT_TYPES: Final = {None, "text", "output_text"}
+_STATUSES: Final = {
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "content_filter": 400,
+    "server_error": 500,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+"""Codes and types of errors, and the status that they go with."""
+
+
+def decode(text: str) -> object:
+    """JSON as it came; a whole number of thousands of digits, which Python refuses, is infinite.
+
+    Raises:
+        ValueError: If it is no JSON, or so many values that it can be no completion.
+        RecursionError: If it is nested too deeply.
+    """
+    if len(text) > _MANY_CHARACTERS and sum(map(text.count, (",", "[", "{"))) > _MOST_VALUES:
+        raise ValueError(f"expected at most {_MOST_VALUES:,} values")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        return json.loads(text, parse_int=_whole)
+
+
+def text_in(choice: Mapping[str, object]) -> str:
+    """Return the text of a choice; empty if its message has none (cut, filtered, refused).
+
+    Raises:
+        LookupError: If there is no message; also others of ``NOT_READABLE``.
+    """
+    message: Mapping[str, object] = choice["message"]  # type: ignore[assignment]  # else it raises
+    return text_of(message.get("content"))
+
+
+def has_reasoning(choice: Mapping[str, object]) -> bool:
+    """Return whether a choice has reasoning in a field of its own."""
+    message = choice.get("message")
+    fields = message if isinstance(message, dict) else {}
+    return any(fields.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
+
+
+def finish_reason_in(choice: Mapping[str, object]) -> str | None:
+    """Why a text ended, ``None`` where that is no word."""
+    reason = choice.get("finish_reason")
+    return reason if isinstance(reason, str) else None
+
+
+def model_in(payload: Mapping[str, object]) -> str | None:
+    """The model that a completion says it is of, ``None`` where it says none."""
+    name = payload.get("model")
+    # Where the key stood in it, it is not the name that was sent.
+    if not isinstance(name, str) or "[key]" in name:
+        return None
+    return name.strip()[:_MOST_NAME] or None
+
+
+def error_in(payload: object) -> object:
+    """The error that stands in the place of a reply, as some gateways send it; else ``None``.
+
+    Beside a text it is none, unless the text is said to have ended with it.
+    """
+    if not isinstance(payload, dict):
+        return None
+    if payload.get("object") == "error":
+        return payload
+    choices = payload.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    choice = choice if isinstance(choice, dict) else {}
+    error = payload.get("error") or choice.get("error")
+    if not error or not isinstance(error, dict | str):
+        return None
+    message = choice.get("message")
+    text = text_of(message.get("content")) if isinstance(message, dict) else ""
+    return None if text and choice.get("finish_reason") != "error" else error
+
+
+def status_of(error: object) -> int | None:
+    """The HTTP status that an error's code or type goes with, ``None`` where it has neither.
+
+    >>> status_of({"code": "429"}), status_of({"type": "server_error"}), status_of("busy")
+    (429, 500, None)
+    """
+    if not isinstance(error, Mapping):
+        return None
+    for value in (error.get("code"), error.get("status"), error.get("type")):
+        if isinstance(value, int | str) and not isinstance(value, bool):
+            name = str(value)[:64].strip().lower()
+            status = int(name) if name.isascii() and name.isdecimal() else _STATUSES.get(name, 0)
+            if 400 <= status < 600:
+                return status
+    return None
+
+
+def text_of(content: object) -> str:
+    """Text of a message: as it is, or in parts, of which those that hold text count."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    return "".join(
+        part if isinstance(part, str) else part["text"]
+        for part in parts
+        if isinstance(part, str)
+        or (
+            isinstance(part, dict)
+            and isinstance(part.get("text"), str)
+            and part.get("type") in _TEXT_TYPES
+        )
+    )
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) < 400 else float(digits)
