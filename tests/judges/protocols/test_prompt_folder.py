@@ -53,8 +53,7 @@ def test_a_file_may_hold_several_prompts(tmp_path: Path, monkeypatch: pytest.Mon
     }
     package = "lmms_eval_captions.judges.protocols"
     monkeypatch.setattr(f"{package}.prompt.read_yaml", lambda _: ours)
-    monkeypatch.setattr(f"{package}.prompt_folder.read_yaml", lambda _: ours)
-    monkeypatch.setattr(f"{package}.prompt_folder._packaged_names", lambda: ["mine"])
+    monkeypatch.setattr(f"{package}.prompt._packaged_names", lambda: ["mine"])
     assert Prompts().load("mine.verdict").slots == {"text", "fact"}
     changed = {**ours, "facts": [{"role": "user", "content": "Facts of {{caption}}"}]}
     prompts = Prompts(_folder(tmp_path, mine=yaml.safe_dump(changed)))
