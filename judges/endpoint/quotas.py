@@ -24,8 +24,6 @@ _PART: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[dhms])", re.ASCII)
 _UNITS_S: Final[Mapping[str, float]] = {
     "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
 }  # fmt: skip
-_ITEM: Final = re.compile(r'"?[\w.-]{0,64}"?((?:\s*;\s*[a-z]{1,8}=[0-9]{1,15}){1,8})', re.ASCII)
-_PARAMETER: Final = re.compile(r"([a-z]{1,8})=([0-9]{1,15})", re.ASCII)
 _EPOCH_S: Final = 1e9
 _EPOCH_MS: Final = 1e12
 """A bare number so large is a moment since 1970, in seconds or in milliseconds."""
@@ -78,8 +76,6 @@ def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
             limit = _number(headers.get(limit_name, ""))
             reset_s = _seconds(headers.get(reset_name, ""), headers)
             found.append(Quota(resource, limit or None, remaining, reset_s))
-    if not found and (value := headers.get("ratelimit")) is not None:
-        found = _structured(value, headers.get("ratelimit-policy", ""))
     # More left than there can be is no count of anything.
     return tuple(q for q in found if q.limit is None or q.remaining <= q.limit)
 
@@ -150,20 +146,3 @@ def _moment_s(text: str) -> float | None:
         return moment.timestamp()
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError):
         return None
-
-
-def _structured(value: str, policy: str) -> list[Quota]:
-    """The quota of ``"name";r=50;t=30``, of one name alone: of several it is not known which."""
-    said, of_policy = _parameters(value), _parameters(policy)
-    if "r" not in said:
-        return []
-    remaining = said["r"]
-    return [Quota("requests", of_policy.get("q") or None, remaining, said.get("t"))]
-
-
-def _parameters(text: str) -> dict[str, float]:
-    match = _ITEM.fullmatch(text.strip()[: 4 * _MOST_CHARACTERS])
-    if match is None:
-        return {}
-    found = {name: float(number) for name, number in _PARAMETER.findall(match[1])}
-    return {name: n for name, n in found.items() if n <= (_MOST_S if name in "tw" else _MOST)}

@@ -140,15 +140,6 @@ def test_a_limit_of_nothing_is_no_limit() -> None:
     assert quota == Quota("requests", None, 0.0, 0.0)
 
 
-def test_the_later_versions_of_the_draft_are_read() -> None:
-    """One name with what remains and when; of several it is not known which holds."""
-    headers = {"ratelimit": '"default";r=50;t=30', "ratelimit-policy": '"default";q=100;w=60'}
-    assert quotas_in(headers) == (Quota("requests", 100.0, 50.0, 30.0),)
-    assert quotas_in({"ratelimit": "a;r=50"}) == (Quota("requests", None, 50.0, None),)
-    for odd in ("a;r=1, b;r=2", "a;t=3", "a;r=-1;t=3", "r=5", "", ";" * 5000):
-        assert quotas_in({"ratelimit": odd}) == ()
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
