@@ -53,11 +53,10 @@ package: setup
 	rm -rf dist.log build
 	$(BIN)/twine check --strict dist/*
 
-# Two processes, as most tests wait more than they work; but for whole runs, the tests of a file stay together.
+# Three processes on two cores, as most tests wait more than they work.
 # Properties are tried with the same examples every time, so that what fails was changed.
 test: setup
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not cli"
-	$(BIN)/python -m pytest -q -n 2 -m cli
+	$(BIN)/python -m pytest -q -n 3 --dist loadgroup
 
 # Writes the golden outputs anew and prints what differs from before.
 golden: setup
@@ -103,6 +102,7 @@ test-nightly: setup
 	$(BIN)/python benchmarks/coverage.py --simulations 300
 	$(BIN)/python benchmarks/coverage_labels.py --simulations 300
 	$(BIN)/python benchmarks/reward_learning.py
+	$(BIN)/python -m pytest -q -n 2 -m nightly
 	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/model_wrappers/hf/test_architectures.py
 	$(MAKE) test-real
 

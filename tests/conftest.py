@@ -58,12 +58,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out real models, unless asked for."""
-    if "real" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("real")]
+    """Leave out what runs nightly, unless asked for; begin with the longest.
+
+    Tests of a file stay in one process, but for whole runs.
+    """
+    unasked = [name for name in ("real", "nightly") if name not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    kept = [item for item in items if item not in left_out]
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("cli") is None)
+    for item in items:
+        if item.get_closest_marker("cli") is None:
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -193,7 +193,8 @@ def test_what_cannot_pass_stops_judging_at_once(
     server = serve(status=status)
     asked = _ask_all(make_engine(server.url, concurrency=4), 500)
     assert all(one.value is None and f"told to answer {status}" in str(one.reason) for one in asked)
-    assert server.counts.n_requests <= 4
+    # A 403 may be one request's own: three in a row stop.
+    assert server.counts.n_requests <= (8 if status == 403 else 4)
 
 
 def test_an_exhausted_quota_is_no_rate_limit(
