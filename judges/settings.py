@@ -28,7 +28,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.variables import (
     choice_of,
-    dollars,
+    dollars_or_none,
     json_object,
     number,
     optional,
@@ -151,8 +151,8 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     """Largest share of unscored questions that still gives a score."""
     mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of(*JUDGE_MODES), JUDGE_MODES[0])
     """Whether the judge is asked at once, or through the provider's Batch API."""
-    max_cost_usd: float | None = optional("LMMS_CAPTIONS_MAX_COST", dollars)
-    """Most US dollars that a run may be billed for judging, all processes together; without, no
+    max_cost_usd: float | None = required("LMMS_CAPTIONS_MAX_COST", dollars_or_none, "20")
+    """Most US dollars that a run may be billed for judging, all processes together; ``none`` for no
     limit."""
     prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
     """YAML or JSON of prices, laid over the packaged ones."""

@@ -81,9 +81,11 @@ def switch(text: str) -> bool:
     return choice_of("0", "1")(text) == "1"
 
 
-def dollars(text: str) -> float:
-    """US dollars above 0, with or without a dollar sign."""
-    parse = number("US dollars above 0, such as 20", lambda value: 0 < value < inf)
+def dollars_or_none(text: str) -> float | None:
+    """US dollars above 0, with or without a dollar sign; ``None`` of "none"."""
+    if text.lower() == "none":
+        return None
+    parse = number("US dollars above 0, such as 20, or none", lambda value: 0 < value < inf)
     return parse(text.removeprefix("$"))
 
 

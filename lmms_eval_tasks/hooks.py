@@ -23,7 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import (
 )
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption
-from lmms_eval_captions.lmms_eval_tasks.known_shares import HELP, why_not_ask
+from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
@@ -54,7 +54,7 @@ class Hooks(Generic[Q, J]):
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark
-        self._find_out: dict[str, Callable[[], str | None]] = {}
+        self._find_out: dict[str, Callable[[], tuple[str, str] | None]] = {}
         self._why_not: dict[str, str | None] = {}
 
     def __repr__(self) -> str:
@@ -160,9 +160,10 @@ class Hooks(Generic[Q, J]):
         with _KNOWING:
             find_out = self._find_out.pop(task, None)
             if find_out is not None:
-                why_not = self._why_not[task] = find_out()
+                why_not, help_ = find_out() or (None, "")
+                self._why_not[task] = why_not
                 if why_not is not None:
-                    logger.error("{}: {}. {}", task, why_not, HELP)
+                    logger.error("{}: {}. {}", task, why_not, help_)
             return self._why_not.get(task)
 
     def aggregate(self, metric: str) -> Aggregation:

@@ -36,6 +36,7 @@ from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
+from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config, limit_words, rate_words
 from lmms_eval_captions.lmms_eval_tasks.judged import (
     Judged,
@@ -83,6 +84,8 @@ class JudgeRun:
         """What the judge is also asked, to see whether it judges."""
         self.plans = SamplingPlans()
         """Captions of whose questions a sample is judged."""
+        self.expected_cost = ExpectedCost()
+        """Of the tasks whose captions are written."""
         self._purse = Purse()
         """What the limit of cost is shared through."""
 
@@ -189,6 +192,7 @@ class JudgeRun:
             self._settings = None
             self.anchors = AnchorQuestions()
             self.plans = SamplingPlans()
+            self.expected_cost = ExpectedCost()
             self._purse = Purse()
         RUN_CAPTIONS.forget()
         for closed in (engine, cheap):

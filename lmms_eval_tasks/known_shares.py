@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
+from lmms_eval_captions.lmms_eval_tasks.cost_check import WAYS_OUT, expected_cost
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
@@ -66,8 +67,10 @@ HELP: Final = (
 
 def why_not_ask(
     benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
-) -> str | None:
-    """Why asking the judge about a task would be in vain, ``None`` where it may not be.
+) -> tuple[str, str] | None:
+    """Why the judge is not to be asked about a task, and what helps; ``None`` where it is.
+
+    It would be in vain, or judging these captions costs more than the limit.
 
     Args:
         benchmark: The task's.
@@ -81,9 +84,17 @@ def why_not_ask(
     known = known_share(
         benchmark, docs, captions, rank=settings.rank, world_size=settings.world_size
     )
-    if known is None or not known.is_nan(settings.max_unscored):
+    if known is not None and known.is_nan(settings.max_unscored):
+        return f"{NOT_ASKED}{known.words(settings.max_unscored)}", HELP
+    cost = expected_cost(benchmark, docs, settings, captions)
+    if cost is None or settings.max_cost_usd is None:
         return None
-    return f"{NOT_ASKED}{known.words(settings.max_unscored)}"
+    expected = JUDGE_RUN.expected_cost.plus(*cost)
+    limit_usd = settings.max_cost_usd / settings.world_size
+    if expected.usd > limit_usd:
+        return f"{NOT_ASKED}judging takes {expected.words(limit_usd)}", WAYS_OUT
+    JUDGE_RUN.expected_cost = expected
+    return None
 
 
 def known_share(

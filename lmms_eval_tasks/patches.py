@@ -177,10 +177,11 @@ def _guard_run(call: Call) -> object:
 
 
 def _refuse_tasks_early(call: Call) -> object:
-    """Name the tasks that our captioner cannot answer before any other task is captioned."""
+    """End a run whose tasks cannot be answered, or judged within the limit, before captioning."""
     from lmms_eval_captions.lmms_eval_tasks.run_guard import require_answerable
 
-    require_answerable(call.arguments["lm"], call.arguments["task_dict"])
+    arguments = call.arguments
+    require_answerable(arguments["lm"], arguments["task_dict"], arguments["limit"])
     return call.proceed()
 
 

@@ -10,16 +10,18 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.config import cache_folder
-from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
+from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
+from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost, require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge
@@ -61,8 +63,9 @@ class RunGuard:
         cheap = cheap_judge(settings, config.model)
         prices = load_prices(settings.prices)
         if settings.max_cost_usd is not None:
-            for model in (config.model, *([cheap.name] if cheap else [])):
-                price_of(model, prices)
+            require_price(config.model, prices, settings.endpoint.urls)
+            if cheap is not None:
+                require_price(cheap.name, prices, cheap.endpoint.urls, "cheap_judge")
         replies = settings.cache / "replies"
         if not (replies.is_dir() and any(replies.iterdir())):
             # A full store serves a rerun, also where nothing can be written.
@@ -115,6 +118,7 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     RUN_CAPTIONS.begin()
     JUDGE_RUN.anchors = AnchorQuestions()
     JUDGE_RUN.plans = SamplingPlans()
+    JUDGE_RUN.expected_cost = ExpectedCost()
     try:
         return evaluate()
     except KeyboardInterrupt:
@@ -132,29 +136,44 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
         RUN_GUARD.will_judge = False
 
 
-def require_answerable(model: object, tasks: object) -> None:
-    """Raise where a captioner of ours cannot answer some of the tasks.
+def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
+    """Raise where a captioner of ours cannot answer some of the tasks, or judging costs too much.
 
     Args:
         model: Whatever lmms-eval evaluates; others than ours are none of our business.
         tasks: Its tasks by name, those of groups in dicts of their own.
+        limit: Documents of each task, or their share below 1; ``None`` for all.
 
     Raises:
-        SettingsError: If there are such tasks.
+        SettingsError: If there are such tasks, or the cost is above the limit.
     """
+    from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
     from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
 
-    if isinstance(model, CaptionModel) and isinstance(tasks, dict):
-        require_answers(model, dict(_kinds(tasks)))
+    each = dict(_each(tasks)) if isinstance(tasks, dict) else {}
+    if isinstance(model, CaptionModel):
+        kinds = {name: getattr(task, "OUTPUT_TYPE", None) for name, task in each.items()}
+        require_answers(model, {name: k for name, k in kinds.items() if isinstance(k, str)})
+    if not RUN_GUARD.will_judge:
+        return
+    ours = []
+    for task in each.values():
+        hooks = getattr(task.config.process_results, "__self__", None)
+        if isinstance(hooks, Hooks):
+            docs = list(task.eval_docs)
+            n = None if limit is None else ceil(limit * len(docs) if limit < 1 else limit)
+            ours.append((hooks.benchmark, docs[:n]))
+    if ours:
+        require_within_limit(ours, read_judge_settings())
 
 
-def _kinds(tasks: dict[object, object]) -> Iterator[tuple[str, str]]:
-    """Each task's name, and the kind of its requests."""
+def _each(tasks: dict[object, object]) -> Iterator[tuple[str, Any]]:
+    """Each task by name."""
     for name, task in tasks.items():
         if isinstance(task, dict):
-            yield from _kinds(task)
-        elif isinstance(kind := getattr(task, "OUTPUT_TYPE", None), str):
-            yield str(name), kind
+            yield from _each(task)
+        else:
+            yield str(name), task
 
 
 def _show(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, lru_cache
@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
 from lmms_eval_captions.judges.endpoint.replies import PICTURE_TOKENS, pictures_in
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
+from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.files import read_yaml_file
 
@@ -498,6 +499,16 @@ def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
             f"{limit}=none"
         )
     return price
+
+
+def require_price(model: str, prices: Prices, urls: Iterable[str], role: Role = "judge") -> None:
+    """Make sure that a limit of cost can be kept: without a price, on the user's own servers alone.
+
+    Raises:
+        JudgeStoppedError: If the price of a model is needed and not known.
+    """
+    if not all(map(is_self_hosted, urls)):
+        price_of(model, prices, role)
 
 
 def _count(value: object) -> float | None:

@@ -79,7 +79,9 @@ def read_keywords(
     for name, value in keywords.items():
         variable = variables[name].name
         env.pop(variable, None)
-        if value is not None:
+        if name == "max_cost_usd" and value is None:
+            env[variable] = "none"
+        elif value is not None:
             env[variable] = str(int(value)) if isinstance(value, bool) else str(value)
     settings = read_judge_settings(env)
     if settings.precision is not None:

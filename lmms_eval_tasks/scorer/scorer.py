@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
+from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import SHOWN
 from lmms_eval_captions.judges.endpoint.totals import Totals
@@ -124,7 +124,8 @@ class Scorer:
                 f"{protocol}: reading videos needs av, which is not installed. Run: {INSTALL_EVAL}"
             )
         if self.config.asks_endpoint and self.settings.max_cost_usd is not None:
-            price_of(self.config.model, load_prices(self.settings.prices))
+            prices = load_prices(self.settings.prices)
+            require_price(self.config.model, prices, self.settings.endpoint.urls)
         self._progress = progress
         self._spent_usd = spent_usd
         self._lock = threading.Lock()

@@ -113,6 +113,21 @@ def test_no_request_is_sent_where_no_score_is_possible(
 
 
 @EACH
+def test_captions_that_cost_more_than_the_limit_are_not_asked_about(
+    task: Task, server: JudgeServer, bench: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    """The captions that were written are what is estimated; the ways out are named."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o")
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.3")
+    assert all(map(isnan, scores(task, run(task, [text * 20000 for text in THERE])).values()))
+    assert server.counts.n_requests == 0
+    [words] = [line for line in logged if line.startswith(f"ERROR {task.name}: not asked: ")]
+    assert "judging takes about" in words
+    assert "(limit $0.3). Raise the limit (LMMS_CAPTIONS_MAX_COST, or none)" in words
+    assert not any(map(isnan, scores(task, run(task, THERE)).values()))
+
+
+@EACH
 def test_what_may_still_have_a_score_is_asked(
     task: Task, server: JudgeServer, bench: pytest.MonkeyPatch, logged: list[str]
 ) -> None:

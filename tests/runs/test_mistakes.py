@@ -356,7 +356,18 @@ THROUGH_LMMS_EVAL: Final = {
         env=_data(JUDGE="judge", JUDGE_URL=NOTHING_LISTENS, CACHE="/proc/nowhere"),
     ),
     "judge-no-price": _judge(
-        "the price of 'judge' is not known", "LMMS_CAPTIONS_PRICES", {}, LMMS_CAPTIONS_MAX_COST="1"
+        "the price of 'judge' is not known",
+        "LMMS_CAPTIONS_PRICES",
+        {},
+        LMMS_CAPTIONS_JUDGE_URL="https://judge.example.com/v1",
+        OPENAI_API_KEY="sk-1",
+    ),
+    "judge-too-dear": _judge(
+        "requests, about $",
+        "LMMS_CAPTIONS_PRECISION",
+        {},
+        LMMS_CAPTIONS_JUDGE="gpt-4o",
+        LMMS_CAPTIONS_MAX_COST="0.001",
     ),
 }
 """Behind ``lmms-eval-captions run``."""

@@ -10,10 +10,10 @@ from lmms_eval_captions.judges.endpoint.cost import Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
+from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.request_counter import (
     TOKENS_A_MESSAGE,
 )
-from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.model_wrappers.chat_api.pictures import FRAME_PIXELS, MAX_NUM_FRAMES

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import TaskEstimate
+from lmms_eval_captions.lmms_eval_tasks.request_counter import TaskEstimate
 
 FIRST_TOKEN_S: Final = 1.0
 """Seconds until a reply begins, by our judgement."""

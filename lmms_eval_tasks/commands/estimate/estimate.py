@@ -24,12 +24,12 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import (
     CaptionArguments,
     GivenCaptions,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
+from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
+from lmms_eval_captions.lmms_eval_tasks.request_counter import (
     CaptionedDocument,
     RequestCounter,
     TaskEstimate,
 )
-from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption, says_nothing
 

@@ -9,11 +9,6 @@ from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import (
-    N_ATTEMPTS,
-    TYPICAL_ANSWER,
-    TaskEstimate,
-)
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.duration import (
     FIRST_TOKEN_S,
     OUTPUT_TOKEN_S,
@@ -21,6 +16,11 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.duration import (
     in_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import Estimate
+from lmms_eval_captions.lmms_eval_tasks.request_counter import (
+    N_ATTEMPTS,
+    TYPICAL_ANSWER,
+    TaskEstimate,
+)
 from lmms_eval_captions.lmms_eval_tasks.sampling.design import FEW
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled

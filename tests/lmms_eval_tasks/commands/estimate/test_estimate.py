@@ -17,10 +17,10 @@ from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.counting import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.request_counter import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
     task_groups,
