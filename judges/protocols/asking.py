@@ -144,6 +144,16 @@ NO_JUDGE: Final = JudgeConfig(_NOBODY)
 """Stands for the judge of captions that are measured and not judged."""
 
 
+def object_schema(**properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the JSON schema of an object that has exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 def request_of(
     prompt: str,
     messages: Sequence[Message],

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import answer_request, read_free_answer, request_of
+from lmms_eval_captions.judges.protocols.asking import (
+    answer_request,
+    object_schema,
+    read_free_answer,
+    request_of,
+)
 from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
@@ -34,7 +39,7 @@ from lmms_eval_captions.judges.verdict import Match, MatchJudgement, WholeJudgem
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig, object_schema
 
 
 _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
@@ -191,6 +196,12 @@ class Question:
     """Kind of question, by which the breakdown groups it."""
 
 
+_SCHEMA: Final = object_schema(
+    pred={"type": "string", "enum": ["yes", "no"]},
+    score={"type": "integer", "enum": [0, 1, 2, 3, 4, 5]},
+)
+
+
 async def judge_question(
     ask: Ask,
     question: Question,
@@ -263,6 +274,7 @@ def _match_request(question: Question, predicted: str, *, config: JudgeConfig, r
         config=config,
         seed=run,
         stand_in=partial(_lexical_match, question.answer, predicted),
+        schema=_SCHEMA,
     )
 
 
@@ -297,6 +309,7 @@ async def judge_comparison(
         config=config,
         seed=run,
         stand_in=partial(_lexical_grade, question.reference, caption),
+        schema=_SCHEMA,
     )
     asked = await ask(request, read_match)
     verdict, score = asked.value or (None, None)

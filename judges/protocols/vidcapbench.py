@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Asked, Reply, Request
 from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import answer_request, read_free_answer, request_of
+from lmms_eval_captions.judges.protocols.asking import (
+    answer_request,
+    object_schema,
+    read_free_answer,
+    request_of,
+)
 from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
@@ -34,7 +39,7 @@ from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+    from lmms_eval_captions.judges.protocols.asking import JudgeConfig, object_schema
 
 
 _VERDICTS: Final[dict[float, Correctness]] = {
@@ -139,6 +144,10 @@ class Question:
     sub_category: str
 
 
+_SCHEMA: Final = object_schema(score={"type": "integer", "enum": [2, 1, 0, -1]})
+"""Without the analysis, which comes after the score and does not change it."""
+
+
 async def judge_question(
     ask: Ask, question: Question, caption: str, *, config: JudgeConfig, run: int
 ) -> CorrectnessJudgement:
@@ -201,6 +210,7 @@ def _grade_request(question: Question, predicted: str, *, config: JudgeConfig, r
         config=config,
         seed=run,
         stand_in=partial(_lexical_grade, question, predicted),
+        schema=_SCHEMA,
     )
 
 

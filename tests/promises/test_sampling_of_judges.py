@@ -55,3 +55,33 @@ def test_nothing_is_sent_explicitly_to_providers_and_in_batches(bench: pytest.Mo
     bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "now")
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "https://api.openai.com/v1")
     assert not judge_engine.engine_config(read_judge_settings()).added_params
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_fields_of_ones_own_and_schemas_are_sent_and_in_the_signature(
+    benchmark: Benchmark,
+    bench: pytest.MonkeyPatch,  # noqa: F811 - the fixture
+    serve: ServerFactory,
+) -> None:
+    """The reply of a protocol whose reply is an object has a schema, all others have none."""
+    server = serve(logprobs="whole")
+    server.keep_bodies = True
+    server.script = Judge()
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
+    bench.setenv("LMMS_CAPTIONS_JUDGE_STRUCTURED", "1")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_MAX_TOKENS", "2000")
+    bench.setenv("LMMS_CAPTIONS_JUDGE_EXTRA_BODY", '{"reasoning_effort": "low"}')
+    _set(benchmark, bench)
+    items = _judge(benchmark)
+    _check(benchmark, items, set())
+    assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
+    assert {body["max_tokens"] for body in server.bodies} == {2000}
+    formats = [body["response_format"] for body in server.bodies if "response_format" in body]
+    properties = {tuple(form["json_schema"]["schema"]["properties"]) for form in formats}
+    of_vdc, of_vidcapbench = {("pred", "score")}, {("score",)}
+    expected = {"vdc_camera": of_vdc, "vdc_vdd_camera": of_vdc}
+    expected |= {"vidcapbench_ae": of_vidcapbench, "vidcapbench_he": of_vidcapbench}
+    assert properties == expected.get(benchmark.name, set())
+    signature = str(items["signature"][0])
+    for field in ("structured:1", "max_tokens:2000", "reasoning_effort:low"):
+        assert field in signature
