@@ -78,7 +78,8 @@ def test_fields_of_ones_own_and_schemas_are_sent_and_in_the_signature(
     assert {body["max_tokens"] for body in server.bodies} == {2000}
     formats = [body["response_format"] for body in server.bodies if "response_format" in body]
     properties = {tuple(form["json_schema"]["schema"]["properties"]) for form in formats}
-    of_vdc, of_vidcapbench = {("pred", "score")}, {("score",)}
+    of_vdc: set[tuple[str, ...]] = {("pred", "score")}
+    of_vidcapbench: set[tuple[str, ...]] = {("score",)}
     expected = {"vdc_camera": of_vdc, "vdc_vdd_camera": of_vdc}
     expected |= {"vidcapbench_ae": of_vidcapbench, "vidcapbench_he": of_vidcapbench}
     assert properties == expected.get(benchmark.name, set())
