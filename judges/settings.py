@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from difflib import get_close_matches
-from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
@@ -302,12 +301,11 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     return _read(Settings, environ)
 
 
-@cache
 def data_settings() -> DataSettings:
-    """The process's settings of the data, read once, when data are first needed.
+    """The process's settings of the data.
 
     Raises:
-        SettingsError: As :func:`read_data_settings`; the next call reads again.
+        SettingsError: As :func:`read_data_settings`.
     """
     return read_data_settings()
 

@@ -33,7 +33,7 @@ from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
-from lmms_eval_captions.judges.settings import JudgeSettings, data_settings, read_judge_settings
+from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
@@ -185,7 +185,6 @@ class JudgeRun:
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
-        data_settings.cache_clear()
         with self._lock:
             engine, self._engine = self._engine, None
             cheap, self._cheap_engine = self._cheap_engine, None

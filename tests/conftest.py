@@ -17,7 +17,6 @@ from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers import caption_store
@@ -80,9 +79,8 @@ def _interrupts_are_heard() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of the data are read once per process: each test starts a new one, and says anew."""
-    data_settings.cache_clear()
+def _a_run_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test starts a new run."""
     # Other tests make documents of their own for the same tasks.
     monkeypatch.setattr(RUN_CAPTIONS, "_identities", {})
     THIS_RUN.clear()

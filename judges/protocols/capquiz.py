@@ -19,6 +19,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     Unclear,
     is_doubted,
     is_last,
+    is_left_open,
     may_be_cut,
     places,
     plain,
@@ -180,7 +181,11 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
             yield UNCLEAR
         if number == 0 or is_option:
             position = place.start() + end
-            is_unclear = is_doubted(text, position, position) or _ITEM.search(line, end) is not None
+            is_unclear = (
+                is_doubted(text, place.start(), position)
+                or _ITEM.search(line, end) is not None
+                or (not is_option and is_left_open(line[end:]))
+            )
             choice = _unless_contradicted(letter, line, end, options)
             leading.append((letter, UNCLEAR if is_unclear else choice))
         is_list = is_list or (letter == "B" and starts_at_a)

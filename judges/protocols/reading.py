@@ -1,8 +1,10 @@
 """What the readers of all protocols share.
 
 A reader collects every place where a reply states a verdict, and answers only where all of them
-state the same one: two that contradict, a verdict off the menu, a range, another scale, a doubt or
-a negation make the reply unreadable. A reply that may have been cut is read where something behind
+state the same one. A verdict counts where it is the whole reply, a whole line or field, or follows
+an introduction ("So my final answer is"), and nothing but an explanation follows it. Two verdicts
+that contradict, one off the menu, a range, another scale, a condition or an echo of the prompt's
+example make the reply unreadable. A reply that may have been cut is read where something behind
 the verdict shows that it was complete, so that a cut reply is never another verdict than the whole
 one. All of it is linear in the reply's length.
 """
@@ -39,54 +41,67 @@ _SPECIAL_TOKEN: Final = re.compile(r"<\|[a-z_]{1,30}\|>", re.IGNORECASE)
 _LATEX: Final = re.compile(
     r"\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|bf|underline)\s{0,4}\{([^{}]{0,200})\}"
 )
+_ESCAPED: Final = re.compile(r"\\(['\"])")
+_ESCAPED_OBJECT: Final = re.compile(r"\{\s{0,8}\\['\"]")
+"""An object whose quotes are all escaped, as a string of JSON has them."""
 _DOUBT_BEFORE: Final = re.compile(
-    r"(?:\b(?:not|never|nor|neither|cannot|instead\s+of|rather\s+than|whether|either)\b|n't\b)"
-    r"[^.!,;:\n{}]{0,30}\Z"
-    r"|\b(?:(?<!ask\s)(?<!asks\s)(?<!determine\s)(?<!determines\s)if|unless|wrong\s+to|incorrect\s+to|mistake\s+to)\b[^.!\n{}]{0,64}\Z"
-    r"|\b(?:at\s+least|at\s+most|more\s+than|less\s+than|above|below|between|almost"
-    r"|higher\s+than|lower\s+than|exceeds?|over|under|up\s+to|minus|plus)\b[^a-z0-9.!\n]{0,8}\Z"
-    r"|\b(?:asks?|asking|determines?)\s+if\s+(?:the|its|this)?\s{0,2}\Z"
     # "The wrong answer is", "Maximum score:", "A previous final score is".
-    r"|\b(?:wrong|incorrect|opposite|previous|(?<!best\s)(?<!only\s)possible|plausible|potential|another|other"
+    r"\b(?:wrong|incorrect|opposite|previous|(?<!best\s)(?<!only\s)possible|plausible|potential|another|other"
     r"|alternative|second[\s-]best|max(?:imum)?|min(?:imum)?|highest|lowest|eliminated|rejected)"
     r"[ \t*_]{1,4}(?:(?:final|overall)\s+)?(?:score\b[ \t*_]{0,4}(?:is\b|of\b|:)?)?[^\w\n.]{0,8}\Z"
-    r"|\b(?:false\s+that|unlikely|(?<!no\s)doubt|nobody|no\s+one|claim\s+that|at\s+first"
-    r"|(?:may|might|could)\s+(?:say|think|argue))\b[^.,;:!\n{}]{0,40}\Z"
+    # "I do not think that the answer is".
     r"|(?:\bnot|n't)\s+(?:think|believe|agree|say)\b[^.!\n{}]{0,64}\Z"
-    r"|\b(?:example|sample)\b[^.!{}]{0,70}\Z"
-    r"|(?:\b(?:looks?\s+like|such\s+as)\b|\be\.g\.)[^.!{}]{0,40}\Z"
-    r"|(?:\b(?:else|otherwise|assert|return)\b|==)[^.!\n{}]{0,30}\Z"
-    # "Format: {...}" shows the form; "in the requested format: {...}" does not.
-    r"|(?:\A|\n|[.:!?]\s)[ \t*_`#>-]{0,8}"
-    r"(?:(?:the|output|response|reply|answer|expected|required)[ \t]){0,3}"
-    r"(?:format|template|schema|syntax)[ \t*_`]{0,4}(?:is|:)[\s*_]{0,8}"
-    r"(?:`{1,3}(?:python|json)?)?[\s`]{0,4}\Z"
-    # "It should have the following structure: {...}", "Please provide a JSON object: {...}".
-    # "The answer should contain the red car: {...}" is about the answer.
-    r"|\b(?:(?:should|must)\s+(?:be\s+(?:formatted|structured)|(?:be\s+in|look|have|contain|follow)\b"
-    r"(?=[^.!?{}]{0,70}\b(?:format|form|structure|schema|template|syntax|keys?|fields?|following|follows"
-    r"|like\s+this|JSON|dict(?:ionary)?)\b))"
-    r"|please\s+(?:provide|give|return|respond|reply|use|write|present|format))\b[^.!?{}]{0,70}:[\s`]{0,4}"
-    r"(?:python|json)?[\s`]{0,4}\Z",
+    r"|\b(?:example|sample)\b[^.!{}]{0,70}\Z",
     re.IGNORECASE,
 )
 _DOUBT_AFTER: Final = re.compile(
-    r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\bexample\b"
+    r"[^\n{}]{0,20}\b(?:is|was|as)\b[^\n{}]{0,30}\b(?:example|sample|form|format|template)\b"
     # Taken back in the next sentence: "Wait, no".
-    r"|[\s*_`'\"\])}$.,;:!\u2014-]{0,16}(?:no,\s{1,2})?(?:wait|actually|correction|sorry|hmm+|scratch\s+that|revised"
-    r"|on\s+(?:second\s+thoughts?|reflection)|alternatively|never\s*mind|I\s+meant?)\b"
+    r"|[\s*_`'\"\])}$.,;:!\u2014-]{0,16}(?:that(?:'s|\s+is|\s+was)\s+(?:wrong|incorrect|not)\b"
+    r"|(?:no,\s{1,2})?(?:wait|actually|correction|sorry|hmm+|scratch\s+that|revised"
+    r"|on\s+(?:second\s+thoughts?|reflection)|alternatively|never\s*mind|I\s+meant?)\b)"
     # On a condition, or denied, in the same one.
     r"|[ \t*_`'\"\])}$]{0,8}(?:(?:,\s{0,2})?(?:if|unless|(?:or\s+)?(?:maybe|possibly|perhaps))\b"
     r"|,?\s{0,2}but\b[^.\n]{0,60}\b(?:(?:yes|no|unanswerable)(?=[.,;:!'\"]|\Z)|[B-F]\b|[0-9])"
     r"|\((?:or|no|if|maybe|possibly|perhaps|previously)\b|[\u2260\u2717\u2718\u274c]"
-    r"|(?:is|was|seems?|looks)\s+(?:not\b|wrong\b|incorrect\b|too\b|excluded\b|what\b))",
+    r"|(?:is|was|seems?|looks)\s+(?:not\b|wrong\b|incorrect\b|too\b|excluded\b|what\b|given\b))",
     re.IGNORECASE,
 )
 _DECLINED: Final = re.compile(
     r"\bI(?:\s+am|'m)?\s+(?:cannot|can't|can\s+not|unable\s+to|not\s+able\s+to)\s+(?:\w{3,12}ly\s+)?"
-    r"(?:evaluate|judge|assess|score|rate|grade|comply|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b",
+    r"(?:evaluate|judge|assess|score|rate|grade|comply|tell|decide|be\s+(?:sure|certain)"
+    r"|provide\s+(?:an?|the|any)\s+(?:evaluation|score|verdict))\b"
+    r"|\bI(?:\s+am|'m)\s+(?:not\s+(?:sure|certain)|unsure)\b|\bI\s+(?:do\s+not|don't)\s+know\b",
     re.IGNORECASE,
 )
+_SENTENCE: Final = re.compile(r"[.!?][\"')\]*]{0,3}(?=\s)|\n")
+_CLAUSE: Final = re.compile(
+    r"[,;:|(\[{=\u2014]|->|=>|\s-\s|\b(?:and|but|so|while|therefore|thus|hence)\b", re.IGNORECASE
+)
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_INTRODUCING: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an the my your this it that its final overall correct right best most likely "
+        "accurate only answer option choice letter verdict result evaluation assessment "
+        "judgement judgment score scores rating grade pred prediction output response json "
+        "dict dictionary python question is was are of would be give given assign choose "
+        "select pick go with have one to for so therefore thus hence and but in short "
+        "conclusion summary finally yes no i accuracy completeness conciseness relevance "
+        "trustworthiness coverage precision recall quality \u03b1 \u03b2 \u03c8 \u03b4 \u0251 "
+        "ss alpha beta psi delta",
+    )
+)
+"""The words of an introduction: "So my final answer is", "I would give this a score of"."""
+_OPENING: Final = re.compile(
+    r"\b(?:(?<!ask )(?<!asks )(?<!asked )if|unless|whether|suppose|supposing|assum\w+|saying"
+    r"|claim\w*"
+    r"|examples?|samples?|(?<!requested )(?<!required )(?<!desired )format|template|schema"
+    r"|please|could|might|may|perhaps|maybe|instead|following|like|assert|return|else"
+    r"|otherwise|e\.g)\b|==",
+    re.IGNORECASE,
+)
+"""What leaves open whether the clauses behind it hold."""
 _OF_TASK: Final = re.compile(
     r"(?:(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s"
     r"|\byou\s+(?:then\s+|must\s+|should\s+)?(?:provide|give|assign|accept)\s)[^.!?\n]*\Z"
@@ -114,7 +129,7 @@ _DIRTY: Final = re.compile(
 )
 _CLOSING: Final = re.compile(r"[ \t*_`'\")\]$]{0,8}")
 _SCALE: Final = re.compile(
-    r"(?:(?:points?\s+)?(?:/|out\s+of\b|of\b)"
+    r"(?:(?:points?\s+)?\(?(?:/|out\s+of\b|of\b)"
     r"|[(,]?\s?(?:on\s+(?:a|the)\s+)?scale:?\s(?:(?:of|from)\s)?[-+]?[0-9]{1,6}\s?(?:-|to\b))"
     r"\s{0,4}([0-9]{1,6}(?:\.[0-9]+)?)",
     re.IGNORECASE,
@@ -143,6 +158,7 @@ def plain(reply: Reply) -> str:
     if "<|" in text:
         text = _SPECIAL_TOKEN.sub("", text)
     if "\\" in text:
+        text = _ESCAPED.sub(r"\1", text) if _ESCAPED_OBJECT.search(text) else text
         text = _LATEX.sub(r" \1 ", _LATEX.sub(r" \1 ", text))
     return text.strip() if not may_be_cut(reply) else text
 
@@ -186,8 +202,42 @@ def is_doubted(text: str, start: int, end: int) -> bool:
     >>> is_doubted("For example: B", 13, 14), is_doubted("I choose B", 9, 10)
     (True, False)
     """
+    if not is_introduced(text, start):
+        return True
     before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
     return before is not None or _DOUBT_AFTER.match(text[end : end + _REACH]) is not None
+
+
+def is_introduced(text: str, start: int) -> bool:
+    """Whether a statement begins a line or sentence, or follows a known introduction.
+
+    Its own clause holds nothing but words of an introduction, and no clause before it in its
+    sentence leaves it open.
+
+    >>> texts = ("The car is red, so it is: B", "Saying that the answer is B")
+    >>> [is_introduced(text, 26) for text in texts]
+    [True, False]
+    """
+    sentence = text[max(0, start - _REACH) : start]
+    ends = [match.end() for match in _SENTENCE.finditer(sentence)]
+    sentence = sentence[ends[-1] :] if ends else sentence
+    clause = _CLAUSE.split(sentence)[-1]
+    words = {word.casefold() for word in _WORD.findall(clause)}
+    before = sentence[: len(sentence) - len(clause)]
+    if not sentence.strip() and len(ends) > 1:
+        # A line that ends in a colon is about what follows it.
+        line = text[max(0, start - _REACH) : start].rstrip().rpartition("\n")[2]
+        before = line if line.endswith(":") else ""
+    return words <= _INTRODUCING and _OPENING.search(before) is None
+
+
+def is_left_open(text: str) -> bool:
+    """Whether a text names a condition, a possibility or a sample.
+
+    >>> is_left_open("would be my guess if it were blue"), is_left_open("as the caption says")
+    (True, False)
+    """
+    return _OPENING.search(text) is not None
 
 
 def is_declined(text: str) -> bool:

@@ -35,6 +35,7 @@ _MARKS: Final = re.compile("@{2,}")
 # Bounded, as several of these stand side by side: no reply may take long to read.
 _MARKUP: Final = r"[ \t*_`'\"#>\[\](){}<$-]{0,8}"
 _WORD: Final = r"(?P<label>yes|no|unanswerable)\b"
+_ANY_LABEL: Final = re.compile(r"\b(?:yes|no|unanswerable)\b", re.IGNORECASE)
 _ANSWER: Final = (
     rf"(?:\b|_)(?:answer|final|verdict){_MARKUP}(?:to\s+(?:the|this|that)\s+question{_MARKUP})?"
     rf"(?:\"[^\"\n]{{0,200}}\"\s)?(?:is|would\s+be|must\s+be|:|=|(?<=>)):?\s?{_MARKUP}"
@@ -127,17 +128,20 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     yield from _prose(head, cut=False)
     label = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
     if label is None:
-        if re.search(r"\b(?:yes|no|unanswerable)\b", head, re.IGNORECASE) or not re.fullmatch(
+        if _ANY_LABEL.search(head) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
         ):
             yield UNCLEAR
         return
     rest = head[label.end("label") :]
+    others = {found[0].casefold() for found in _ANY_LABEL.finditer(rest)} - {
+        label["label"].casefold()
+    }
     start = len(above) + 1 + label.start("label")
     whole = f"{above}\n{head}"
     if (
-        not _CLEAR.match(rest)
-        or _ANOTHER.match(rest)
+        others
+        or not _CLEAR.match(rest)
         or is_doubted(whole, start, start + len(label["label"]))
         or is_doubted(f"{above} {head}", start, len(whole))
     ):

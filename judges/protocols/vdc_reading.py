@@ -114,7 +114,7 @@ def _read_block(
         )
     ):
         preds.append(UNCLEAR)
-    preds += [_VERDICTS.get(value.casefold(), UNCLEAR) for value in found_preds]
+    preds += [_VERDICTS.get(value.casefold().rstrip(".! "), UNCLEAR) for value in found_preds]
     scores += [_score(value) for value in found_scores]
 
 

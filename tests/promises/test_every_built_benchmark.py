@@ -16,7 +16,6 @@ from builder_server import Builder, BuilderServer
 from building_runs import command, in_this_process
 from ended_builds import hasten, name_clips
 from ended_runs import judge
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
 from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
@@ -61,7 +60,6 @@ def build(bench: pytest.MonkeyPatch, tmp_path: Path, server: BuilderServer) -> C
         built = in_this_process(kind, clips, tmp_path / "data", server.url, **given)
         bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path / "data"))
         bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-        data_settings.cache_clear()
         return built
 
     return made

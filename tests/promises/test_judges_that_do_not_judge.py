@@ -16,7 +16,7 @@ import pytest
 from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Refuse, Say, last_text
-from lmms_eval_captions.judges.settings import data_settings, read_settings
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
     LEAST_CAPTIONS,
 )
@@ -148,7 +148,6 @@ def _judge(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "1")
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
-    data_settings.cache_clear()
     (sample, *_) = task.samples(captions, folder)
     fields = Signature.parse(sample["signature of the task"]).fields
     sentences = doubts_of(THIS_RUN.tasks[task.name])
