@@ -47,8 +47,9 @@ def tasks(roots: dict[str, Path]) -> dict[str, Tasks]:
         return {kind: get_task_dict(list(TASKS), manager, kind) for kind in ("simple", "chat")}
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    ("name", "ending"), [*((name, ".webm") for name in TASKS), *((TASKS[0], e) for e in ENDINGS)]
+)
 def test_every_clip_is_handed_over_as_a_video(
     tasks: dict[str, Tasks],
     roots: dict[str, Path],
