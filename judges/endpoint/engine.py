@@ -183,7 +183,8 @@ class Engine:
 
         Returns:
             Future of the chains' results, in order. It is always settled, with
-            :class:`JudgeStoppedError` if the engine ends before, and in a forked child.
+            :class:`JudgeStoppedError` if the engine ends before, and in a forked child. If it is
+            cancelled, nothing more is asked for it; replies on their way are stored.
         """
         future: Future[list[R]] = Future()
         if not chains:
@@ -215,7 +216,8 @@ class Engine:
             if not self._closed and self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._end)
             self._closed = True
-        self._thread.join(_CLOSE_S)
+        if threading.current_thread() is not self._thread:  # which may collect what is dropped
+            self._thread.join(_CLOSE_S)
         self._settle_all()
 
     def _enqueue(self, caption: _Caption[Any]) -> None:
@@ -235,7 +237,11 @@ class Engine:
                 and len(self._chains) < most
                 and not self._ending.done()
             ):
-                self._start(*self._queue.popleft())
+                caption, index = self._queue.popleft()
+                if caption.future.cancelled():
+                    self.meter.count_done()
+                else:
+                    self._start(caption, index)
         except BaseException as error:
             self._on_defect(error)
             raise
@@ -254,6 +260,8 @@ class Engine:
 
         async def ask(request: Request, read: Any) -> Asked[Any]:  # noqa: ANN401 - see Ask
             started()
+            if caption.future.cancelled():
+                raise asyncio.CancelledError
             return await self._asker.ask(about, request, read)
 
         self._n_starting += 1
@@ -278,12 +286,13 @@ class Engine:
             if not self._ending.done():
                 self.meter.count_done()
                 caption.n_left -= 1
-                if not caption.n_left and not future.done():
+                if not caption.n_left:
                     n = len(caption.chains)
-                    if len(caption.results) == n:
-                        future.set_result([caption.results[i] for i in range(n)])
-                    else:
-                        future.set_exception(RuntimeError("a question ended without a result"))
+                    with suppress(InvalidStateError):  # it failed, or was cancelled
+                        if len(caption.results) == n:
+                            future.set_result([caption.results[i] for i in range(n)])
+                        else:
+                            future.set_exception(RuntimeError("a question ended without a result"))
 
     def _ended(self, started: Any, task: asyncio.Task[None]) -> None:  # noqa: ANN401
         try:

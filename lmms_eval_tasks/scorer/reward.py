@@ -37,7 +37,7 @@ from lmms_eval_captions.lmms_eval_tasks.scorer.rollouts import (
     row_of_verl,
     rows_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
+from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer, in_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -189,7 +189,7 @@ class CaptionReward:
         async def reward(
             prompts: Sequence[object], completions: Sequence[object], **columns: object
         ) -> list[float | None]:
-            return await asyncio.to_thread(self, prompts, completions, **columns)
+            return await in_thread(self, prompts, completions, **columns)
 
         reward.__name__ = self.__name__
         return reward

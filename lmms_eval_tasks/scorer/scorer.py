@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CLOSED: Final = "this scorer is closed; make another one"
 _AHEAD: Final = 16
@@ -191,8 +196,8 @@ class Scorer:
         references: Sequence[Sequence[str]] | None = None,
         clip_ids: Sequence[str] | None = None,
     ) -> list[CaptionScore]:
-        """As :meth:`score`, for event loops, which it leaves free."""
-        return await asyncio.to_thread(
+        """As :meth:`score`, for event loops, which it leaves free; cancelled, it asks no more."""
+        return await in_thread(
             self.score,
             captions,
             questions,
@@ -212,7 +217,10 @@ class Scorer:
         """
         pending: deque[tuple[int, Callable[[], CaptionScore]]] = deque()
         n_ahead, most = 0, max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency)
+        call = _CALL.get()
         for clip, caption in clips:
+            if call is not None and call.is_cancelled:
+                return
             doc = self.document(clip)
             n_questions = max(1, len(self.benchmark.questions(doc)) * self.config.runs)
             pending.append((n_questions, self.submit(doc, caption)))
@@ -378,6 +386,8 @@ class Scorer:
             chains if answers is None else answers.chains, about=caption_digest(caption)
         )
         future.add_done_callback(lambda _: on_settled())
+        if (call := _CALL.get()) is not None:
+            call.add(future)
 
         def result() -> Judged[Any]:
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
@@ -404,6 +414,8 @@ class Scorer:
                         outage_is_final=False,
                     )
                 )
+                # A scorer that is dropped ends its engine's threads and connections, too.
+                weakref.finalize(self, self._engine.close)
             return self._engine
 
     @cached_property
@@ -421,6 +433,49 @@ class Scorer:
         if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
             return self.protocol.task
         return task
+
+
+class _Call:
+    """What one call of :func:`in_thread` waits for."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self._futures: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+
+    def add(self, future: Future[Any]) -> None:
+        """Cancel a future with the call."""
+        with self._lock:
+            if self.is_cancelled:
+                future.cancel()
+            else:
+                self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+
+    def cancel(self) -> None:
+        """Cancel all futures, and those that are still added."""
+        with self._lock:
+            self.is_cancelled = True
+            futures = list(self._futures)
+        for future in futures:
+            future.cancel()
+
+
+_CALL: Final[ContextVar[_Call | None]] = ContextVar("_CALL", default=None)
+"""The call that this context works for."""
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that scores captions in a thread; if cancelled, nothing more is asked."""
+    call = _Call()
+    _CALL.set(call)  # the thread gets a copy of this context
+    try:
+        return await asyncio.to_thread(function, *args, **kwargs)
+    except asyncio.CancelledError:
+        call.cancel()
+        raise
+    finally:
+        _CALL.set(None)
 
 
 def _seen(frames: Any) -> list[Any]:  # noqa: ANN401 - a column of pictures

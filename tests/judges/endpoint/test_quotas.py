@@ -109,18 +109,18 @@ def test_a_number_of_seconds_since_1970_is_a_moment() -> None:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_count_is_as_if_it_were_not_there(odd: str, form: str = "draft") -> None:
+def test_an_odd_count_is_as_if_it_were_not_there(odd: str) -> None:
     """What remains is needed; the limit and the reset are not."""
-    assert quotas_in(_headers(form, limit="9", remaining=odd, reset="1")) == ()
-    [quota] = quotas_in(_headers(form, limit=odd, remaining="3", reset="1"))
-    assert quota == Quota(FORMS[form][0], None, 3.0, 1.0)
+    assert quotas_in(_headers("draft", limit="9", remaining=odd, reset="1")) == ()
+    [quota] = quotas_in(_headers("draft", limit=odd, remaining="3", reset="1"))
+    assert quota == Quota("requests", None, 3.0, 1.0)
 
 
 @pytest.mark.parametrize("odd", ODD_RESETS)
-def test_an_odd_reset_is_as_if_it_were_not_there(odd: str, form: str = "draft") -> None:
+def test_an_odd_reset_is_as_if_it_were_not_there(odd: str) -> None:
     """Negative ones, words, lists, and dates of another age among them."""
-    [quota] = quotas_in(_headers(form, limit="9", remaining="3", reset=odd))
-    assert quota == Quota(FORMS[form][0], 9.0, 3.0, None)
+    [quota] = quotas_in(_headers("draft", limit="9", remaining="3", reset=odd))
+    assert quota == Quota("requests", 9.0, 3.0, None)
 
 
 def test_more_left_than_there_can_be_is_no_count() -> None:

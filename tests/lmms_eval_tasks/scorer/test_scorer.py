@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import threading
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -203,9 +205,52 @@ def test_neither_torch_nor_lmms_eval_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_limit_without_a_price_is_refused_when_it_is_made(tmp_path: Path) -> None:
-    """As the command does: nothing would be sent, and every score be nan."""
+    """As the command does; on a server of one's own nothing is paid, and ``None`` lifts it."""
+    known: Any = {"judge": "my-judge", "openai_key": "sk-1", "cache": tmp_path}
     with pytest.raises(JudgeStoppedError, match="price of 'my-judge' is not known"):
-        Scorer(
-            "vdc", judge="my-judge", judge_url="http://127.0.0.1:9/v1", max_cost_usd=2,
-            cache=tmp_path,
-        )  # fmt: skip
+        Scorer("vdc", judge_url="https://judge.example.com/v1", **known)
+    Scorer("vdc", judge_url="http://127.0.0.1:9/v1", **known)
+    Scorer("vdc", judge_url="https://judge.example.com/v1", max_cost_usd=None, **known)
+
+
+def _many(n: int) -> tuple[list[str], list[list[dict[str, str]]]]:
+    """Captions with a question each, all different."""
+    captions = [f"A ball of number {number} rolls." for number in range(n)]
+    return captions, [[{"question": f"Number {n}?", "answer": f"{n}"}] for n in range(n)]
+
+
+def test_a_cancelled_call_asks_no_more(serve: ServerFactory) -> None:
+    """What is on its way is answered and kept; the scorer goes on with the next call."""
+    server = serve(latency_s=0.05)
+
+    async def score() -> tuple[int, list[CaptionScore]]:
+        async with Scorer("vdc", judge="judge", openai_base_url=server.url) as scorer:
+            captions, questions = _many(1000)
+            call = asyncio.create_task(scorer.ascore(captions, questions))
+            while server.counts.n_answered < 50:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            n_then = server.counts.n_requests
+            next_call = await scorer.ascore(captions[-2:], questions[-2:])
+            return server.counts.n_requests - n_then, next_call
+
+    n_more, scores = asyncio.run(score())
+    assert n_more < 50
+    assert [score.n_unscored for score in scores] == [0, 0]
+
+
+def test_a_scorer_that_is_dropped_leaves_no_thread(serve: ServerFactory) -> None:
+    """Nobody need close it."""
+
+    def judges() -> list[threading.Thread]:
+        return [each for each in threading.enumerate() if each.name == "judge"]
+
+    before = judges()
+    scorer = Scorer("vdc", judge="judge", openai_base_url=serve().url)
+    scorer.score(*_many(3))
+    assert len(judges()) == len(before) + 1
+    del scorer
+    gc.collect()
+    assert judges() == before
