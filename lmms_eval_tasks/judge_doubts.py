@@ -6,6 +6,7 @@ they tell a judge that does not judge from one that has bad captions before it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +21,10 @@ from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
-Doubt = Literal["echo", "constant", "blind", "unread"]
+Doubt = Literal["echo", "constant", "blind", "unread", "reasoning"]
 """Replies are the prompt's example; nearly all questions get one verdict; captions are not read;
-replies mostly cannot be read, those that would show whether captions are read among them."""
+replies mostly cannot be read, those that would show whether captions are read among them; answers
+of a first step are the judge's reasoning."""
 
 _LEAST_REPLIES: Final = 20
 _MOST_ECHOES: Final = 0.9
@@ -42,6 +44,17 @@ _MOST_FOR_NOTHING: Final = 0.5
 """Mean credit of a caption that says nothing; yes-no questions may be guessed right."""
 _MUCH_UNREAD: Final = 0.1
 """Share of unreadable questions from which on unreadable anchors are no accident."""
+_THOUGHT: Final = re.compile(
+    r"\W*(?:thoughts?\b|thinking\b|think\b|reasoning\b|analysis\b|let me (?:think|see|analy)"
+    r"|(?:okay|alright|hmm)\b,|(?:we|i) need to\b|the user\b|first, i\b)",
+    re.IGNORECASE,
+)
+"""How reasoning begins, with the marker of its family or without."""
+_LONG: Final = 300
+"""Characters from which on an answer is no short sentence or phrase, as was asked for."""
+_MOST_THOUGHTS: Final = 0.2
+_MOST_STARTS: Final = 0.5
+"""Share of answers that are long and begin with the same words."""
 _HELP: Final = "Do not use this number; name another judge (LMMS_CAPTIONS_JUDGE)."
 
 
@@ -61,6 +74,10 @@ class Evidence:
     """Sum over what was said of what it gave the caption, in [0, 1] each."""
     pairs: dict[str, Pair] = field(default_factory=dict)
     """What anchors were given."""
+    n_thoughts: int = 0
+    """Answers of a first step that begin as reasoning does."""
+    starts: Counter[str] = field(default_factory=Counter)
+    """First words of long answers, to how often."""
 
     def to_item(self) -> Item:
         """As a caption's items hold it."""
@@ -75,6 +92,8 @@ class Evidence:
                 if self.pairs
                 else {}
             ),
+            **({"n_thoughts": self.n_thoughts} if self.n_thoughts else {}),
+            **({"starts": dict(self.starts)} if self.starts else {}),
         }
 
     @classmethod
@@ -89,6 +108,8 @@ class Evidence:
                 total.said.update(item["said"])
                 total.n_silent += item["n_silent"]
                 total.credit += item["credit"]
+                total.n_thoughts += item.get("n_thoughts", 0)
+                total.starts.update(item.get("starts", {}))
                 total.pairs |= {name: tuple(pair) for name, pair in item.get("anchors", {}).items()}
         return total
 
@@ -114,6 +135,10 @@ def evidence_of(
             continue
         evidence.n_replies += 1
         evidence.n_echoes += is_example(judgement.reply, examples)
+        answer = getattr(judgement, "predicted_answer", None) or ""
+        evidence.n_thoughts += _THOUGHT.match(answer) is not None
+        if len(answer) >= _LONG:
+            evidence.starts[" ".join(answer.split()[:3])] += 1
         said = None if check is None else check.said(question, judgement)
         if check is not None and said is not None:
             evidence.said[said] += 1
@@ -143,6 +168,17 @@ def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
             "echo",
             f"{echoes:.0%} of {evidence.n_replies:,} replies are the example in the prompt: the "
             f"judge repeats it and does not judge. {_HELP}",
+        )
+    start, n_same = max(evidence.starts.items(), key=lambda item: item[1], default=("", 0))
+    thoughts = max(evidence.n_thoughts, n_same) / max(1, evidence.n_replies)
+    most_thoughts = _MOST_THOUGHTS if evidence.n_thoughts >= n_same else _MOST_STARTS
+    if evidence.n_replies >= _LEAST_REPLIES and thoughts >= most_thoughts:
+        begin = f", {start!r:.40} at their beginning" if start else ""
+        yield (
+            "reasoning",
+            f"{thoughts:.0%} of the judge's answers look like reasoning{begin}, which is taken for "
+            "the answer. Serve the model with a parser of its reasoning, or turn that off "
+            "(LMMS_CAPTIONS_JUDGE_EXTRA_BODY).",
         )
     word, share = _usual(evidence.said)
     if share >= _CONSTANT and not reads and (reads is False or _is_suspect(evidence, word)):

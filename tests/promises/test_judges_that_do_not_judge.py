@@ -213,6 +213,26 @@ def test_a_judge_that_repeats_the_prompt_s_example_is_called_out(
     assert fields["unscored"] == f"0/{n_captions}"
 
 
+@pytest.mark.parametrize(
+    "task",
+    [task for task in TASKS if task.hooks.benchmark.name in ("vdc", "vidcapbench")],
+    ids=lambda task: task.name,
+)
+@pytest.mark.parametrize("start", ["Okay, let me see. ", "The frames of it show what follows. "])
+def test_reasoning_that_is_taken_for_an_answer_is_called_out(
+    task: Task, start: str, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """It begins as reasoning does, or at length with the same words again and again."""
+
+    def thinks(prompt: str) -> str:
+        if "Predicted Answer: " in prompt:
+            return _graded(prompt, is_right=_dice(prompt).random() < 0.5)
+        return f"{start}{'It is hard to say. ' * 20}{_dice(prompt).random()}"
+
+    fields = _judge(task, GOOD, bench, tmp_path, _play(serve, thinks))
+    assert "reasoning" in fields["doubts"]
+
+
 @ALL
 def test_small_runs_ask_nothing_more(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
