@@ -38,6 +38,8 @@ _OTHER_TEXTS: Final = {
 _LONGEST_CELL: Final = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below what a reasoning captioner writes."""
 _ROWS_AT_ONCE: Final = 1024
+MOST_BYTES: Final = 2 * 2**30
+"""Most bytes of a packed file, unpacked; a file of a megabyte may say that it holds a terabyte."""
 
 
 class BadLineError(ValueError):
@@ -81,7 +83,8 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         OSError: If it cannot be read, is a folder, a pipe or a device (which could be waited for
             for ever), or its packed data are cut off or damaged.
-        ValueError: If it says that it is text of another encoding than UTF-8.
+        ValueError: If it says that it is text of another encoding than UTF-8, or it is packed and
+            has more than ``MOST_BYTES``.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
@@ -99,6 +102,12 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
             return
         try:
             with gzip.open(file) as unpacked:
+                n_bytes = 0
+                while chunk := unpacked.read(2**20):
+                    n_bytes += len(chunk)
+                    if n_bytes > MOST_BYTES:
+                        raise ValueError(f"it has more than {MOST_BYTES >> 30} GiB unpacked")
+                unpacked.seek(0)
                 yield cast("IO[bytes]", unpacked)
         except (EOFError, zlib.error) as error:
             raise OSError(f"its packed data are cut off or damaged: {error}") from error
@@ -253,7 +262,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
 
     Raises:
         OSError: If it cannot be read, or is no regular file.
-        ValueError: If it is no Parquet, or damaged.
+        ValueError: If it is no Parquet, or damaged, or its texts have more than ``MOST_BYTES``.
     """
     import pyarrow
     import pyarrow.parquet
@@ -262,8 +271,12 @@ def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
         with open_file(path) as stream, pyarrow.parquet.ParquetFile(stream) as file:
             names = [field.name for field in file.schema_arrow if _is_plain(field.type)]
             nothing = dict.fromkeys(file.schema_arrow.names)
+            n_letters = 0
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
                 for row in batch.to_pylist():
+                    n_letters += sum(len(text) for text in row.values() if isinstance(text, str))
+                    if n_letters > MOST_BYTES:
+                        raise ValueError(f"its texts have more than {MOST_BYTES >> 30} GiB")
                     yield {**nothing, **row}
     except (pyarrow.ArrowException, MemoryError) as error:
         raise ValueError(f"it is no Parquet, or damaged: {' '.join(str(error).split())}") from error

@@ -8,8 +8,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from lmms_eval_captions.judges import files
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import Prompts
@@ -186,6 +189,23 @@ def test_odd_yaml_is_refused(tmp_path: Path, name: str, text: str, words: str) -
     with pytest.raises(SettingsError, match=words) as caught:
         ALL[name][1](tmp_path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["captions.jsonl", "captions.parquet (no csv)"])
+def test_what_is_packed_is_unpacked_within_bounds(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kilobytes that say that they are gigabytes end in words."""
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
+    if name == "captions.jsonl":
+        path = put(tmp_path, name, gzip.compress(b"{}\n" * 2**20))
+    else:
+        path = tmp_path / ALL[name][0]
+        texts = pa.array(["x" * 2**16]).dictionary_encode()
+        captions = pa.DictionaryArray.from_arrays(pa.array([0] * 99), texts.dictionary)
+        pq.write_table(pa.table({"video": list(map(str, range(99))), "caption": captions}), path)
+    with pytest.raises(CaptionError, match="more than 0 GiB"):
+        ALL[name][1](tmp_path)
 
 
 def test_a_batch_record_that_is_none_is_passed_over(tmp_path: Path) -> None:
