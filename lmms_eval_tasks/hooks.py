@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from loguru import logger
 
 from lmms_eval_captions.judges.protocols.prompt import Prompts
-from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
@@ -21,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import (
     read_breakdown_item,
     report,
 )
+from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
@@ -219,3 +221,42 @@ def _made(judged: Callable[[], JudgedCaption[J]], item: Callable[[JudgedCaption[
 def hooks_of(benchmark: Benchmark[Q, J]) -> Hooks[Q, J]:
     """The hooks of a benchmark; a hook written by hand takes the place of one by its name."""
     return Hooks(benchmark)
+
+
+def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
+    """Raise where a captioner of ours cannot answer some of the tasks, or judging costs too much.
+
+    Args:
+        model: Whatever lmms-eval evaluates; others than ours are none of our business.
+        tasks: Its tasks by name, those of groups in dicts of their own.
+        limit: Documents of each task, or their share below 1; ``None`` for all.
+
+    Raises:
+        SettingsError: If there are such tasks, or the cost is above the limit.
+    """
+    from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
+
+    each = dict(_each(tasks)) if isinstance(tasks, dict) else {}
+    if isinstance(model, CaptionModel):
+        kinds = {name: getattr(task, "OUTPUT_TYPE", None) for name, task in each.items()}
+        require_answers(model, {name: k for name, k in kinds.items() if isinstance(k, str)})
+    if not RUN_GUARD.will_judge:
+        return
+    ours = []
+    for task in each.values():
+        hooks = getattr(task.config.process_results, "__self__", None)
+        if isinstance(hooks, Hooks):
+            docs = list(task.eval_docs)
+            n = None if limit is None else ceil(limit * len(docs) if limit < 1 else limit)
+            ours.append((hooks.benchmark, docs[:n]))
+    if ours:
+        require_within_limit(ours, read_judge_settings())
+
+
+def _each(tasks: dict[object, object]) -> Iterator[tuple[str, Any]]:
+    """Each task by name."""
+    for name, task in tasks.items():
+        if isinstance(task, dict):
+            yield from _each(task)
+        else:
+            yield str(name), task

@@ -178,7 +178,7 @@ def _guard_run(call: Call) -> object:
 
 def _refuse_tasks_early(call: Call) -> object:
     """End a run whose tasks cannot be answered, or judged within the limit, before captioning."""
-    from lmms_eval_captions.lmms_eval_tasks.run_guard import require_answerable
+    from lmms_eval_captions.lmms_eval_tasks.hooks import require_answerable
 
     arguments = call.arguments
     require_answerable(arguments["lm"], arguments["task_dict"], arguments["limit"])

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,7 @@ from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
-from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost, require_within_limit
+from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge
@@ -134,46 +133,6 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
         raise cause.with_traceback(None) from None
     finally:
         RUN_GUARD.will_judge = False
-
-
-def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
-    """Raise where a captioner of ours cannot answer some of the tasks, or judging costs too much.
-
-    Args:
-        model: Whatever lmms-eval evaluates; others than ours are none of our business.
-        tasks: Its tasks by name, those of groups in dicts of their own.
-        limit: Documents of each task, or their share below 1; ``None`` for all.
-
-    Raises:
-        SettingsError: If there are such tasks, or the cost is above the limit.
-    """
-    from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
-    from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
-
-    each = dict(_each(tasks)) if isinstance(tasks, dict) else {}
-    if isinstance(model, CaptionModel):
-        kinds = {name: getattr(task, "OUTPUT_TYPE", None) for name, task in each.items()}
-        require_answers(model, {name: k for name, k in kinds.items() if isinstance(k, str)})
-    if not RUN_GUARD.will_judge:
-        return
-    ours = []
-    for task in each.values():
-        hooks = getattr(task.config.process_results, "__self__", None)
-        if isinstance(hooks, Hooks):
-            docs = list(task.eval_docs)
-            n = None if limit is None else ceil(limit * len(docs) if limit < 1 else limit)
-            ours.append((hooks.benchmark, docs[:n]))
-    if ours:
-        require_within_limit(ours, read_judge_settings())
-
-
-def _each(tasks: dict[object, object]) -> Iterator[tuple[str, Any]]:
-    """Each task by name."""
-    for name, task in tasks.items():
-        if isinstance(task, dict):
-            yield from _each(task)
-        else:
-            yield str(name), task
 
 
 def _show(

@@ -8,12 +8,12 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked, Message
-from lmms_eval_captions.judges.protocols.building.free_caption import (
+from lmms_eval_captions.judges.protocols.prompt import file_and_key
+from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import with_frames
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.free_caption import (
     free_caption_fault,
     read_free_caption,
 )
-from lmms_eval_captions.judges.protocols.prompt import file_and_key
-from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import with_frames
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 TYPICAL_CAPTION: Final = (

@@ -7,8 +7,11 @@ from typing import Any
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked
-from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
-from lmms_eval_captions.judges.protocols.building.lists import Written, fault_of
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories import (
+    Categories,
+    load_categories,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, fault_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
 
 NOTHING = "no readable reply"

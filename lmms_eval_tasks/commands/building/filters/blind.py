@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.verdicts import read_letter
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import read_letter
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 N_TRIALS: Final = 3

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Asked
-from lmms_eval_captions.judges.protocols.building.verdicts import Review, read_review
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.judged import (
     NOT_JUDGED,
     flagged,
@@ -20,6 +19,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.judged import 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form import open_fault
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import drop_repeated
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import behind_frames
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import (
+    Review,
+    read_review,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work, kept
 
 PROMPT: Final = "build_vidcapbench_review"

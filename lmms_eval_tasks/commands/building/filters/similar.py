@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.clusters import read_clusters
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import hardness
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import same_words
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.clusters import read_clusters
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 PROMPT: Final = "build_capquiz_cluster"

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.building.clusters import read_groups
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import same_words
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.similar import (
     by_video,
     grouping_wanted,
 )
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.clusters import read_groups
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 
 PROMPT: Final = "build_vcapsbench_merge"

@@ -12,9 +12,6 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
-from lmms_eval_captions.judges.protocols.building.domains import read_domains
-from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
@@ -58,6 +55,12 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import (
 from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.kind import Kind
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories import (
+    Categories,
+    load_categories,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.domains import read_domains
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (

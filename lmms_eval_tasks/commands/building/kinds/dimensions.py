@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.building.categories import Categories, load_categories
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.form import category_of
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories import (
+    Categories,
+    load_categories,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Work
 
 PROMPT: Final = "build_vidcapbench_categories"

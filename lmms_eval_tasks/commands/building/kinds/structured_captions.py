@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Asked, Message
-from lmms_eval_captions.judges.protocols.building.captions import read_captions
-from lmms_eval_captions.judges.protocols.building.free_caption import (
-    free_caption_fault,
-    read_free_caption,
-)
-from lmms_eval_captions.judges.protocols.building.objects import said
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     TYPICAL_CAPTION,
     why_none,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import with_frames
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.captions import read_captions
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.free_caption import (
+    free_caption_fault,
+    read_free_caption,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import said
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import NOTHING
 

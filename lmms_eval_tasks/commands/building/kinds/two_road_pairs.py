@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
-from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     CaptionWanted,
     ask_captions,
@@ -19,6 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Shown, with_frames
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work, kept
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (
     NOTHING,

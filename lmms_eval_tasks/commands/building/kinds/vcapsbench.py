@@ -10,7 +10,6 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.verdicts import read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (
     choose_balanced,
     shortlist,
@@ -50,6 +49,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.two_road_pairs i
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (

@@ -13,8 +13,6 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked, Reply
-from lmms_eval_captions.judges.protocols.building.lists import Written, read_pairs
-from lmms_eval_captions.judges.protocols.building.verdicts import YesNoUnknown, read_yes_no
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import MORE
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form import open_fault
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.sighted import (
@@ -37,6 +35,11 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.structured_capti
 from lmms_eval_captions.lmms_eval_tasks.commands.building.official_files import write_file
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, read_pairs
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import (
+    YesNoUnknown,
+    read_yes_no,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage, write_rows
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (

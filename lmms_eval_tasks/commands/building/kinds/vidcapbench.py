@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.building.categories import Categories
-from lmms_eval_captions.judges.protocols.building.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     CaptionWanted,
     ask_captions,
@@ -49,6 +47,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.official_files import 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.people import PEOPLE
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories import Categories
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, read_items
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
 from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import said
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import said
 
 CaptionFault = Literal["empty", "repeats itself", "data"]
 """Why a reply is no caption: it says nothing, the same again and again, or is an object of JSON in

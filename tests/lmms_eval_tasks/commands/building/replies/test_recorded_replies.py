@@ -15,23 +15,28 @@ from typing import Any, Final
 import pytest
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.captions import read_captions
-from lmms_eval_captions.judges.protocols.building.clusters import read_clusters, read_groups
-from lmms_eval_captions.judges.protocols.building.domains import read_domains
-from lmms_eval_captions.judges.protocols.building.free_caption import read_free_caption
-from lmms_eval_captions.judges.protocols.building.lists import (
+from lmms_eval_captions.lmms_eval_tasks.capquiz.data import SUPER_OF
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.captions import read_captions
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.clusters import (
+    read_clusters,
+    read_groups,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.domains import read_domains
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.free_caption import (
+    read_free_caption,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import (
     Written,
     fault_of,
     read_items,
     read_pairs,
 )
-from lmms_eval_captions.judges.protocols.building.verdicts import (
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import (
     Review,
     read_letter,
     read_review,
     read_yes_no,
 )
-from lmms_eval_captions.lmms_eval_tasks.capquiz.data import SUPER_OF
 
 Row = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import objects_in, said
-from lmms_eval_captions.judges.protocols.building.values import Object
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import objects_in, said
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import Object
 
 NAMES: Final = ("short", "background", "main_object", "camera", "reference")
 """The captions, by the names that VDC's files have for them, and the one that a second prompt

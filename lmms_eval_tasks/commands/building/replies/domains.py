@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import objects_in, said
-from lmms_eval_captions.judges.protocols.building.values import Object
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import objects_in, said
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import Object
 
 OTHERS: Final = "Others"
 """What is said of a video of none of the known domains."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import outermost, said
-from lmms_eval_captions.judges.protocols.building.values import Object
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, read_choice
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import outermost, said
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import Object
 
 Decision = Literal["keep", "rewrite", "drop"]
 """What is to be done with a pair."""

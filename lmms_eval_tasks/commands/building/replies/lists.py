@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import outermost, said, tuples_in
-from lmms_eval_captions.judges.protocols.building.values import Object
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import (
+    outermost,
+    said,
+    tuples_in,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import Object
 
 Fault = Literal["empty", "no JSON", "wrong keys", "too many", "repeats itself", "unreadable"]
 """Why nothing is read from a reply: it says nothing; holds no bracket; no object has all the keys;

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
-from lmms_eval_captions.judges.protocols.building.values import Broken, Object, ValueReader
 from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import (
+    Broken,
+    Object,
+    ValueReader,
+)
 
 _MOST_CHARACTERS: Final = 400_000
 """What is behind them is not looked at."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols.building.objects import objects_in
 from lmms_eval_captions.judges.protocols.prompt import Prompts
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import objects_in
 
 _KEY: Final = "categories"
 _NUMBERED: Final = re.compile(r"^[-* ]*[0-9]+\. Category: `?([^`*\n]+)`?", re.MULTILINE)

@@ -11,11 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.captions import read_captions
-from lmms_eval_captions.judges.protocols.building.clusters import read_clusters, read_groups
-from lmms_eval_captions.judges.protocols.building.domains import read_domains
-from lmms_eval_captions.judges.protocols.building.lists import fault_of, read_items, read_pairs
-from lmms_eval_captions.judges.protocols.building.verdicts import (
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.captions import read_captions
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.clusters import (
+    read_clusters,
+    read_groups,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.domains import read_domains
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import (
+    fault_of,
+    read_items,
+    read_pairs,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import (
     read_letter,
     read_review,
     read_yes_no,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.building.objects import outermost, said
+from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.objects import outermost, said
 
 _PART: Final = 5
 """A reply is read where at most this part of the indices, a fifth, is missing or unknown."""
