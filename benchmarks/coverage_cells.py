@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.metrics.interval import Interval, intervals
-from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
+from lmms_eval_captions.metrics.intervals import Interval, intervals
+from lmms_eval_captions.metrics.paired import Difference, paired_interval
 from simulated_benchmarks import (
     Case,
     Design,

@@ -22,8 +22,7 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.label.sampling import draw
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.ppi_mean import ppi_mean
-from lmms_eval_captions.metrics.two_phases import Pairs
+from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

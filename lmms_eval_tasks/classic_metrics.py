@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.metrics.bleu import ORDERS
-from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor, summed
+from lmms_eval_captions.metrics.captioning import N_STATISTICS, ORDERS, meteor, summed
 
 if TYPE_CHECKING:
     from pycocoevalcap.meteor.meteor import Meteor

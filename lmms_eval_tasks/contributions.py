@@ -18,8 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
-from lmms_eval_captions.metrics.jackknife_influences import jackknife_influences
-from lmms_eval_captions.metrics.ratio_influences import ratio_influences
+from lmms_eval_captions.metrics.parts import jackknife_influences, ratio_influences
 
 _MOST_READS: Final = 100_000_000
 """Values that leaving out every caption in turn may read, some ten seconds' worth."""

@@ -17,8 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label, Logged, R
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.judge_sight import seen_of
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
-from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
-from lmms_eval_captions.metrics.gveval_score import gveval_score
+from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
-from lmms_eval_captions.metrics.interval import Interval, intervals
-from lmms_eval_captions.metrics.ratio_parts import parts_within, values_of_runs
+from lmms_eval_captions.metrics.intervals import Interval, intervals
+from lmms_eval_captions.metrics.parts import parts_within, values_of_runs
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.metrics.ratio_parts import RatioParts
+    from lmms_eval_captions.metrics.parts import RatioParts
 
 _MOST_READS: Final = 1_000_000
 """Values that leaving out every caption of a group of a breakdown in turn may read: there may be

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.metrics.interval import Interval
+    from lmms_eval_captions.metrics.intervals import Interval
 
 CI_LOW: Final = "ci_low"
 CI_HIGH: Final = "ci_high"

@@ -7,8 +7,7 @@ from math import fsum
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.metrics.ratio_influences import Parts
-from lmms_eval_captions.metrics.sum_influences import sum_influences
+from lmms_eval_captions.metrics.parts import Parts, sum_influences
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
 """From the values that a metric reads of each caption in one judge run, and the captions' records,

@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.metrics.ratio_parts import RatioParts
+    from lmms_eval_captions.metrics.parts import RatioParts
 
 Group = tuple[str, str]
 """A section of the breakdown and the name of a group in it."""

@@ -45,9 +45,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     NUMERATOR,
     of_verdicts,
 )
-from lmms_eval_captions.metrics.capf1 import capf1
-from lmms_eval_captions.metrics.capp import capp
-from lmms_eval_captions.metrics.capr import capr
+from lmms_eval_captions.metrics.capquiz import capf1, capp, capr
 
 
 def _task(name: str, prompt: str, *, caption_chars: int) -> Task:

@@ -9,7 +9,7 @@ from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import Anchor, PlantedFact, Verification
-from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
+from lmms_eval_captions.metrics.gveval import gveval_expectation
 
 _TELLING: Final = ("accuracy", "completeness", "relevance")
 """Dimensions along which a caption of another video is bad; it may well be concise."""

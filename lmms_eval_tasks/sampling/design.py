@@ -10,7 +10,7 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.sampling.population import Drawn, Population
 from lmms_eval_captions.lmms_eval_tasks.sampling.residuals import measured, trust_in_cheap
-from lmms_eval_captions.metrics.stratified_error import StratifiedError
+from lmms_eval_captions.metrics.ppi import StratifiedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.population import (
     effective_pairs,
     normalised,
 )
-from lmms_eval_captions.metrics.stratified_error import StratifiedError, stratified_error
+from lmms_eval_captions.metrics.ppi import StratifiedError, stratified_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

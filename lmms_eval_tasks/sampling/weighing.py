@@ -21,7 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
     from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
-    from lmms_eval_captions.metrics.ratio_influences import Parts
+    from lmms_eval_captions.metrics.parts import Parts
 
 _NOTHING: Final = (0.0, 0.0)
 _FEW_ASKED: Final = 50

@@ -41,9 +41,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verification import VERIFICATION
-from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
-from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
-from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 
 
 def _label(logged: Logged) -> Label | None:

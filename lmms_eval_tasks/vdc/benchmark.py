@@ -30,10 +30,8 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
 )
 from lmms_eval_captions.lmms_eval_tasks.vdc.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vdc.verification import VERIFICATION
-from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
-from lmms_eval_captions.metrics.rouge_l import rouge_l
-from lmms_eval_captions.metrics.vdc_acc import vdc_acc
-from lmms_eval_captions.metrics.vdc_score import vdc_score
+from lmms_eval_captions.metrics.captioning import rouge_l
+from lmms_eval_captions.metrics.vdc import mean_over_videos, vdc_acc, vdc_score
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 _CAPTION_CHARS: Final = {

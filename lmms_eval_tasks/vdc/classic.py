@@ -32,9 +32,8 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.words import (
     WordsQuestion,
     submit,
 )
-from lmms_eval_captions.metrics.bleu import bleu
-from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
-from lmms_eval_captions.metrics.meteor import meteor
+from lmms_eval_captions.metrics.captioning import bleu, meteor
+from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 
 def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:

@@ -18,8 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC, tasks_of_aspects
 from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES, documents
-from lmms_eval_captions.metrics.vdc_acc import vdc_acc
-from lmms_eval_captions.metrics.vdc_score import vdc_score
+from lmms_eval_captions.metrics.vdc import vdc_acc, vdc_score
 
 _NOTE: Final = (
     "AuroraCap prints no prompt for VDD: the one that is asked here (vdc_vdd.yaml) is ours, so "

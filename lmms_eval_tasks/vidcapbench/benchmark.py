@@ -47,11 +47,13 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.verification import VERIFICATION
-from lmms_eval_captions.metrics.ratio_influences import Parts
-from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
-from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
-from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
-from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+from lmms_eval_captions.metrics.parts import Parts
+from lmms_eval_captions.metrics.vidcapbench import (
+    vidcapbench_acc,
+    vidcapbench_con,
+    vidcapbench_cov,
+    vidcapbench_pre,
+)
 
 _CREDIT: Final = {"correct": 1.0, "partial": 0.5, "neutral": 0.0, "wrong": 0.0}
 

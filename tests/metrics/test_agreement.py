@@ -13,11 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from lmms_eval_captions.metrics.agreement_interval import Coefficient, agreement_interval
-from lmms_eval_captions.metrics.cohen_kappa import cohen_kappa
-from lmms_eval_captions.metrics.gwet_ac1 import gwet_ac1
-from lmms_eval_captions.metrics.krippendorff_alpha import Level, krippendorff_alpha
-from lmms_eval_captions.metrics.ratings import Rating, ratings_of
+from lmms_eval_captions.metrics.agreement import (
+    Coefficient,
+    Level,
+    agreement_interval,
+    cohen_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+)
+from lmms_eval_captions.metrics.clusters import Rating, ratings_of
 
 FOUR_CODERS = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
 """Krippendorff (2011), section C; also Gwet's example of four raters in irrCAC."""

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from lmms_eval_captions.metrics.annotator_tau import annotator_tau
-from lmms_eval_captions.metrics.clustered_tau import clustered_tau
+from lmms_eval_captions.metrics.correlation import annotator_tau, clustered_tau
 
 rows = st.lists(st.tuples(*[st.integers(1, 5)] * 3), min_size=4, max_size=20)
 

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.verdict import QuizOutcome
-from lmms_eval_captions.metrics.capf1 import capf1
-from lmms_eval_captions.metrics.capp import capp
-from lmms_eval_captions.metrics.capr import capr
+from lmms_eval_captions.metrics.capquiz import capf1, capp, capr
 
 Verdicts = list[QuizOutcome | None]
 Printed = tuple[float, float, float]

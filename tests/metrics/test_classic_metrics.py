@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.metrics.bleu import bleu
-from lmms_eval_captions.metrics.meteor import N_STATISTICS, meteor, summed
+from lmms_eval_captions.metrics.captioning import N_STATISTICS, bleu, meteor, summed
 
 counts = st.integers(1, 50)
 

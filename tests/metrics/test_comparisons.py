@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lmms_eval_captions.metrics.holm import holm
-from lmms_eval_captions.metrics.judge_runs import judge_runs
-from lmms_eval_captions.metrics.paired_interval import Difference
-from lmms_eval_captions.metrics.videos_to_settle import videos_to_settle
+from lmms_eval_captions.metrics.intervals import judge_runs
+from lmms_eval_captions.metrics.paired import Difference, holm, videos_to_settle
 from ratio_cells import Floats, of
 
 

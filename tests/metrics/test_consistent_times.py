@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmms_eval_captions.metrics.consistent_times import consistent_times
-from lmms_eval_captions.metrics.unstable_that_pass import unstable_that_pass
+from lmms_eval_captions.metrics.agreement import consistent_times, unstable_that_pass
 
 TABLE_8 = {5: 39_897, 4: 27_046, 3: 17_479, 2: 8_735, 1: 3_038, 0: 630}
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_captions.metrics.gveval_expectation import gveval_expectation
-from lmms_eval_captions.metrics.gveval_score import gveval_score
-from lmms_eval_captions.metrics.kendall_interval import _taus, kendall_interval
-from lmms_eval_captions.metrics.kendall_tau import Variant, kendall_tau
+from lmms_eval_captions.metrics.correlation import Variant, _taus, kendall_interval, kendall_tau
+from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lmms_eval_captions.metrics.interval import interval
-from lmms_eval_captions.metrics.paired_interval import paired_interval
+from lmms_eval_captions.metrics.intervals import interval
+from lmms_eval_captions.metrics.paired import paired_interval
 from ratio_cells import ends, of, ratio
 
 Counts = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.metrics.mean_rating import mean_rating
+from lmms_eval_captions.metrics.gveval import mean_rating
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lmms_eval_captions.metrics.paired_interval import paired_interval
+from lmms_eval_captions.metrics.paired import paired_interval
 from ratio_cells import ratio
 
 Counts = npt.NDArray[np.int64]

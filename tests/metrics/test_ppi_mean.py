@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lmms_eval_captions.metrics.ppi_mean import Corrected, ppi_mean
-from lmms_eval_captions.metrics.two_phases import Pairs
+from lmms_eval_captions.metrics.ppi import Corrected, Pairs, ppi_mean
 
 Floats = NDArray[np.float64]
 

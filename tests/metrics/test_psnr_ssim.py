@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.metrics.psnr import psnr
-from lmms_eval_captions.metrics.ssim import ssim
+from lmms_eval_captions.metrics.frames import psnr, ssim
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lmms_eval_captions.metrics.bradley_terry import bradley_terry
-from lmms_eval_captions.metrics.correlations import correlations
-from lmms_eval_captions.metrics.elo import elo, play
+from lmms_eval_captions.metrics.correlation import correlations
+from lmms_eval_captions.metrics.ranking import bradley_terry, elo, play
 
 TRUE = np.array([1240.0, 1060.0, 940.0, 760.0])
 """Strengths that are planted, of mean 1,000."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.metrics.same_verdict import same_verdict
+from lmms_eval_captions.metrics.agreement import same_verdict
 
 VERDICTS = st.one_of(st.none(), st.sampled_from(["yes", "no", "neutral"]))
 

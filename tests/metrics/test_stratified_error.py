@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lmms_eval_captions.metrics.stratified_error import StratifiedError, stratified_error
+from lmms_eval_captions.metrics.ppi import StratifiedError, stratified_error
 
 
 @pytest.mark.parametrize(

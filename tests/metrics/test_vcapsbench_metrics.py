@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.verdict import Agreement
-from lmms_eval_captions.metrics.vcapsbench_ar import vcapsbench_ar
-from lmms_eval_captions.metrics.vcapsbench_cr import vcapsbench_cr
-from lmms_eval_captions.metrics.vcapsbench_ir import vcapsbench_ir
+from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 
 Verdicts = list[Agreement | None]
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.verdict import Match
-from lmms_eval_captions.metrics.rouge_l import rouge_l
-from lmms_eval_captions.metrics.vdc_acc import vdc_acc
-from lmms_eval_captions.metrics.vdc_score import vdc_score
+from lmms_eval_captions.metrics.captioning import rouge_l
+from lmms_eval_captions.metrics.vdc import vdc_acc, vdc_score
 
 Verdicts = list[list[Match | None]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_captions.metrics.mean_over_videos import mean_over_videos
+from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 TABLE_6 = {
     "Gemini-1.5 Pro": (41.73, 2.15, 49.68, 3.07),

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.verdict import Correctness
-from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
-from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
-from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
-from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+from lmms_eval_captions.metrics.vidcapbench import (
+    vidcapbench_acc,
+    vidcapbench_con,
+    vidcapbench_cov,
+    vidcapbench_pre,
+)
 
 Verdicts = list[Correctness | None]
 

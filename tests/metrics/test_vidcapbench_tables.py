@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_captions.judges.verdict import Correctness
-from lmms_eval_captions.metrics.vidcapbench_acc import vidcapbench_acc
-from lmms_eval_captions.metrics.vidcapbench_con import vidcapbench_con
-from lmms_eval_captions.metrics.vidcapbench_cov import vidcapbench_cov
-from lmms_eval_captions.metrics.vidcapbench_pre import vidcapbench_pre
+from lmms_eval_captions.metrics.vidcapbench import (
+    vidcapbench_acc,
+    vidcapbench_con,
+    vidcapbench_cov,
+    vidcapbench_pre,
+)
 from vidcapbench_paper import (
     HALF,
     N_PAIRS_AE,

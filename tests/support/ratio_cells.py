@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lmms_eval_captions.metrics.interval import Interval, interval
+from lmms_eval_captions.metrics.intervals import Interval, interval
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import Agreement, Confusion
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.units import Measure, Units
-from lmms_eval_captions.metrics.agreement_interval import Coefficient, agreement_interval
-from lmms_eval_captions.metrics.cohen_kappa import kappa_parts
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.pearson_interval import pearson_interval
+from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval, kappa_parts
+from lmms_eval_captions.metrics.correlation import pearson_interval
+from lmms_eval_captions.metrics.intervals import Interval
 
 
 def agreement_of(units: Units, measure: Measure) -> Agreement:

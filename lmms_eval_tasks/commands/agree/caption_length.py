@@ -12,7 +12,7 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.shared_captions import SharedCaption
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.metrics.clustered_slope import Slope, clustered_slope
+from lmms_eval_captions.metrics.clusters import Slope, clustered_slope
 
 _PER_WORDS: Final = 100
 """Words more that a slope is given for."""

@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Price,
     Ranking,
 )
-from lmms_eval_captions.metrics.interval import Interval
+from lmms_eval_captions.metrics.intervals import Interval
 
 
 def conclusions_of(judges: Sequence[JudgeFindings], pairs: Sequence[PairFindings]) -> Iterator[str]:
@@ -41,7 +41,7 @@ def conclusions_of(judges: Sequence[JudgeFindings], pairs: Sequence[PairFindings
 def shown_interval(interval: Interval | None) -> str:
     """A coefficient with its ends.
 
-    >>> from lmms_eval_captions.metrics.interval import Interval
+    >>> from lmms_eval_captions.metrics.intervals import Interval
     >>> found = Interval(value=.5, low=.4, high=.6, standard_error=.1, n_videos=9, method="")
     >>> shown_interval(found)
     '0.50 [0.40, 0.60]'

@@ -15,8 +15,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import (
     Findings,
     PairFindings,
 )
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.paired_interval import Difference
+from lmms_eval_captions.metrics.intervals import Interval
+from lmms_eval_captions.metrics.paired import Difference
 
 Line = dict[str, object]
 

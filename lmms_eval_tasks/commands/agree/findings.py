@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from math import isfinite
 
-from lmms_eval_captions.metrics.clustered_slope import Slope
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.paired_interval import Difference
+from lmms_eval_captions.metrics.clusters import Slope
+from lmms_eval_captions.metrics.intervals import Interval
+from lmms_eval_captions.metrics.paired import Difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,8 @@ from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import (
     VideoParts,
     parts_of_captions,
 )
-from lmms_eval_captions.metrics.holm import holm
-from lmms_eval_captions.metrics.paired_interval import paired_interval
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.paired import holm, paired_interval
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 _MOST_GROUPS: Final = 20
 """Groups of a section that are looked at, beside those that the benchmark names."""

@@ -13,9 +13,9 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.findings import Ranking, Swap
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.leniency import Part, parts_of_side
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.shared_captions import SharedCaption
-from lmms_eval_captions.metrics.kendall_tau import kendall_tau
-from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.correlation import kendall_tau
+from lmms_eval_captions.metrics.paired import Difference, paired_interval
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 
 def ranking_of(

@@ -24,8 +24,8 @@ from lmms_eval_captions.lmms_eval_tasks.table_formats import (
     in_markdown,
     printable,
 )
-from lmms_eval_captions.metrics.clustered_slope import Slope
-from lmms_eval_captions.metrics.paired_interval import Difference
+from lmms_eval_captions.metrics.clusters import Slope
+from lmms_eval_captions.metrics.paired import Difference
 
 Form = Literal["text", "markdown", "latex"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.commands.agree.shared_captions import SharedCaption
-from lmms_eval_captions.metrics.ratings import Ratings, ratings_of
+from lmms_eval_captions.metrics.clusters import Ratings, ratings_of
 
 Said = str | float | None
 """A label or a number; ``None`` is unscored."""

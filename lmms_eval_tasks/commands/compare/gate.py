@@ -11,8 +11,7 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.comparison import Comparer
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import row_of
-from lmms_eval_captions.metrics.paired_interval import Difference
-from lmms_eval_captions.metrics.videos_to_settle import videos_to_settle
+from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 

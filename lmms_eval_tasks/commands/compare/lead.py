@@ -10,9 +10,8 @@ from math import isnan
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import ALPHA, difference_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import parts_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
-from lmms_eval_captions.metrics.holm import holm
-from lmms_eval_captions.metrics.paired_interval import Difference
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.paired import Difference, holm
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group, parts_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
-from lmms_eval_captions.metrics.ratio_parts import influences_of_videos, values_of_runs
+from lmms_eval_captions.metrics.parts import influences_of_videos, values_of_runs
 
 MOST: Final = 5
 """Videos, and groups of questions, that are shown in each direction."""

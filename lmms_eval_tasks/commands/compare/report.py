@@ -14,9 +14,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.compare.lead import Lead
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.moved import Moved
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.rows import Contrast, Row
 from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.paired_interval import Difference
-from lmms_eval_captions.metrics.videos_to_settle import videos_to_settle
+from lmms_eval_captions.metrics.intervals import Interval
+from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 
 _NONE: Final = "-"
 _MOST_NAME: Final = 34

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group, parts_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
-from lmms_eval_captions.metrics.holm import holm
-from lmms_eval_captions.metrics.interval import Interval, interval
-from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
+from lmms_eval_captions.metrics.intervals import Interval, interval
+from lmms_eval_captions.metrics.paired import Difference, holm, paired_interval
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.metrics.ratio_parts import RatioParts
+    from lmms_eval_captions.metrics.parts import RatioParts
 
 Outcome = Literal["better", "worse", "tied", "unknown"]
 

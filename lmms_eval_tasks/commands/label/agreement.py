@@ -9,9 +9,9 @@ from statistics import fmean
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, consensus, values_of
-from lmms_eval_captions.metrics.agreement_interval import Coefficient, agreement_interval
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.ratings import Rating, ratings_of
+from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval
+from lmms_eval_captions.metrics.clusters import Rating, ratings_of
+from lmms_eval_captions.metrics.intervals import Interval
 
 _OF_LABELS: tuple[Coefficient, ...] = ("ac1", "nominal")
 _WITH_JUDGE: tuple[Coefficient, ...] = ("kappa", "ac1")

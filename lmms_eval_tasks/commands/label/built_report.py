@@ -24,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.work import kept
 from lmms_eval_captions.lmms_eval_tasks.commands.label.built_questions import BuiltQuestions
 from lmms_eval_captions.lmms_eval_tasks.commands.label.report import Report
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.interval import Interval
+from lmms_eval_captions.metrics.intervals import Interval
 
 
 def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: int) -> Report:

@@ -12,13 +12,11 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import ChoiceL
 from lmms_eval_captions.lmms_eval_tasks.commands.label.report import Report
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner, common_names
-from lmms_eval_captions.metrics.agreement_interval import agreement_interval
-from lmms_eval_captions.metrics.bradley_terry import BradleyTerry, bradley_terry
-from lmms_eval_captions.metrics.correlations import Correlations, correlations
-from lmms_eval_captions.metrics.elo import PAPER, Elo, elo
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.interval_ends import FEW_VIDEOS
-from lmms_eval_captions.metrics.ratings import ratings_of
+from lmms_eval_captions.metrics.agreement import agreement_interval
+from lmms_eval_captions.metrics.clusters import ratings_of
+from lmms_eval_captions.metrics.correlation import Correlations, correlations
+from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
+from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
 
 
 def choices_report(

@@ -15,11 +15,10 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, v
 from lmms_eval_captions.lmms_eval_tasks.commands.label.pairs import Pair
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group, parts_of_captions
-from lmms_eval_captions.metrics.interval import Interval, interval
-from lmms_eval_captions.metrics.paired_interval import Difference, paired_interval
-from lmms_eval_captions.metrics.ppi_mean import Corrected, ppi_mean
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
-from lmms_eval_captions.metrics.two_phases import Pairs
+from lmms_eval_captions.metrics.intervals import Interval, interval
+from lmms_eval_captions.metrics.paired import Difference, paired_interval
+from lmms_eval_captions.metrics.parts import values_of_runs
+from lmms_eval_captions.metrics.ppi import Corrected, Pairs, ppi_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,8 +21,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import parts_of_captions
-from lmms_eval_captions.metrics.interval import interval
-from lmms_eval_captions.metrics.two_phases import Pairs
+from lmms_eval_captions.metrics.intervals import interval
+from lmms_eval_captions.metrics.ppi import Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

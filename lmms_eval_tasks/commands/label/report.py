@@ -20,8 +20,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.label.label_file import Verdict
 from lmms_eval_captions.lmms_eval_tasks.commands.label.matching import Domain, domains_of
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
-from lmms_eval_captions.metrics.interval import Interval
-from lmms_eval_captions.metrics.ppi_mean import Corrected
+from lmms_eval_captions.metrics.intervals import Interval
+from lmms_eval_captions.metrics.ppi import Corrected
 
 _NONE: Final = "-"
 _NAMES: Final = {

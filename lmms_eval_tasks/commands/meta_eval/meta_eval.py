@@ -37,8 +37,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
 from lmms_eval_captions.lmms_eval_tasks.submission import submit
-from lmms_eval_captions.metrics.kendall_interval import kendall_interval
-from lmms_eval_captions.metrics.kendall_tau import kendall_tau
+from lmms_eval_captions.metrics.correlation import kendall_interval, kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 _UNSCORED: Final = "too many candidates are unscored"

@@ -22,10 +22,9 @@ from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (
     Report,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.score_file import align, read_scores
-from lmms_eval_captions.metrics.clustered_tau import clustered_tau
-from lmms_eval_captions.metrics.interval import interval
-from lmms_eval_captions.metrics.kendall_tau import Variant
-from lmms_eval_captions.metrics.pairwise_accuracy import pairwise_accuracy
+from lmms_eval_captions.metrics.agreement import pairwise_accuracy
+from lmms_eval_captions.metrics.correlation import Variant, clustered_tau
+from lmms_eval_captions.metrics.intervals import interval
 
 _RATING: Final = "human"
 Column = tuple[str, Sequence[float | None], str]

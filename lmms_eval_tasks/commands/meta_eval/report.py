@@ -8,7 +8,7 @@ from math import isnan
 from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.annotator_tau import annotator_tau
+from lmms_eval_captions.metrics.correlation import annotator_tau
 
 SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""

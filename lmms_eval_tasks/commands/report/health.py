@@ -23,8 +23,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
-from lmms_eval_captions.metrics.clustered_slope import clustered_slope
-from lmms_eval_captions.metrics.krippendorff_alpha import krippendorff_alpha
+from lmms_eval_captions.metrics.agreement import krippendorff_alpha
+from lmms_eval_captions.metrics.clusters import clustered_slope
 
 _PER_WORDS = 100
 """Words more that a slope is given for."""

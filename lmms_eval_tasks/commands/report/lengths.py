@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.tables import (
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
-from lmms_eval_captions.metrics.correlations import correlations
+from lmms_eval_captions.metrics.correlation import correlations
 
 LENGTHS: dict[str, Callable[[CaptionRecord], int | None]] = {
     "words": lambda record: record.n_words,

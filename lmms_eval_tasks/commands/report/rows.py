@@ -13,7 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.report.sources import View
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.alignment import Key, numbered
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
-from lmms_eval_captions.metrics.same_verdict import same_verdict
+from lmms_eval_captions.metrics.agreement import same_verdict
 
 Kind = Literal["right", "partly", "missed", "wrong", "other"]
 """What a verdict says of a question: the caption answers it; in part; does not; wrongly."""

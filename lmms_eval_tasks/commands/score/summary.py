@@ -20,14 +20,19 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.score_column import (
 from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import totals_of
 from lmms_eval_captions.lmms_eval_tasks.reasons import grouped
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
-from lmms_eval_captions.metrics.keep_error import KeepError, keep_error, model_error
-from lmms_eval_captions.metrics.kept_clips import KeptClips, kept_clips
-from lmms_eval_captions.metrics.score_reliability import score_reliability
+from lmms_eval_captions.metrics.keeping import (
+    KeepError,
+    KeptClips,
+    keep_error,
+    kept_clips,
+    model_error,
+    score_reliability,
+)
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
     from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
-    from lmms_eval_captions.metrics.interval import Interval
+    from lmms_eval_captions.metrics.intervals import Interval
 
 QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 WORST_FILE: Final = "worst.parquet"

@@ -10,7 +10,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.stability.notes import judges_o
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.selected import Selected, selected
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.shares import Rows, Share, rows_of
-from lmms_eval_captions.metrics.consistent_times import consistent_times
+from lmms_eval_captions.metrics.agreement import consistent_times
 
 
 @dataclass(frozen=True, slots=True)

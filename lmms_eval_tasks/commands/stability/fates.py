@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Asked, Opinions
-from lmms_eval_captions.metrics.consistent_times import KNOWN_DIFFERENT, KNOWN_SAME
+from lmms_eval_captions.metrics.agreement import KNOWN_DIFFERENT, KNOWN_SAME
 
 Question = tuple[str, str, int]
 """A question of a file: its video, its text, and how often that text stood before it."""

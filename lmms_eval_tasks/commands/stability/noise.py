@@ -10,8 +10,8 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import parts_of
-from lmms_eval_captions.metrics.noise_floor import noise_floor
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.paired import noise_floor
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 RUNS: Final = (1, 3, 5)
 """Judge runs for which the noise is told."""

@@ -7,8 +7,7 @@ from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import Opinions
 from lmms_eval_captions.lmms_eval_tasks.verdicts.likeness import differences
-from lmms_eval_captions.metrics.consistent_times import UNKNOWN
-from lmms_eval_captions.metrics.unstable_that_pass import unstable_that_pass
+from lmms_eval_captions.metrics.agreement import UNKNOWN, unstable_that_pass
 
 FAIR_RUNS: Final = 3
 """Judge runs of each captioner's captions on which VidCapBench's split rests (section 3.2)."""

@@ -16,12 +16,12 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import Captioner
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
-from lmms_eval_captions.metrics.consistent_times import (
+from lmms_eval_captions.metrics.agreement import (
     KNOWN_DIFFERENT,
     KNOWN_SAME,
     UNKNOWN,
+    same_verdict,
 )
-from lmms_eval_captions.metrics.same_verdict import same_verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import (
 )
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import parts_of
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import Verdicts
-from lmms_eval_captions.metrics.consistent_times import KNOWN_SAME
-from lmms_eval_captions.metrics.ratio_parts import values_of_runs
+from lmms_eval_captions.metrics.agreement import KNOWN_SAME
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 _SECTION: Final = "stability"
 _STABLE: Final = "stable"

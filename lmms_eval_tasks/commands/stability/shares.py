@@ -11,13 +11,13 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.commands.stability.opinions import TASKS, Opinions
 from lmms_eval_captions.lmms_eval_tasks.verdicts.parts import Group
-from lmms_eval_captions.metrics.consistent_times import KNOWN_SAME, UNKNOWN
-from lmms_eval_captions.metrics.interval import Interval, intervals
+from lmms_eval_captions.metrics.agreement import KNOWN_SAME, UNKNOWN
+from lmms_eval_captions.metrics.intervals import Interval, intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.metrics.ratio_parts import RatioParts
+    from lmms_eval_captions.metrics.parts import RatioParts
 
 METRICS: Final = "metrics"
 """Section of what else is read of a judgement than what the headline reads."""

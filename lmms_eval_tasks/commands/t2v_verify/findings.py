@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.measuring import Measured
-from lmms_eval_captions.metrics.correlations import correlations
+from lmms_eval_captions.metrics.correlation import correlations
 
 ALL = "all generators"
 _FEWEST = 3

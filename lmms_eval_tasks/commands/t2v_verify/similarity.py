@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.metrics.psnr import psnr
-from lmms_eval_captions.metrics.ssim import WINDOW, ssim
+from lmms_eval_captions.metrics.frames import WINDOW, psnr, ssim
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:

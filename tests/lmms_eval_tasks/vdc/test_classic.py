@@ -30,7 +30,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import classic_hooks as hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.classic import VDC_CLASSIC
-from lmms_eval_captions.metrics.meteor import meteor
+from lmms_eval_captions.metrics.captioning import meteor
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
 Items = dict[str, list[PendingRecord]]

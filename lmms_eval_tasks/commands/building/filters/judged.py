@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_ques
 from lmms_eval_captions.judges.verdict import Correctness
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work, kept
-from lmms_eval_captions.metrics.same_verdict import same_verdict
+from lmms_eval_captions.metrics.agreement import same_verdict
 
 Problem = Literal["inconsistent", "always wrong", "not judged"]
 """What is wrong with a pair, or that it is not known."""

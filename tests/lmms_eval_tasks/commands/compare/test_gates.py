@@ -11,8 +11,7 @@ import pytest
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
 from lmms_eval_captions.lmms_eval_tasks.commands.compare.gate import Gate
-from lmms_eval_captions.metrics.paired_interval import Difference
-from lmms_eval_captions.metrics.videos_to_settle import videos_to_settle
+from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 from planted_pairs import TASKS, drawn, plant
 
 HEADLINES: Final = dict(zip(TASKS, ("vdc_acc", "acc", "ar", "capf1", "avg"), strict=True))
