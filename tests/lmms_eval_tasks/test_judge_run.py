@@ -94,6 +94,7 @@ def test_what_judging_may_cost_is_said_with_the_day_of_the_prices(
 ) -> None:
     """Without a limit it says that there is none."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "none")
     JUDGE_RUN.engine()
     assert ", no limit of cost, replies in " in logged[-1]
     JUDGE_RUN.close()

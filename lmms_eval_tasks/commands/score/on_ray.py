@@ -94,20 +94,19 @@ def score_on_ray(
                 scoring = Scoring(scorer, None, done, n_rows=_TABLE_ROWS, n_ahead=scorer.n_ahead)
                 return [*failures, *scoring.score(list(left))]
             except CaptionsError as error:
-                now_usd = scorer.spent_usd
-                spent_usd += now_usd
                 if limit_usd is None or kind_of(str(error)) != "limit":
                     raise
-                # One scorer has spent its part: the rest of all parts is divided anew.
-                left_usd = limit_usd - spent_usd
-                is_alone = cluster.n_actors == 1
-                if (is_alone and not now_usd) or left_usd < _LEAST * limit_usd:
-                    raise JudgeStoppedError(_limit_words(spent_usd, limit_usd)) from None
-                if not now_usd:
-                    cluster = replace(cluster, n_actors=1)
-                spec = spec.with_settings(max_cost_usd=left_usd)
             finally:
                 scorer.close()
+            # One scorer has spent its part: the rest of all parts is divided anew.
+            spent_usd += scorer.spent_usd
+            left_usd = limit_usd - spent_usd
+            is_alone = cluster.n_actors == 1
+            if (is_alone and not scorer.spent_usd) or left_usd < _LEAST * limit_usd:
+                raise JudgeStoppedError(_limit_words(spent_usd, limit_usd))
+            if not scorer.spent_usd:
+                cluster = replace(cluster, n_actors=1)
+            spec = spec.with_settings(max_cost_usd=left_usd)
 
 
 class _RayScorer:
@@ -119,6 +118,8 @@ class _RayScorer:
 
         self.spec = spec
         self.schema = schema_of(spec)
+        self.spent_usd = 0.0
+        """US dollars that all scorers have spent, once they are closed."""
         n = cluster.n_actors or _n_nodes()
         part = spec.divided(n)
         self.n_ahead = n * (2 + _AHEAD * part.concurrency // _TABLE_ROWS)
@@ -147,12 +148,6 @@ class _RayScorer:
                 f"--actors {n}: the cluster has no room for them: {error}"
             ) from error
 
-    @property
-    def spent_usd(self) -> float:
-        """US dollars that all scorers have spent."""
-        spent_usd: float = _result(self._spending.total.remote())
-        return spent_usd
-
     def submit(self, table: pa.Table) -> Callable[[], pa.Table]:
         """Hand rows to the least busy scorer; see :meth:`.TableScorer.submit`."""
         rows: Any = table
@@ -178,6 +173,8 @@ class _RayScorer:
 
         with suppress(ray.exceptions.RayError):
             ray.get([actor.close.remote() for actor in self._actors], timeout=60.0)
+        with suppress(ray.exceptions.RayError):
+            self.spent_usd = ray.get(self._spending.total.remote(), timeout=60.0)
         for actor in (*self._actors, *self._captioners, self._spending):
             ray.kill(actor)
 
@@ -208,15 +205,17 @@ class ScorerActor:
         try:
             return scorer.submit(table)()
         finally:
-            _result(
-                self._spending.spend.remote(self._index, scorer.spent_usd - self._spec.spent_usd)
-            )
+            self._report(scorer)
 
     def close(self) -> None:
-        """Close the scorer."""
+        """Close the scorer; what its last requests cost is known only then."""
         with self._lock:
             if self._scorer is not None:
                 self._scorer.close()
+                self._report(self._scorer)
+
+    def _report(self, scorer: TableScorer) -> None:
+        _result(self._spending.spend.remote(self._index, scorer.spent_usd - self._spec.spent_usd))
 
     def _opened(self) -> TableScorer:
         with self._lock:
