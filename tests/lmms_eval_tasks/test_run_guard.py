@@ -154,7 +154,7 @@ def test_tasks_that_a_captioner_cannot_answer_end_the_run_before_the_others(
     """They are named, and those of groups, too; nothing was captioned that could be lost."""
     began: list[object] = []
     module = ModuleType("lmms_eval.evaluator")
-    vars(module)["evaluate"] = lambda lm, task_dict, limit=None: began.append((lm, task_dict))
+    vars(module)["evaluate"] = lambda lm, task_dict, limit: began.append((lm, task_dict, limit))
     vars(module)["simple_evaluate"] = print
     apply_patches(module)
     fine, choice = (SimpleNamespace(OUTPUT_TYPE=name) for name in ("generate_until", kind))
