@@ -26,7 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.question_groups import (
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import counts_in, weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import counts_in, weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 

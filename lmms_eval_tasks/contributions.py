@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
 from lmms_eval_captions.metrics.parts import jackknife_influences, ratio_influences
 

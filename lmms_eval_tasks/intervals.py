@@ -15,7 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
 from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
 from lmms_eval_captions.metrics.intervals import Interval, intervals

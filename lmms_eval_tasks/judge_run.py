@@ -46,8 +46,12 @@ from lmms_eval_captions.lmms_eval_tasks.judged import (
     waiting,
     without_judge,
 )
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, cheap_judge, sample_words
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
+    InPart,
+    SamplingPlans,
+    cheap_judge,
+    sample_words,
+)
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 

@@ -23,7 +23,7 @@ from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCapti
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.protocols.asking import JudgeConfig
     from lmms_eval_captions.judges.settings import JudgeSettings
-    from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
+    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 
 J = TypeVar("J", bound=Judgement)
 

@@ -19,8 +19,8 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric,
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
 from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import name_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
     CHEAP,

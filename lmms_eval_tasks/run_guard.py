@@ -23,8 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
 from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans, cheap_judge
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS

@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CAPTIONS,

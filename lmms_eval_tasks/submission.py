@@ -22,8 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import (
 )
 from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, record_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import InPart, name_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import InPart, can_be_sampled, name_of
 from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
 from lmms_eval_captions.model_wrappers.no_caption import says_nothing
 

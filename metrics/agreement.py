@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from lmms_eval_captions.metrics.clusters import (
     sums_of_clusters,
 )
 from lmms_eval_captions.metrics.intervals import Interval
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def cohen_kappa(first: Sequence[Rating | None], second: Sequence[Rating | None]) -> float:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    from lmms_eval_captions.metrics.intervals import Interval
 
 
 FEWEST_CLIPS: Final = 10

@@ -16,8 +16,11 @@ from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import CaptionsError, JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import cheap_judge, sample_words
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
+    can_be_sampled,
+    cheap_judge,
+    sample_words,
+)
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _TIMEOUT_S: Final = 30.0

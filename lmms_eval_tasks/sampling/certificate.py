@@ -11,10 +11,9 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.population import Drawn, Population
-from lmms_eval_captions.lmms_eval_tasks.sampling.residuals import measured
-from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import (
+from lmms_eval_captions.lmms_eval_tasks.sampling.draw import Drawn, Population, measured
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
+    Sample,
     contributions,
     examples_of,
     is_mean,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import Weighed, weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Weighed, weighed
 from lmms_eval_captions.lmms_eval_tasks.verdicts.verdicts import TaskVerdicts, Verdicts
 
 

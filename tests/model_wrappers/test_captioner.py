@@ -27,7 +27,6 @@ from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 FIVE = {f"task{number}": f"Prompt {number}." for number in range(5)}
 

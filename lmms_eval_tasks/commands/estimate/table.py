@@ -21,9 +21,8 @@ from lmms_eval_captions.lmms_eval_tasks.request_counter import (
     TYPICAL_ANSWER,
     TaskEstimate,
 )
-from lmms_eval_captions.lmms_eval_tasks.sampling.design import FEW
-from lmms_eval_captions.lmms_eval_tasks.sampling.in_part import name_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+from lmms_eval_captions.lmms_eval_tasks.sampling.draw import FEW
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled, name_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lmms_eval_captions.lmms_eval_tasks.sampling.design import FEW, Sampled, sample
-from lmms_eval_captions.lmms_eval_tasks.sampling.population import Population
+from lmms_eval_captions.lmms_eval_tasks.sampling.draw import FEW, Population, Sampled, sample
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
-from lmms_eval_captions.lmms_eval_tasks.sampling.weighing import (
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
+    Sample,
     contributions,
     counts_in,
     examples_of,

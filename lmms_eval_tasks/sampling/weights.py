@@ -1,27 +1,67 @@
-"""Numbers of a sample of questions: each verdict counts as much as it stands for.
-
-A metric of a sampled task is computed from *weighed* values: for each question what it adds to the
-metric's numerator and denominator, where it was asked times what it stands for, and what the cheap
-judge's verdict tells of those that were not. Summed over any questions (all, or those of a
-category) this is unbiased for what all of them would give. Everything that takes a benchmark with
-its records, breakdowns and intervals as well, takes these in their place.
-"""
+"""What was asked of a caption, and its verdicts weighed by what they stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import fsum, nan, prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.sample_of_caption import Sample
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Values
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
     from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
     from lmms_eval_captions.metrics.parts import Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Of one caption, as its record's ``sample`` holds it."""
+
+    weights: Sequence[float]
+    """Shape (n_questions,): how many questions each stands for; 0 where it was not asked, 1 where
+    it stands for itself alone."""
+    strata: Sequence[int]
+    """Shape (n_questions,): the stratum that it was drawn in, -1 for none."""
+    rank: int
+    """The process whose strata these are."""
+    lam: float = 0.0
+    """Trust in the cheap judge, in [0, 1]."""
+    cheap: Mapping[str, Values] = field(default_factory=dict)
+    """Metric to what it reads of the cheap judge's verdicts on all questions, in one judge run;
+    empty without one."""
+
+    @property
+    def n_asked(self) -> int:
+        """Questions that were asked."""
+        return sum(weight > 0 for weight in self.weights)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every question stands for itself, as without a sample, and nothing is kept."""
+        return not self.cheap and all(weight == 1 for weight in self.weights)
+
+    def to_item(self) -> Item:
+        """As records hold it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: CaptionRecord) -> Sample | None:
+        """That of a record, ``None`` where every question was asked.
+
+        Raises:
+            TypeError: If it is not what :meth:`to_item` makes.
+        """
+        return cls(**cast("dict[str, Any]", record.sample)) if record.sample else None
+
+    def of_metric(self, name: str) -> Sample:
+        """The same, with what this metric reads alone."""
+        return replace(
+            self, cheap={metric: v for metric, v in self.cheap.items() if metric == name}
+        )
+
 
 _NOTHING: Final = (0.0, 0.0)
 _FEW_ASKED: Final = 50
