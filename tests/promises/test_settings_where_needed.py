@@ -72,7 +72,7 @@ UNUSABLE_JUDGES = {
     "key": {"LMMS_CAPTIONS_JUDGE_URL": "https://judge.example/v1"},
     "unnamed": {"LMMS_CAPTIONS_JUDGE_URL": "http://127.0.0.1:1/v1", "LMMS_CAPTIONS_JUDGE": ""},
     "prices": {"LMMS_CAPTIONS_PRICES": "/nowhere", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
-    "price": {"LMMS_CAPTIONS_MAX_COST": "1", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
+    "price": {"LMMS_CAPTIONS_JUDGE_URL": "https://judge.example/v1", "OPENAI_API_KEY": "key"},
     "cache": {"LMMS_CAPTIONS_CACHE": "a file", "LMMS_CAPTIONS_JUDGE_URL": "http://[::1]:1/v1"},
 }
 
