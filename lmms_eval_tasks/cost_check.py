@@ -38,9 +38,10 @@ class ExpectedCost:
         """Return the sum with one more task."""
         return ExpectedCost(self.n_calls + n_calls, self.usd + usd)
 
-    def words(self, limit_usd: float) -> str:
-        """Requests, dollars and the limit, in half a sentence."""
-        return f"about {self.n_calls:,.0f} requests, about ${self.usd:,.2f} (limit ${limit_usd:g})"
+    @property
+    def words(self) -> str:
+        """Requests and dollars, in half a sentence."""
+        return f"about {self.n_calls:,.0f} requests, about ${self.usd:,.2f}"
 
 
 WAYS_OUT: Final = (
@@ -115,7 +116,7 @@ def require_within_limit(
             expected = expected.plus(*cost)
     if not expected.n_calls or settings.max_cost_usd is None:
         return
-    words = f"judging takes {expected.words(settings.max_cost_usd)}"
+    words = f"judging takes {expected.words} (limit ${settings.max_cost_usd:g})"
     if expected.usd > settings.max_cost_usd:
         raise SettingsError(f"{words}: nothing was asked. {WAYS_OUT}")
     if settings.rank == 0:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.cost_check import WAYS_OUT, expected_cost
@@ -92,7 +93,8 @@ def why_not_ask(
     expected = JUDGE_RUN.expected_cost.plus(*cost)
     limit_usd = settings.max_cost_usd / settings.world_size
     if expected.usd > limit_usd:
-        return f"{NOT_ASKED}judging takes {expected.words(limit_usd)}", WAYS_OUT
+        words = f"{LIMIT_REACHED}{limit_usd:g} is not enough: judging takes {expected.words}"
+        return words, WAYS_OUT
     JUDGE_RUN.expected_cost = expected
     return None
 

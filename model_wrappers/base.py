@@ -66,6 +66,8 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     is_simple: ClassVar[bool] = True
     answers: ClassVar[frozenset[str]] = frozenset({"generate_until", "generate_until_agentic"})
     """Kinds of lmms-eval's requests that it answers; tasks of any other end a run by name."""
+    has_captions: ClassVar[bool] = False
+    """Whether its captions are there already, so that the cost of judging them can be told."""
 
     def __init__(self) -> None:
         super().__init__()

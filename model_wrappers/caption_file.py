@@ -46,6 +46,8 @@ class CaptionFile(CaptionModel):
     here, or captions of an earlier version of the file come back.
     """
 
+    has_captions = True
+
     def __init__(
         self,
         path: object = None,

@@ -121,9 +121,9 @@ def test_captions_that_cost_more_than_the_limit_are_not_asked_about(
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.3")
     assert all(map(isnan, scores(task, run(task, [text * 20000 for text in THERE])).values()))
     assert server.counts.n_requests == 0
-    [words] = [line for line in logged if line.startswith(f"ERROR {task.name}: not asked: ")]
-    assert "judging takes about" in words
-    assert "(limit $0.3). Raise the limit (LMMS_CAPTIONS_MAX_COST, or none)" in words
+    start = f"ERROR {task.name}: LMMS_CAPTIONS_MAX_COST: $0.3 is not enough: judging takes about "
+    [words] = [line for line in logged if line.startswith(start)]
+    assert "Raise the limit (LMMS_CAPTIONS_MAX_COST, or none)" in words
     assert not any(map(isnan, scores(task, run(task, THERE)).values()))
 
 

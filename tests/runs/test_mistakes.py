@@ -362,12 +362,13 @@ THROUGH_LMMS_EVAL: Final = {
         LMMS_CAPTIONS_JUDGE_URL="https://judge.example.com/v1",
         OPENAI_API_KEY="sk-1",
     ),
-    "judge-too-dear": _judge(
+    "judge-too-dear": Mistake(
+        ("--model", "caption_baseline", *CAMERA),
         "requests, about $",
         "LMMS_CAPTIONS_PRECISION",
-        {},
-        LMMS_CAPTIONS_JUDGE="gpt-4o",
-        LMMS_CAPTIONS_MAX_COST="0.001",
+        exit_code=1,
+        env={**_data(JUDGE="gpt-4o", JUDGE_URL="{url}", MAX_COST="0.001")},
+        server={},
     ),
 }
 """Behind ``lmms-eval-captions run``."""
