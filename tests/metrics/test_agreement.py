@@ -1,4 +1,4 @@
-"""Agreement of raters: Cohen's kappa, Gwet's AC1, Krippendorff's alpha and their intervals."""
+"""Agreement of raters against reference implementations, and stability over judge runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from lmms_eval_captions.metrics.agreement import (
     Level,
     agreement_interval,
     cohen_kappa,
+    consistent_times,
     gwet_ac1,
     krippendorff_alpha,
+    same_verdict,
+    unstable_that_pass,
 )
 from lmms_eval_captions.metrics.clusters import Rating, ratings_of
 
@@ -167,3 +170,68 @@ def test_intervals_cover(coefficient: Coefficient) -> None:
         found = agreement_interval(ratings, np.repeat(np.arange(40), 5), coefficient=coefficient)
         covered.append(found.low <= 1 - 2 * flips <= found.high)  # type: ignore[operator] # has one
     assert 0.93 <= np.mean(covered) <= 0.98
+
+
+TABLE_8 = {5: 39_897, 4: 27_046, 3: 17_479, 2: 8_735, 1: 3_038, 0: 630}
+
+
+def test_the_papers_table() -> None:
+    """As many questions as Table 8 has, in any order, give its column of samples."""
+    columns = [[1] * times + [0] * (5 - times) for times, n in TABLE_8.items() for _ in range(n)]
+    same = np.random.default_rng(0).permuted(np.array(columns, np.int8), axis=1).T
+    same = same[:, np.random.default_rng(1).permutation(same.shape[1])]
+    assert consistent_times(same) == list(TABLE_8.values())
+
+
+def test_what_is_unknown_for_one_captioner_is_in_no_count() -> None:
+    """It is neither stable nor unstable for all of them."""
+    assert consistent_times(np.array([[1, -1, 0], [1, 0, 0]], np.int8)) == [1, 0, 1]
+    assert consistent_times(np.array([[-1]], np.int8)) == [0, 0]
+
+
+@pytest.mark.parametrize(("n_runs", "n_captioners"), [(2, 1), (3, 1), (3, 5)])
+def test_unstable_questions_pass_as_often_as_in_a_simulation(
+    n_runs: int, n_captioners: int
+) -> None:
+    """Verdicts drawn one by one."""
+    draws = np.random.default_rng(0).random((50_000, n_captioners, n_runs))
+    n_flips = np.sum(draws < 0.2, axis=2)
+    passes = np.mean(np.all((n_flips == 0) | (n_flips == n_runs), axis=1))
+    expected = unstable_that_pass(0.2, n_runs=n_runs, n_captioners=n_captioners)
+    assert passes == pytest.approx(expected, abs=0.01)
+
+
+VERDICTS = st.one_of(st.none(), st.sampled_from(["yes", "no", "neutral"]))
+
+
+@pytest.mark.parametrize(
+    ("runs", "within", "expected"),
+    [
+        pytest.param(["yes", "yes"], 0.0, True, id="same"),
+        pytest.param(["yes", "no", "yes"], 0.0, False, id="differs"),
+        pytest.param(["yes", None], 0.0, None, id="unscored"),
+        pytest.param([None, None], 0.0, None, id="never-scored"),
+        pytest.param(["yes", None, "no"], 0.0, False, id="differs-beside-unscored"),
+        pytest.param(["yes"], 0.0, None, id="one-run"),
+        pytest.param([4.0, 4.0, 4.0], 0.25, True, id="equal-numbers"),
+        pytest.param([4.0, 3.0, 4.0], 0.25, False, id="other-numbers"),
+        pytest.param([79.4, 79.6, 84.4], 5.0, True, id="near-numbers"),
+        pytest.param([79.4, 84.5], 5.0, False, id="far-numbers"),
+        pytest.param([0.1, 0.15], 0.05, True, id="rounding"),
+        pytest.param([[1, 2], [1, 2]], 0.0, True, id="equal-lists"),
+        pytest.param([[1, 2], [1, 3]], 0.0, False, id="other-lists"),
+    ],
+)
+def test_worked_examples(runs: list[object], within: float, *, expected: bool | None) -> None:
+    """Labels must be equal, numbers near; a missing verdict hides no difference."""
+    assert same_verdict(runs, within=within) is expected
+
+
+@given(st.lists(VERDICTS, min_size=1, max_size=5), VERDICTS)
+def test_a_further_run_makes_nothing_stable(runs: list[object], more: object) -> None:
+    """A difference stays one, whatever else is said."""
+    before, after = same_verdict(runs), same_verdict([*runs, more])
+    if before is False:
+        assert after is False
+    if after is True and len(runs) > 1:
+        assert before is True

@@ -1,8 +1,9 @@
-"""The scores of G-VEval, and how they are compared with people's."""
+"""G-VEval's expectation and means."""
 
 from __future__ import annotations
 
 from math import isnan, nan
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval_captions.metrics.correlation import Variant, _taus, kendall_interval, kendall_tau
-from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score
+from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score, mean_rating
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,31 @@ def test_there_is_no_interval_where_all_are_equal() -> None:
     low, high = kendall_interval([1, 1], [[1], [2]], variant="c", rng=rng, n_resamples=5)
     assert isnan(low)
     assert isnan(high)
+
+
+@pytest.mark.parametrize(
+    ("videos", "expected"),
+    [
+        pytest.param([[5.0], [2.0]], 3.5, id="two"),
+        pytest.param([[5.0], [None]], 5.0, id="unscored-leaves-the-denominator"),
+        pytest.param([[1.0], [1.0]], 1.0, id="the-lowest-counts"),
+        pytest.param([[None]], nan, id="nothing-scored"),
+        pytest.param([], nan, id="no-captions"),
+    ],
+)
+def test_hand_worked_ratings(videos: list[list[float | None]], expected: float) -> None:
+    """The number is the mean over captions, unscored ones left out."""
+    assert mean_rating(videos) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("rating", [0.0, 5.5, -1.0])
+def test_a_rating_off_the_scale_is_an_error(rating: float) -> None:
+    """A reader that lets one through is found out."""
+    with pytest.raises(ValueError, match="between 1 and 5"):
+        mean_rating([[rating]])
+
+
+@given(st.lists(st.integers(1, 5), min_size=1))
+def test_it_is_the_mean_and_stays_on_the_scale(ratings: list[int]) -> None:
+    """As another function has it."""
+    assert mean_rating([[float(rating)] for rating in ratings]) == pytest.approx(fmean(ratings))
