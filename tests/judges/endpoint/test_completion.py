@@ -51,18 +51,9 @@ def _error(payload: object) -> JudgeError:
 
 _ODD_USAGES = [
     pytest.param("[1, 2]", id="list"),
-    pytest.param('"12"', id="text"),
-    pytest.param("null", id="null"),
-    pytest.param("{}", id="empty"),
     pytest.param('{"prompt_tokens": NaN, "completion_tokens": NaN}', id="nan"),
-    pytest.param('{"prompt_tokens": 1e999, "completion_tokens": Infinity}', id="infinite"),
     pytest.param('{"prompt_tokens": -5, "completion_tokens": -5}', id="negative"),
-    pytest.param('{"prompt_tokens": true, "completion_tokens": false}', id="bool"),
-    pytest.param('{"prompt_tokens": 12.5, "completion_tokens": 0.5}', id="fractions"),
     pytest.param('{"prompt_tokens": 1e300, "completion_tokens": 1e300}', id="huge"),
-    pytest.param('{"prompt_tokens": ' + "9" * 5000 + "}", id="5000-digits"),
-    pytest.param('{"prompt_tokens": {"n": 12}, "completion_tokens": [3]}', id="nested"),
-    pytest.param('{"prompt_tokens": "12", "completion_tokens": "3"}', id="numbers-as-text"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The engine against a server that behaves, misbehaves and goes away."""
+"""Chains go in, answers come out: once each, settled whatever is raised, never mixed up."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chains import request_of, text_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:
@@ -645,3 +649,134 @@ def test_a_reader_that_raises_leaves_its_own_question_unscored(
     assert [one.value is None for one in asked] == [False, True, False]
     assert asked[1].reason == "unreadable reply, asked 4 times"
     assert any("reading a reply failed" in line for line in logged)
+
+
+STRESS_S = 2.0
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_would_end_the_thread_is_told_to_the_captions(
+    error: type[BaseException],
+    serve: ServerFactory,
+    make_engine: EngineFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a callback it ends judging with the cause, in a chain it ends that chain's caption."""
+
+    async def raises(_: Ask) -> Asked[str]:
+        raise error("in a chain")
+
+    engine = make_engine(serve(latency_s=1.0).url)
+    lost = engine.submit([raises]).exception(timeout=5)
+    assert isinstance(lost, JudgeStoppedError)
+    assert "in a chain" in str(lost)
+
+    def draw() -> None:
+        raise error("in a callback")
+
+    other = engine.submit([_chain("prompt")])
+    monkeypatch.setattr(engine._progress, "tick", draw)
+    assert "in a callback" in str(other.exception(timeout=5))
+    engine._thread.join(5)
+    assert "in a callback" in str(engine.submit([_chain("later")]).exception(timeout=5))
+    engine.close()
+
+
+def test_after_an_error_of_ours_another_engine_follows(
+    serve: ServerFactory, bench: pytest.MonkeyPatch
+) -> None:
+    """Later captions are judged, within the same cost limit, and no more engines than a few."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-mini-2024-07-18")
+    bench.setenv("OPENAI_API_KEY", "sk-test")
+    first = JUDGE_RUN.engine()
+    assert first._budget is not None
+    first._budget.spent_usd = 2.0
+    engine = first
+    for number in range(MOST_ENGINES):
+        engine = JUDGE_RUN.engine()
+        assert (
+            engine.submit([_chain(str(number), model="gpt-4o-mini-2024-07-18")]).result(5)[0].value
+        )
+        assert engine.spent_usd >= 2.0
+        engine._loop.call_soon_threadsafe(engine._on_defect, RuntimeError("a defect"))
+        engine._thread.join(5)
+        assert "a defect" in str(engine.defect)
+    assert JUDGE_RUN.engine() is engine
+    late = JUDGE_RUN.engine().submit([_chain("late")]).exception(timeout=5)
+    assert "a defect" in str(late)
+
+
+def test_submitting_beside_closing_for_seconds_leaves_nothing_open(
+    serve: ServerFactory, make_engine: EngineFactory
+) -> None:
+    """Many threads hand captions in while engine after engine is closed: all of them end."""
+    server = serve()
+    engines: list[Engine] = [make_engine(server.url, concurrency=8)]
+    futures: list[Future[list[Asked[str]]]] = []
+    ended = threading.Event()
+
+    def submit(number: int) -> None:
+        index = 0
+        while not ended.is_set():
+            futures.append(engines[-1].submit([_chain(f"{number} {index % 5}")]))
+            index += 1
+            time.sleep(0)
+
+    threads = [threading.Thread(target=submit, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    deadline_s = time.monotonic() + STRESS_S
+    while time.monotonic() < deadline_s:
+        closing = engines[-1]
+        time.sleep(0.03)
+        closing.close()
+        engines.append(make_engine(server.url, concurrency=8))
+    ended.set()
+    for thread in threads:
+        thread.join()
+    engines[-1].close()
+    assert len(futures) > 1000
+    assert not wait(futures, timeout=10).not_done
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    assert all(isinstance(error, JudgeStoppedError) for error in errors)
+    assert len(errors) < len(futures)
+
+
+async def _ask(ask: Ask, *, text: str, until_s: float | None = None) -> Asked[str]:
+    return await ask(replace(request_of(text), until_s=until_s), text_of)
+
+
+def test_what_waits_for_a_slot_is_dropped(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """The next one goes out in its place, and nothing is stopped."""
+    server = serve(latency_s=0.3)
+    engine = make_engine(server.url, concurrency=1)
+    first = engine.submit([partial(_ask, text="a")])
+    late = engine.submit([partial(_ask, text="b", until_s=time.monotonic() + 0.1)])
+    last = engine.submit([partial(_ask, text="c")])
+    (asked,) = late.result(10)
+    assert (asked.value, asked.reason) == (None, "the time for it was over")
+    assert asked.failure == "unavailable"
+    assert first.result(10)[0].value is not None
+    assert last.result(10)[0].value is not None
+    assert server.counts.n_requests == 2
+    assert engine.stopped("judge", "") is None
+
+
+def test_what_is_stored_is_never_too_late(serve: ServerFactory, make_engine: EngineFactory) -> None:
+    """It need not be sent."""
+    server = serve()
+    engine = make_engine(server.url)
+    (known,) = engine.submit([partial(_ask, text="a")]).result(10)
+    (again,) = engine.submit([partial(_ask, text="a", until_s=0.0)]).result(10)
+    assert again.value == known.value is not None
+    assert server.counts.n_requests == 1
+
+
+def test_the_time_is_in_no_key() -> None:
+    """Two requests that differ in it alone are one."""
+    request = request_of("a")
+    timed = replace(request, until_s=1.0)
+    assert timed == request
+    assert timed.key(0) == request.key(0)

@@ -1,21 +1,33 @@
-"""A slot belongs to a request: as many are on the wire as may be, in the order of the questions."""
+"""Which request is next, to which server it goes, and whose reply is whose."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
-from typing import Any
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chains import chain, request_of, text_of
 from conftest import EngineFactory, ServerFactory
-from judge_server import last_text
+from judge_server import Say, last_text
+from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.request import Ask, Asked
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
+from lmms_eval_captions.judges.endpoint.slots import Replicas
+from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
 N_GATHERED = 10
@@ -196,3 +208,203 @@ def test_a_request_that_failed_is_sent_again_before_later_questions(
     engine = make_engine(server.url, concurrency=1)
     engine.submit([chain(f"question {index}") for index in range(60)]).result(timeout=60)
     assert 1 <= texts[1:].index("question 0") < 30
+
+
+NAMES = tuple(f"http://10.0.0.{number}:8000/v1" for number in range(4))
+CAPTIONS = [f"caption {number}".encode() for number in range(4_000)]
+_IN_A_PROCESS = """
+import json, sys
+from lmms_eval_captions.judges.endpoint.slots import Replicas
+names = sys.argv[1].split(",")
+replicas = Replicas(names)
+print(json.dumps([names[replicas.choose(b"caption %d" % n, 0.0)] for n in range(200)]))
+"""
+
+
+def _chosen(names: tuple[str, ...], seed: str) -> list[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    command = [sys.executable, "-c", _IN_A_PROCESS, ",".join(names)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    chosen: list[str] = json.loads(done.stdout)
+    return chosen
+
+
+def test_processes_with_other_orders_of_the_urls_choose_the_same_replica() -> None:
+    """They do so without a word to one another, and not one replica for all."""
+    chosen = _chosen(NAMES, "1")
+    assert _chosen(NAMES[::-1], "2") == chosen
+    assert set(chosen) == set(NAMES)
+
+
+def test_captions_are_spread_about_evenly() -> None:
+    """Of 4,000 each of four replicas is the first one for a quarter, about."""
+    replicas = Replicas(NAMES)
+    first = Counter(replicas.order(caption)[0] for caption in CAPTIONS)
+    assert sorted(first) == [0, 1, 2, 3]
+    assert all(abs(n - 1_000) <= 150 for n in first.values())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=300),
+    st.integers(2, 6),
+)
+def test_no_replica_passes_its_bound_however_skewed_the_captions_are(
+    steps: list[tuple[int, int]], n_replicas: int
+) -> None:
+    """With the request that it is given, a replica has at most 1.1 times the mean, or that rounded.
+
+    Captions are three that are asked about all the time and one that is asked about rarely; of
+    what is in flight another one is answered now and then.
+    """
+    replicas = Replicas([f"http://host{number}/v1" for number in range(n_replicas)])
+    in_flight: list[int] = []
+    for caption, place in steps:
+        if place < len(in_flight):
+            replicas.in_flight[in_flight.pop(place)] -= 1
+        chosen = replicas.choose(f"skewed {caption}".encode(), 0.0)
+        replicas.in_flight[chosen] += 1
+        in_flight.append(chosen)
+        mean = sum(replicas.in_flight) / n_replicas
+        assert replicas.in_flight[chosen] <= max(ceil(mean), 1.1 * mean)
+
+
+def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
+    """Those of the others stay, and its own come back when it is up."""
+    replicas = Replicas(NAMES)
+    before = [replicas.choose(caption, 0.0) for caption in CAPTIONS[:400]]
+    replicas.failed(1, until_s=10.0)
+    during = [replicas.choose(caption, 5.0) for caption in CAPTIONS[:400]]
+    for caption, old, new in zip(CAPTIONS, before, during, strict=False):
+        assert new == (replicas.order(caption)[1] if old == 1 else old)
+    assert [replicas.choose(caption, 10.0) for caption in CAPTIONS[:400]] == before
+    replicas.failed(1, until_s=10.0)
+    replicas.answered(1)
+    assert [replicas.choose(caption, 5.0) for caption in CAPTIONS[:400]] == before
+
+
+def test_what_is_about_no_caption_goes_to_the_least_busy_that_is_up() -> None:
+    """As it always did."""
+    replicas = Replicas(NAMES)
+    replicas.in_flight[:] = [3, 1, 0, 2]
+    assert replicas.choose(None, 0.0) == 2
+    replicas.failed(2, until_s=1.0)
+    assert replicas.choose(None, 0.0) == 1
+
+
+KEY: Final = bytes(16)
+HERE, THERE, THIRD = (f"http://{name}/v1" for name in ("here", "there", "third"))
+ENDPOINTS: Final = {"here": (HERE,), "there": (THERE,), "both": (THIRD, THERE), "all": None}
+
+
+def _save(folder: Path, whose: str, *replies: Reply) -> None:
+    stored = StoredReplies(folder, patience_s=0.0, endpoints=ENDPOINTS[whose])
+    for reply in replies:
+        asyncio.run(stored.save("judge", KEY, reply))
+    stored.close()
+
+
+def _found(folder: Path, whose: str) -> str | None:
+    stored = StoredReplies(folder, patience_s=0.0, endpoints=ENDPOINTS[whose])
+    try:
+        reply = stored.get("judge", KEY)
+        assert stored.has("judge", KEY) == (reply is not None)
+    finally:
+        stored.close()
+    return None if reply is None else reply.text
+
+
+@pytest.mark.parametrize(
+    ("saved", "found"),
+    [
+        pytest.param(
+            [("all", HERE)],
+            {"all": "0", "here": "0", "there": None, "both": None},
+            id="kept by the model's name",
+        ),
+        pytest.param(
+            [("all", None)],
+            {"all": "0", "here": None, "there": None, "both": None},
+            id="of an earlier version",
+        ),
+        pytest.param(
+            [("all", None), ("here", HERE)],
+            {"all": "0", "here": "1", "there": None, "both": None},
+            id="beside that of an earlier version",
+        ),
+        pytest.param(
+            [("here", HERE)],
+            {"all": "0", "here": "0", "there": None, "both": None},
+            id="the first one serves those who do not tell endpoints apart",
+        ),
+        pytest.param(
+            [("here", HERE), ("there", THERE)],
+            {"all": "0", "here": "0", "there": "1", "both": "1"},
+            id="two, of which the second is one of two replicas'",
+        ),
+        pytest.param(
+            [("here", HERE), ("both", THIRD), ("there", THERE)],
+            {"all": "0", "here": "0", "there": "2", "both": "1"},
+            id="three",
+        ),
+    ],
+)
+def test_whose_reply_is_found(
+    saved: list[tuple[str, str | None]], found: dict[str, str | None], tmp_path: Path
+) -> None:
+    """By those who tell endpoints apart their own alone; by the others the first; none is lost."""
+    for number, (whose, endpoint) in enumerate(saved):
+        _save(tmp_path, whose, Reply(str(number), endpoint=endpoint))
+    assert {whose: _found(tmp_path, whose) for whose in found} == found
+
+
+def _chains(n: int) -> list[Chain[Asked[str]]]:
+    def chain(number: int) -> Chain[Asked[str]]:
+        async def run(ask: Ask) -> Asked[str]:
+            request = Request(
+                protocol="test:1",
+                model="judge",
+                messages=[{"role": "user", "content": f"prompt {number}"}],
+                params={"temperature": 0.0, "max_tokens": 8},
+                seed=0,
+                timeout_s=5.0,
+                stand_in=lambda: "",
+            )
+            return await ask(request, lambda reply: reply.text)
+
+        return run
+
+    return [chain(number) for number in range(n)]
+
+
+def _numbered(number: int, payload: dict[str, Any]) -> Say:
+    return Say(f"{number}: {last_text(payload)}")
+
+
+def test_processes_with_an_endpoint_each_ask_all_of_their_own(
+    serve: ServerFactory, make_engine: EngineFactory, tmp_path: Path
+) -> None:
+    """At the same time and with one store: nothing is asked twice, and both find all again."""
+    servers = [serve(latency_s=0.02) for _ in range(2)]
+    for number, server in enumerate(servers):
+        server.script = partial(_numbered, number)
+    n = 40
+    child = os.fork()
+    if not child:
+        try:
+            config = EngineConfig(
+                (servers[1].url,), tmp_path / "replies", concurrency=8, store_by="endpoint"
+            )
+            with Engine(config) as engine:
+                engine.submit(_chains(n)).result(timeout=60)
+        finally:
+            os._exit(0)
+    engine = make_engine(servers[0].url, concurrency=8, store_by="endpoint")
+    engine.submit(_chains(n)).result(timeout=60)
+    os.waitpid(child, 0)
+    assert [server.counts.n_requests for server in servers] == [n, n]
+    for number, server in enumerate(servers):
+        again = make_engine(server.url, store_by="endpoint")
+        answers = again.submit(_chains(n)).result(timeout=60)
+        assert [one.value for one in answers] == [f"{number}: prompt {i}" for i in range(n)]
+        assert again.totals().from_store == {server.url: n}
+    assert [server.counts.n_requests for server in servers] == [n, n]

@@ -1,11 +1,15 @@
-"""Files of a batch, states of a batch and records of batches that are not as they should be."""
+"""Results of a batch are read line by line, and the API never shows a key."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import logging
 import os
+import ssl
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,56 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.batch.api import Outcome, read_results
+from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, Outcome, read_results
 from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
 from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Message, Reply, Request
+from lmms_eval_captions.judges.errors import JudgeError
+from raw_server import Asked as Sent
+from raw_server import RawServer, http
+
+KEY = "sk-a-key-of-some-length-0123456789"
+
+
+def _listed(
+    url: str,
+    key: str | None,
+    headers: str = "",
+    status: int = 200,
+    tls: ssl.SSLContext | None = None,
+) -> dict[str, str]:
+    """Headers of a request for the list of batches."""
+    seen: dict[str, str] = {}
+
+    async def answer(asked: Sent, writer: asyncio.StreamWriter) -> None:
+        seen.update(asked.headers)
+        writer.write(http(b'{"data": []}', status, headers))
+
+    async def run(address: str) -> None:
+        api = BatchApi(address, key)
+        try:
+            assert await api.find("nobody") is None
+        finally:
+            await api.close()
+
+    with RawServer(answer, tls) as server:
+        asyncio.run(run(url.format(port=server.port)))
+    return seen
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_the_finest_logs_hold_no_key(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Where a server echoes it in a header, and nobody asked for so fine logs of ours."""
+    caplog.set_level(logging.DEBUG)
+    _listed("http://me:S3CRET-1234567@127.0.0.1:{port}/v1", None, "X-Echo: S3CRET-1234567\r\n")
+    fails = pytest.raises(JudgeError) if status == 500 else nullcontext()
+    with fails as error:
+        _listed("http://127.0.0.1:{port}/v1", KEY, f"X-Echo: {KEY}\r\n", status)
+    assert KEY not in str(error)
+    assert KEY not in caplog.text
+    assert "S3CRET" not in caplog.text
+
 
 URL = "http://127.0.0.1/v1"
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01)
