@@ -258,7 +258,7 @@ class Asker:
         while True:
             stored = self._stored.get(request.model, key)
             if stored is not None and self._is_own(stored, request):
-                self._meter.count_stored(stored.endpoint)
+                self._meter.from_store[stored.endpoint or "an unknown endpoint"] += 1
                 return self._named(stored, request), True
             twin = self._under_way.get(key)
             if twin is None or twin.done():
@@ -270,7 +270,7 @@ class Asker:
                 if request.is_too_late:
                     raise
             else:
-                self._meter.count_shared()
+                self._meter.n_shared += 1
                 return reply, True
 
     async def _send_once(self, request: Request, attempt: int, key: bytes) -> Reply:
@@ -413,7 +413,7 @@ class Asker:
             EndpointSilentError: If the endpoint answers nothing any more.
         """
         now_s = time.monotonic()
-        self._meter.count_retry(error)
+        self._meter.retried[error.kind] += 1
         self._progress.failed(error)
         if error.rate_limited:
             if not error.told_limit:

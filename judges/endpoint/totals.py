@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.cost import (
     PRICES_VARIABLE,
@@ -15,12 +15,10 @@ from lmms_eval_captions.judges.endpoint.cost import (
     load_prices,
 )
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.errors import JudgeUnavailableError
-
-V = TypeVar("V")
 
 _MOST_NAMED: Final = 2
 _MOST_URL: Final = 36
+_COUNTED: Final = ("calls", "from_store", "shared", "retried", "tokens", "cached_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +56,9 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         """Add processes that judged at the same time: the seconds are those of the longest."""
         return Totals(
+            **{name: _plus(getattr(self, name), getattr(other, name)) for name in _COUNTED},
+            usd_by_model=_plus(self.usd_by_model, other.usd_by_model),
             endpoints=tuple(dict.fromkeys((*self.endpoints, *other.endpoints))),
-            calls=self.calls + other.calls,
-            from_store=dict(Counter(self.from_store) + Counter(other.from_store)),
-            shared=self.shared + other.shared,
-            retried=dict(Counter(self.retried) + Counter(other.retried)),
-            tokens=_each(self.tokens, other.tokens, lambda a, b: (a[0] + b[0], a[1] + b[1])),
-            cached_tokens=dict(Counter(self.cached_tokens) + Counter(other.cached_tokens)),
-            usd_by_model=_each(self.usd_by_model, other.usd_by_model, _sum),
             prices_date=self.prices_date or other.prices_date,
             seconds=max(self.seconds, other.seconds),
         )
@@ -80,23 +73,16 @@ class Totals:
 
     def since(self, earlier: Totals) -> Totals:
         """Return what was added to ``earlier``."""
-        tokens = _each(self.tokens, earlier.tokens, lambda a, b: (a[0] - b[0], a[1] - b[1]))
-        tokens = {model: pair for model, pair in tokens.items() if any(pair)}
-        costs = _each(self.usd_by_model, earlier.usd_by_model, lambda a, b: _sum(a, b, -1.0))
-        usd_by_model = {model: costs[model] for model in tokens}
-        since = Totals(
-            calls=self.calls - earlier.calls,
-            from_store=dict(Counter(self.from_store) - Counter(earlier.from_store)),
-            shared=self.shared - earlier.shared,
-            retried=dict(Counter(self.retried) - Counter(earlier.retried)),
-            tokens=tokens,
-            cached_tokens=dict(Counter(self.cached_tokens) - Counter(earlier.cached_tokens)),
-            usd_by_model=usd_by_model,
-            prices_date=self.prices_date if _is_priced(usd_by_model) else None,
-        )
-        return replace(
-            since,
-            endpoints=() if since == Totals() else self.endpoints,
+        counts = {n: _plus(getattr(self, n), getattr(earlier, n), -1) for n in _COUNTED}
+        if not any(counts.values()):
+            return Totals(seconds=self.seconds - earlier.seconds)
+        spent = _plus(self.usd_by_model, earlier.usd_by_model, -1)
+        usd = {model: spent.get(model, 0.0) for model in counts["tokens"]}
+        return Totals(
+            **counts,
+            usd_by_model=usd,
+            endpoints=self.endpoints,
+            prices_date=self.prices_date if _is_priced(usd) else None,
             seconds=self.seconds - earlier.seconds,
         )
 
@@ -204,18 +190,6 @@ class Meter:
         """Requests answered by the store, or by an identical request in flight."""
         return self.from_store.total() + self.n_shared
 
-    def count_stored(self, endpoint: str | None) -> None:
-        """Count a request that the store answered."""
-        self.from_store[endpoint or "an unknown endpoint"] += 1
-
-    def count_shared(self) -> None:
-        """Count a request that an identical one in flight answered."""
-        self.n_shared += 1
-
-    def count_retry(self, error: JudgeUnavailableError) -> None:
-        """Count a failed attempt."""
-        self.retried[error.kind] += 1
-
     def count_call(self, model: str, reply: Reply) -> None:
         """Count an answered request."""
         self.n_calls += 1
@@ -263,13 +237,14 @@ class Meter:
         )
 
 
-def _each(one: Mapping[str, V], two: Mapping[str, V], act: Callable[[V, V], V]) -> dict[str, V]:
-    """Merge two tables; ``act`` merges the values of keys that both have."""
-    both = {key: act(one[key], two[key]) for key in one.keys() & two.keys()}
-    return {key: both.get(key, {**two, **one}[key]) for key in dict.fromkeys((*one, *two))}
-
-
-def _sum(one: float | None, two: float | None, sign: float = 1.0) -> float | None:
+def _plus(one: Any, two: Any, sign: int = 1) -> Any:  # noqa: ANN401 - of the same type
+    """Add numbers, tuples of them, or tables; of a difference of tables without the zeros."""
+    if isinstance(one, Mapping):
+        both = {k: _plus(one[k], two[k], sign) for k in one.keys() & two.keys()}
+        both = {k: both.get(k, {**two, **one}[k]) for k in {**one, **two}}
+        return {k: v for k, v in both.items() if sign > 0 or v not in (0, (0, 0))}
+    if isinstance(one, tuple):
+        return tuple(_plus(*pair, sign) for pair in zip(one, two, strict=True))
     return None if one is None or two is None else one + sign * two
 
 
