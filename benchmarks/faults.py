@@ -40,7 +40,7 @@ from loguru import logger
 
 import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer, Say, identity_of, last_text
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.limits import Flight
 from lmms_eval_captions.judges.endpoint.request import Chain, Reply, Request

@@ -31,7 +31,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Prompts

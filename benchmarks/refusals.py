@@ -25,7 +25,7 @@ from statistics import median
 
 import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from simulated_limits import Endpoint, Headers, Limit, Simulation, Span

@@ -33,7 +33,7 @@ from loguru import logger
 
 import _support  # noqa: F401 - an import path
 from judge_server import Behaviour, JudgeServer, Refuse, Say
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, read_line

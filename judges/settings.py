@@ -3,41 +3,163 @@
 Each is read when it is first needed, so that what shows clips to a captioner needs no usable judge,
 and what judges no usable data; everything else is handed a record. Their fields are the one table
 of variables: name, reader, and the text that is read where a variable is not set.
+
+A record of settings is a dataclass whose fields are made by :func:`required` and :func:`optional`;
+:func:`read_record` reads one, :func:`variables_of` lists what it reads.
 """
 # ruff: noqa: RUF009 - the calls make fields, as dataclasses.field does
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
-from math import inf
+from math import inf, nan
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
-from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, DEFAULT_CACHE, StoreBy
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS, api_of
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
+from lmms_eval_captions.judges.endpoint.dialects import DIALECTS, OPENAI, api_of
+from lmms_eval_captions.judges.endpoint.endpoint import (
+    CACHE_VARIABLE,
+    DEFAULT_CACHE,
+    Endpoint,
+    StoreBy,
+    parse_key,
+)
 from lmms_eval_captions.judges.endpoint.urls import Key, parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.surrogates import whole
-from lmms_eval_captions.judges.variables import (
-    choice_of,
-    dollars_or_none,
-    json_object,
-    number,
-    optional,
-    path,
-    read_record,
-    required,
-    switch,
-    variables_of,
-    whole_number,
-)
+
+T = TypeVar("T")
+S = TypeVar("S", bound=str)
+
+_VARIABLE: Final = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable."""
+
+    name: str
+    parse: Callable[[str], object]
+    """From a text to the value; raises ``ValueError`` with what was expected."""
+    default: str | None
+    """Text that is read where it is not set; without, its value is then ``None``."""
+
+    def read(self, environ: Mapping[str, str]) -> object:
+        """The value; a blank variable is not set.
+
+        Raises:
+            SettingsError: If it cannot be used; the text names the variable.
+        """
+        text = environ.get(self.name, "").strip() or self.default
+        if text is None:
+            return None
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{self.name}: expected {error}, got {text!r}") from None
+
+
+def required(name: str, parse: Callable[[str], T], default: str) -> T:
+    """A field of a record: a variable that always has a value; see :class:`Variable`."""
+    return cast("T", field(metadata={_VARIABLE: Variable(name, parse, default)}))
+
+
+def optional(name: str, parse: Callable[[str], T]) -> T | None:
+    """A field of a record: a variable whose value is ``None`` where it is not set."""
+    return cast("T | None", field(metadata={_VARIABLE: Variable(name, parse, None)}))
+
+
+def variables_of(record: type) -> dict[str, Variable]:
+    """The variables of a record by the names of its fields."""
+    return {each.name: each.metadata[_VARIABLE] for each in fields(record)}
+
+
+def read_record(record: type[T], environ: Mapping[str, str]) -> T:
+    """A record from the environment.
+
+    Raises:
+        SettingsError: If a variable holds something that cannot be used; the text names it.
+    """
+    return record(**{name: row.read(environ) for name, row in variables_of(record).items()})
+
+
+def path(text: str) -> Path:
+    """A file or folder; ``~`` is the user's own."""
+    return Path(text).expanduser()
+
+
+def switch(text: str) -> bool:
+    """``1`` for on, ``0`` for off."""
+    return choice_of("0", "1")(text) == "1"
+
+
+def dollars_or_none(text: str) -> float | None:
+    """US dollars above 0, with or without a dollar sign; ``None`` of "none"."""
+    if text.lower() == "none":
+        return None
+    parse = number("US dollars above 0, such as 20, or none", lambda value: 0 < value < inf)
+    return parse(text.removeprefix("$"))
+
+
+def json_object(text: str) -> str:
+    """Return the text of a JSON object."""
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    if not is_object:
+        raise ValueError('a JSON object such as {"reasoning_effort": "low"}')
+    return text
+
+
+def whole_number(*, least: int) -> Callable[[str], int]:
+    """A reader of a whole number."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
+            raise ValueError(f"a whole number of at least {least}")
+        return int(text)
+
+    return parse
+
+
+def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str], float]:
+    """A reader of a number.
+
+    Args:
+        expected: What is expected, for messages.
+        is_usable: Whether a number will do; handed ``nan`` for what is none.
+    """
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan  # no comparison with that holds
+        if not is_usable(value):
+            raise ValueError(expected)
+        return value
+
+    return parse
+
+
+def choice_of(*choices: S) -> Callable[[str], S]:
+    """A reader of a text that must be one of these."""
+
+    def parse(text: str) -> S:
+        for choice in choices:
+            if choice == text:
+                return choice
+        raise ValueError(f"one of {', '.join(choices)}")
+
+    return parse
+
 
 R = TypeVar("R", bound="_CommonSettings")
 

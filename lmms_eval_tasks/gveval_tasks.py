@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Picture
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.protocols.gveval import GVeval
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_videos
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label, Logged, Rating

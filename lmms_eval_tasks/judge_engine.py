@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
-from lmms_eval_captions.judges.endpoint.batch.client import (
+from lmms_eval_captions.judges.endpoint.batch import (
     BATCH_ATTEMPTS,
     BATCH_CONCURRENCY,
     BATCH_PATIENCE_S,
 )
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import load_prices
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 

@@ -24,9 +24,8 @@ from typing import Final, Literal, TypeVar
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Purse
-from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, is_offline
 from lmms_eval_captions.judges.endpoint.totals import Totals

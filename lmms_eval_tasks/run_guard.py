@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.endpoint.config import cache_folder
 from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
+from lmms_eval_captions.judges.endpoint.endpoint import cache_folder
 from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError

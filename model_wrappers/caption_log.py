@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.config import cache_folder
+from lmms_eval_captions.judges.endpoint.endpoint import cache_folder
 from lmms_eval_captions.model_wrappers.caption_files.ranks import rank_file
 from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption

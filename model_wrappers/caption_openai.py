@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, StoreBy
+from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import scrub

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE, cache_folder
+from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE, cache_folder
 from lmms_eval_captions.judges.endpoint.store import ReplyStore, slug
 from lmms_eval_captions.judges.errors import StoreError
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption, asked_about, listed

@@ -15,7 +15,7 @@ from loguru import logger
 
 from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN

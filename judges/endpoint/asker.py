@@ -14,12 +14,17 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.adapt import Adaptations, cannot_see
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.adapt import (
+    Adaptations,
+    cannot_see,
+    is_own,
+    is_same_name,
+    served_name,
+)
+from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS, RoleWords
 from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
-from lmms_eval_captions.judges.endpoint.model_names import is_own, is_same_name, served_name
 from lmms_eval_captions.judges.endpoint.progress import Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import (

@@ -17,7 +17,7 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.failures import (
     HINTS,
     MOST_WORDS,

@@ -25,10 +25,10 @@ from typing import Any, Final, Generic, TypeVar
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.asker import Asker
-from lmms_eval_captions.judges.endpoint.batch.client import BatchClient
+from lmms_eval_captions.judges.endpoint.batch import BatchClient
 from lmms_eval_captions.judges.endpoint.client import ChatClient
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, load_prices
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import WORDS
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace
 from lmms_eval_captions.judges.endpoint.progress import Progress

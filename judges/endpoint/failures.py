@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from urllib.parse import urljoin
 
-from lmms_eval_captions.judges.endpoint.quotas import retry_after_s
+from lmms_eval_captions.judges.endpoint.limits import retry_after_s
 from lmms_eval_captions.judges.endpoint.replies import status_of
 from lmms_eval_captions.judges.endpoint.urls import answer_text, redact_url, scrub
 from lmms_eval_captions.judges.errors import (

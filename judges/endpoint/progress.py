@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.endpoint.urls import scrub
 if TYPE_CHECKING:
     from loguru import Record
 
-    from lmms_eval_captions.judges.endpoint.config import EngineConfig
+    from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
     from lmms_eval_captions.judges.endpoint.totals import Meter
     from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 

@@ -30,7 +30,7 @@ from zlib import crc32
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.config import CACHE_VARIABLE
+from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
 

@@ -4,7 +4,7 @@ From reference captions, from frames of the video, or both, along four dimension
 
 Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
 Parity: as in that code the listed alternatives that are scores are scaled to 1, whatever they sum
-to; how numbers of several tokens are put together is said in ``number_distribution.py``.
+to; how numbers of several tokens are put together is said at :func:`number_distribution`.
 Deviation: that code takes the token after the first marker and its five likeliest alternatives, and
 drops a caption whose reply it cannot read three times; it sends prompts without a picture as a
 system message, which some chat templates refuse.
@@ -13,23 +13,431 @@ system message, which some chat templates refuse.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import exp
 from typing import TYPE_CHECKING, Final, Literal
 
-from lmms_eval_captions.judges.endpoint.request import Message, Picture, Reply
+from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
+from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.asking import request_of
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, Written, read_scores
-from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
+from lmms_eval_captions.judges.protocols.reading import (
+    GREATER,
+    MOST_CHARACTERS,
+    UNCLEAR,
+    Unclear,
+    ends_clearly,
+    is_doubted,
+    may_be_cut,
+    same_signs,
+    the_one,
+)
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Ask
     from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+
+
+_PART: Final = re.compile(r"([^0-9]*)([0-9]+)([^0-9]*)")
+_SEVERAL_DIGITS: Final = re.compile("[0-9]{2}")
+_ENDED: Final = {"": 1.0}
+
+
+def number_distribution(
+    tokens: Sequence[NumberToken], number: str, start: int, *, lowest: int, highest: int
+) -> ScoreDistribution | None:
+    """Distribution over the complete numbers that could stand where a reply has its number.
+
+    A number may be one token or several ("85", "8" + "5", "$8" + "5."); the token after it says how
+    likely it is that it goes on. At each token, what leads to no number of the scale is left out,
+    and what is listed of the rest is scaled to 1: listed alternatives stand for the unlisted ones.
+    Then the probabilities of consecutive tokens are multiplied.
+
+    For a token that the judge did not choose, the probabilities of what would have followed are
+    unknown. A number that nothing can follow within the scale is complete, and so is any where the
+    reply has a token of several digits, or lists one: that tokenizer does not split such numbers.
+    Otherwise what followed is taken to be as likely as after the chosen token, except after the
+    beginning of ``highest``: after "1" in place of "8", "15" and "100" are equally possible. There
+    only the share counts that ended, as the chosen number did.
+
+    Args:
+        tokens: The reply's number tokens, all of them.
+        number: The digits that the judge wrote.
+        start: Their position in the reply's text.
+        lowest: Lowest number of the scale, >= 0.
+        highest: Highest number of the scale.
+
+    Returns:
+        From the lowest number to the highest, ``None`` where the tokens do not hold the number.
+
+    Source:
+        G-VEval, section 3.4, equations 1-3; ztangaj/gveval@fee3fd7:evaluation/gveval/scorer.py.
+        Parity: of a number in one token this is what that code does, the listed
+        numbers of the scale scaled to 1. Equation 1 needs probabilities that sum to 1, and of the
+        ways to fill in what is not listed, scaling has no bias. GPT-4o writes every number up to
+        100 as one token. Deviation: that code knows no numbers of several tokens, no number whose
+        token holds a space or a marker as well, and five alternatives in place of ten.
+
+    >>> tokens = [
+    ...     NumberToken(0, "8", {"8": -0.223144, "9": -1.609438}),
+    ...     NumberToken(1, "5", {"5": -0.693147, "0": -0.693147}),
+    ... ]
+    >>> [(n, round(p, 3)) for n, p in number_distribution(tokens, "85", 0, lowest=0, highest=100)]
+    [(80, 0.4), (85, 0.4), (90, 0.1), (95, 0.1)]
+    """
+    path = _path(tokens, number, start)
+    if path is None:
+        return None
+    in_one = len(path) == 1 or path[1].start >= start + len(number)
+    whole = in_one and any(map(_has_several_digits, tokens))
+    rest: Mapping[str, float] = _ENDED
+    for index in reversed(range(len(path))):
+        prefix = number[: max(0, path[index].start - start)]
+        shares = _step(path[index], rest, prefix, first=index == 0, whole=whole, highest=highest)
+        rest = _on_scale(shares, prefix, lowest=lowest, highest=highest)
+    if not rest.get(number):
+        return None
+    return tuple(sorted((int(text), share) for text, share in rest.items()))
+
+
+def _path(tokens: Sequence[NumberToken], number: str, start: int) -> list[NumberToken] | None:
+    """The tokens that write the number, and the one after it where that could go on with it."""
+    end = start + len(number)
+    path = [
+        token for token in tokens if token.start < end and token.start + len(token.text) > start
+    ]
+    written = "".join(
+        token.text[max(0, start - token.start) : max(0, end - token.start)] for token in path
+    )
+    parts = [_PART.fullmatch(token.text) for token in path]
+    if written != number or not all(parts):
+        return None
+    if path[-1].start + len(path[-1].text) == end:
+        path += [token for token in tokens if token.start == end][:1]
+    return path
+
+
+def _has_several_digits(token: NumberToken) -> bool:
+    return any(_SEVERAL_DIGITS.search(name) for name in (token.text, *token.alternatives))
+
+
+def _step(
+    token: NumberToken,
+    rest: Mapping[str, float],
+    prefix: str,
+    *,
+    first: bool,
+    whole: bool,
+    highest: int,
+) -> dict[str, float]:
+    """What the number may be from one token on, given the digits chosen before it."""
+    shares: dict[str, float] = {}
+    for name, logprob in token.alternatives.items():
+        part = _PART.fullmatch(name)
+        if part is None or (part[1] and not first):
+            if not first:  # The number ended before this token.
+                shares[""] = shares.get("", 0.0) + exp(logprob)
+            continue
+        digits = part[2]
+        if part[3]:
+            follows: Mapping[str, float] = _ENDED
+        elif name == token.text:
+            follows = rest
+        elif whole:
+            follows = _ENDED
+        else:
+            follows = _unseen(prefix + digits, rest, highest=highest)
+        for suffix, share in follows.items():
+            text = digits + suffix
+            shares[text] = shares.get(text, 0.0) + exp(logprob) * share
+    return shares
+
+
+def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[str, float]:
+    """What may follow digits that the judge did not choose."""
+    if len(prefix) >= len(str(highest)) or prefix.startswith("0"):
+        return _ENDED
+    if str(highest).startswith(prefix):
+        return {"": rest.get("", 0.0)}
+    return _on_scale(rest, prefix, lowest=0, highest=highest) or _ENDED
+
+
+def _on_scale(
+    shares: Mapping[str, float], prefix: str, *, lowest: int, highest: int
+) -> dict[str, float]:
+    """What makes a number of the scale after the digits before it, scaled to 1."""
+    valid = {
+        suffix: share
+        for suffix, share in shares.items()
+        if share > 0.0 and _is_on_scale(prefix + suffix, lowest=lowest, highest=highest)
+    }
+    total = sum(valid.values())
+    return {suffix: share / total for suffix, share in valid.items()}
+
+
+def _is_on_scale(text: str, *, lowest: int, highest: int) -> bool:
+    if not 0 < len(text) <= len(str(highest)) or (text.startswith("0") and text != "0"):
+        return False
+    return lowest <= int(text) <= highest
+
+
+ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
+"""The four dimensions, in the order in which the paper asks for them."""
+
+_SIGNS: Final = {
+    "accuracy": ("αɑΑ𝛂𝛼𝜶", "alpha"),
+    "completeness": ("βßϐΒ𝛃𝛽𝜷", "beta"),
+    "conciseness": ("ψΨ𝛙𝜓𝝍", "psi"),
+    "relevance": ("δΔ∂𝛅𝛿𝜹", "delta"),
+}
+_MARKERS: Final = {
+    name: rf"(?:[{signs}]|\\?(?<![a-z]){word}(?![a-z]))" for name, (signs, word) in _SIGNS.items()
+}
+_ALL_SIGNS: Final = "".join(signs for signs, _ in _SIGNS.values())
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
+_MOST_DIGITS: Final = 6
+_REACH: Final = 72
+"""Characters around a number in which its markers and its label must stand."""
+# Emphasis, brackets and LaTeX; no minus sign and no point, which belong to numbers.
+_DRESS: Final = r"(?:[\s*_`{}()\[\]$=\"'|\\]|(?<=\\)(?:boxed|text|mathbf|left|right))"
+_DRESS_BEFORE: Final = re.compile(rf"(?:{_DRESS}|[:,])*\Z")
+_DRESS_BEHIND: Final = re.compile(rf"(?:{_DRESS})*")
+_SCALE: Final = re.compile(r"\s*(?:(?:/|out\s+of)\s*(?P<of>[0-9]{1,6})|(?P<percent>%))")
+_MORE: Final = re.compile(
+    r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}[$\\]{0,2}(?P<of>[0-9]+)"
+    r"|(?:[-~,;&|+\u00b1\u2192]|->|to\b|or\b|and\b|then\b|no,)\s{0,4}[$\\]{0,2}[0-9])"
+)
+"""What a number between markers is still no score of the scale with."""
+_TOP_OF_SCALE: Final = re.compile(r"\bout\s+of[\s$\\]*\Z", re.IGNORECASE)
+_BEFORE_NUMBER: Final = re.compile(
+    r"[0-9.,]\Z|[-~/\u00b1\u2248\u2264\u2265<]\s?\Z"
+    rf"|{GREATER}\s?\Z"
+    r"|\\(?:leq?|geq?|lt|gt|approx|sim)\b[\s{]{0,3}\Z"
+)
+_LABEL: Final = re.compile(
+    r"(?:(?:\b(?P<named>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]+score"
+    r"|(?P<quoted>[\"'](?:accuracy|completeness|conciseness|relevance|overall)(?:_score)?[\"']))"
+    r"[\s*_\"']*(?:is\b|:|=|\|)?"
+    r"|(?:\n[\s*_#|•-]*(?:[0-9]{1,2}[.)]\s*)?|\b)"
+    r"(?P<line>accuracy|completeness|conciseness|relevance|final|overall)[\s*_]*[:|][\s*_]*"
+    r"|(?:\n|[.!?]\s)[\s*_#|•-]*(?:(?:the|my)\s+)?(?P<score>score)[\s*_]*(?:is\b|:|=))\W{0,3}\Z",
+    re.IGNORECASE,
+)
+# A look at the first sign spares the alternatives almost everywhere.
+_ANCHOR: Final = re.compile(
+    rf"(?=[{_ALL_SIGNS}$abcdfoprs])(?:[{_ALL_SIGNS}$]+|(?<![a-z])(?:alpha|beta|psi|delta)(?![a-z])"
+    r"|score|accuracy|completeness|conciseness|relevance|overall|final)",
+    re.IGNORECASE,
+)
+_LINE_ENDS: Final = re.compile(
+    r"(?:\s*(?:/|out\s+of)\s*[0-9]{1,6}|\s*%)?[ \t*_`'\")\]]{0,8}(?:\Z|[\n.;,(|\u2014]|\s-\s)",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS: Final = re.compile(r"\n|[.!?]\s")
+_NEXT_SENTENCE: Final = re.compile(r"[.!?](?:\s|\Z)")
+"""What a label and the number that it names do not stand in together."""
+_MOST_NUMBERS: Final = 60
+"""Numbers near a marker or a label; a reply with more of them scores nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A number as a judge wrote it."""
+
+    text: str
+    """Digits, with a decimal point where it has one."""
+    start: int | None
+    """Position in the reply's text, ``None`` where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A number that is said to be a dimension's score."""
+
+    dimension: str
+    value: float | Unclear
+    text: str
+    start: int
+
+
+def read_scores(
+    reply: Reply, dimensions: Sequence[str], *, lowest: int, highest: int
+) -> dict[str, Written] | None:
+    """Every dimension's number, ``None`` where one of them cannot be read.
+
+    All numbers that stand between a dimension's markers, or that a sentence or a line names as its
+    score, must be the same. A range, another scale ("8/10"), a number off the scale, and a marker
+    that contradicts its sentence are unreadable. See
+    :mod:`lmms_eval_captions.judges.protocols.reading`.
+
+    >>> reply = Reply("It misses 2 dogs. The Accuracy score is α85α.")
+    >>> read_scores(reply, ["accuracy"], lowest=0, highest=100)
+    {'accuracy': Written(text='85', start=41)}
+    >>> off_scale = Reply("The Accuracy score is α185α.")
+    >>> read_scores(off_scale, ["accuracy"], lowest=0, highest=100) is None
+    True
+    """
+    stripped = strip_reasoning(reply.text)
+    if len(stripped) > MOST_CHARACTERS:
+        return None
+    whole = reply.text.rstrip()
+    offset = len(whole) - len(stripped) if whole.endswith(stripped) else None
+    statements = _statements(
+        same_signs(stripped), dimensions, (lowest, highest), cut=may_be_cut(reply)
+    )
+    scores: dict[str, Written] = {}
+    for dimension in dimensions:
+        own = [statement for statement in statements if statement.dimension == dimension]
+        if the_one([statement.value for statement in own]) is None:
+            return None
+        # Parity: the released code takes the first.
+        start = None if offset is None else own[0].start + offset
+        scores[dimension] = Written(own[0].text, start)
+    return scores
+
+
+def _statements(
+    text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
+) -> list[_Statement]:
+    statements: list[_Statement] = []
+    for number in _candidates(text):
+        start, end = number.span()
+        line_start = "\n" if start <= _REACH else ""
+        before = line_start + text[max(0, start - _REACH) : start]
+        behind = text[end : end + _REACH]
+        if _TOP_OF_SCALE.search(before):
+            continue
+        opening, label = _before(before, dimensions)
+        closing, length = _behind(behind, dimensions)
+        is_marked = opening is not None and opening == closing
+        if label is not None and label not in dimensions:
+            continue  # it is another score
+        if opening is None and label is not None and not _is_said(before, behind):
+            continue
+        paired = {opening, closing} if opening and closing else set()
+        about = {*paired, label, opening if label else None} - {None}
+        if not about:
+            continue
+        is_clear = (
+            len(about) == 1
+            and (is_marked or opening is None or not _closes_later(opening, behind))
+            and _is_clear(text, number, end + length if is_marked else None, scale, cut=cut)
+        )
+        said: float | Unclear = float(number[0]) if is_clear else UNCLEAR
+        statements += [_Statement(str(name), said, number[0], start) for name in about]
+    return statements
+
+
+def _candidates(text: str) -> list[re.Match[str]]:
+    """Numbers that a marker or a label stands before; none where there are far too many."""
+    anchors = [anchor.end() for anchor in _ANCHOR.finditer(text)]
+    candidates: list[re.Match[str]] = []
+    index, latest = 0, -_REACH - 1
+    for number in _NUMBER.finditer(text):
+        while index < len(anchors) and anchors[index] <= number.start():
+            latest = anchors[index]
+            index += 1
+        if number.start() - latest <= _REACH:
+            candidates.append(number)
+            if len(candidates) > _MOST_NUMBERS:
+                return []
+        elif index == len(anchors):
+            break
+    return candidates
+
+
+def _before(text: str, dimensions: Sequence[str]) -> tuple[str | None, str | None]:
+    """The dimension of the marker before a number, and of the label before that."""
+    dress = _DRESS_BEFORE.search(text)
+    at = dress.start() if dress else len(text)
+    for dimension in dimensions:
+        marker = re.search(rf"{_MARKERS[dimension]}\Z", text[:at], re.IGNORECASE)
+        if marker is not None:
+            return dimension, _label(text[: marker.start()])
+    return None, _label(text)
+
+
+def _label(text: str) -> str | None:
+    dress = _DRESS_BEFORE.search(text)
+    trimmed = text[: dress.start()] if dress else text
+    for candidate in (text, trimmed):
+        label = _LABEL.search(candidate)
+        if label is not None and not _NEXT_SENTENCE.search(
+            candidate, label.end(label.lastgroup or 0)
+        ):
+            name = label["named"] or label["quoted"] or label["line"] or label["score"]
+            name = name.strip("\"'").casefold().removesuffix("_score")
+            return "overall" if name in ("final", "score") else name
+    return None
+
+
+def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
+    """The dimension of the marker behind a number, and how far it reaches."""
+    scale = _SCALE.match(text)
+    at = scale.end() if scale else 0
+    dress = _DRESS_BEHIND.match(text, at)
+    end = dress.end() if dress else at
+    for dimension in dimensions:
+        marker = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
+        if marker is not None:
+            return dimension, marker.end()
+    return None, 0
+
+
+def _closes_later(dimension: str, behind: str) -> bool:
+    """Whether something but the number stands before the closing marker ("$70 + 5$")."""
+    sentence = _SENTENCE_ENDS.split(behind, maxsplit=1)[0]
+    return re.search(_MARKERS[dimension], sentence, re.IGNORECASE) is not None
+
+
+def _is_said(before: str, behind: str) -> bool:
+    """Whether a label at the beginning of a line names a score: nothing else is on the line."""
+    label = _LABEL.search(before)
+    if label is None or label["line"] is None:
+        return True
+    return _LINE_ENDS.match(behind) is not None
+
+
+def _is_clear(
+    text: str, number: re.Match[str], closed: int | None, scale: tuple[int, int], *, cut: bool
+) -> bool:
+    """Whether a number is one on the scale, and nothing around it makes it another.
+
+    ``closed`` is the position behind its closing marker, ``None`` where there is none.
+    """
+    start, end = number.span()
+    lowest, highest = scale
+    digits = number[0]
+    before = text[max(0, start - 12) : start]
+    if (
+        len(digits) > _MOST_DIGITS
+        or digits[0] in "+-"
+        or not lowest <= float(digits) <= highest
+        or (
+            _BEFORE_NUMBER.search(before) and not (before[-1] == "<" and text[end : end + 1] == ">")
+        )
+        or is_doubted(text, start, end)
+    ):
+        return False
+    unit = _SCALE.match(text, end)
+    if unit is not None and not (
+        (unit["percent"] and highest == 100) or unit["of"] == str(highest)
+    ):
+        return False
+    if closed is not None:
+        more = _MORE.match(text, closed)
+        if more is not None:
+            return more["of"] == str(highest)
+        is_ellipsis = text.startswith("..", closed)  # as in the form that the prompt asks for
+        return is_ellipsis or ends_clearly(text, closed, top=highest, cut=False)
+    return ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)
+
 
 Setting = Literal["ref_only", "ref_free", "combined"]
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
     MOST_STATEMENTS,
@@ -19,7 +18,9 @@ from lmms_eval_captions.judges.protocols.reading import (
     SCORE_LABEL,
     SIGNS,
     UNCLEAR,
+    Block,
     Unclear,
+    apart,
     ends_clearly,
     is_declined,
     is_doubted,

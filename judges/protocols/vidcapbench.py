@@ -17,7 +17,6 @@ from lmms_eval_captions.judges.protocols.asking import (
     read_free_answer,
     request_of,
 )
-from lmms_eval_captions.judges.protocols.fields import apart
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
     MOST_STATEMENTS,
@@ -26,6 +25,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     SIGNS,
     UNCLEAR,
     Unclear,
+    apart,
     ends_clearly,
     is_declined,
     is_doubted,

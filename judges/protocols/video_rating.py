@@ -13,14 +13,15 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.asking import request_of
-from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     NUMBER,
     SIGNS,
     UNCLEAR,
+    Block,
     Unclear,
+    apart,
     ends_clearly,
     is_declined,
     is_doubted,

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lmms_eval_captions.judges.endpoint.adapt import is_same_model, served_name
 from lmms_eval_captions.judges.endpoint.client import ChatClient, listed_models
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
-from lmms_eval_captions.judges.endpoint.model_names import is_same_model, served_name
 from lmms_eval_captions.judges.endpoint.request import Request, is_offline
 from lmms_eval_captions.judges.endpoint.urls import is_loopback, redact_url
 from lmms_eval_captions.judges.errors import CaptionsError, JudgeUnavailableError

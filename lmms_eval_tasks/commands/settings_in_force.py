@@ -14,9 +14,10 @@ from lmms_eval_captions.judges.settings import (
     KEY_VARIABLES,
     URL_VARIABLES,
     Settings,
+    Variable,
     unknown_settings,
+    variables_of,
 )
-from lmms_eval_captions.judges.variables import Variable, variables_of
 
 _URLS: Final = {"LMMS_CAPTIONS_JUDGE_URL", *URL_VARIABLES}
 _MODELS: Final = {"LMMS_CAPTIONS_CHEAP_JUDGE"}

@@ -10,7 +10,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.gveval import ACCR
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import Keep, QuestionFile

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from lmms_eval_captions.judges.protocols.gveval import Setting
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.lmms_eval_tasks.paper_table import Column, PaperTable
 
 PAPER_TABLE: Final = PaperTable(

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypedDict
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
-from lmms_eval_captions.judges.variables import variables_of
+from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings, variables_of
 
 
 class ScorerSettings(TypedDict, total=False):

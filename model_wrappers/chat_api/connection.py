@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from math import inf
 
-from lmms_eval_captions.judges.endpoint.config import EngineConfig, StoreBy, cache_folder
 from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of, prices_file
-from lmms_eval_captions.judges.endpoint.dialects.apis import api_of
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
-from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, parse_key
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI, api_of
+from lmms_eval_captions.judges.endpoint.endpoint import (
+    Endpoint,
+    EngineConfig,
+    StoreBy,
+    cache_folder,
+    parse_key,
+)
 from lmms_eval_captions.judges.endpoint.totals import Totals, cost_words
 from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError

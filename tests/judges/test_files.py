@@ -210,7 +210,7 @@ def test_what_is_packed_is_unpacked_within_bounds(
 
 def test_a_batch_record_that_is_none_is_passed_over(tmp_path: Path) -> None:
     """Nesting, numbers without end and other kinds of values are no record of a batch."""
-    from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger
+    from lmms_eval_captions.judges.endpoint.batch import Ledger
 
     fields = {"url": "http://x", "model": "m", "batch_id": "b", "created_s": 1, "writer": ["h", 1]}
     for index, bad in enumerate(

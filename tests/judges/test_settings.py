@@ -15,8 +15,8 @@ from lmms_eval_captions.judges.settings import (
     Settings,
     read_data_settings,
     read_judge_settings,
+    variables_of,
 )
-from lmms_eval_captions.judges.variables import variables_of
 
 
 def test_defaults_are_those_of_the_page_of_settings() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import ServerFactory
-from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.cost import load_prices
+from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from lmms_eval_captions.judges.endpoint.adapt import served_name
 from lmms_eval_captions.judges.endpoint.client import no_reply
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
-from lmms_eval_captions.judges.endpoint.model_names import served_name
 from lmms_eval_captions.judges.endpoint.request import UNREADABLE
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings

@@ -146,9 +146,6 @@ def test_bounds_are_a_lowest_and_a_highest_value(bounds: tuple[float, float]) ->
         interval(ratio([1, 2], [2, 3]), scale=1.0, bounds=bounds)
 
 
-Counts = npt.NDArray[np.int64]
-
-
 def two(n_videos: int, seed: int = 0) -> tuple[Counts, Counts, Counts]:
     """Right answers of two captioners to the same questions, and how many these are."""
     rng = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ import pytest
 
 from batch_server import BatchServer
 from judge_server import Say, last_text
-from lmms_eval_captions.judges.endpoint.config import BatchPace
+from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from test_every_failure import (
     BENCHMARKS,

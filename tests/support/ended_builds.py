@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from building_runs import in_this_process
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.lmms_eval_tasks.commands.building import crew, frames, stages
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Frames, Shown
 from lmms_eval_captions.lmms_eval_tasks.commands.building.videos import Video

@@ -14,9 +14,8 @@ from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
 from lmms_eval_captions.judges.endpoint.cost import Purse
-from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.totals import Totals

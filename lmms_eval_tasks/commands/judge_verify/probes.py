@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.adapt import Adaptations
+from lmms_eval_captions.judges.endpoint.adapt import Adaptations, is_same_model
 from lmms_eval_captions.judges.endpoint.client import ChatClient
-from lmms_eval_captions.judges.endpoint.dialects.apis import DIALECTS
+from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.failures import WORDS
-from lmms_eval_captions.judges.endpoint.model_names import is_same_model
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import redact_url

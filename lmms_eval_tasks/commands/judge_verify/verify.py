@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.store import slug
 from lmms_eval_captions.judges.errors import DataError

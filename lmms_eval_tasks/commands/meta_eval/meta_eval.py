@@ -14,8 +14,7 @@ import numpy as np
 from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.protocols.gveval import Setting
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR
+from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.classic_metrics import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.commands.meta_eval.report import (

@@ -11,9 +11,9 @@ from typing import Final
 from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.protocols.t2v_rating import PROMPT, rate
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Generated, Key
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import PROMPT, rate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, judge_anchors
 from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.t2v_rating import DIMENSIONS
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.clip_model import (
     CLIP_TEXT,
     CLIP_VIDEO,
@@ -17,6 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.clip_model import (
     cosine,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Generated
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import DIMENSIONS
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.similarity import (
     Frames,
     frames_of,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from math import isnan
 from typing import Final
 
-from lmms_eval_captions.judges.protocols.t2v_rating import DIMENSIONS
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.findings import columns_of
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Key
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.judged import N_FRAMES
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import DIMENSIONS
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.verify import Verification
 from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table, as_text
 

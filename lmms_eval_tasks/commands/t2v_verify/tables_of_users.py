@@ -9,8 +9,12 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import open_csv
-from lmms_eval_captions.judges.protocols.t2v_rating import DIMENSIONS, HIGHEST, LOWEST
 from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.generated import Key
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import (
+    DIMENSIONS,
+    HIGHEST,
+    LOWEST,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.verdicts.captioners import captioners_of
 from lmms_eval_captions.model_wrappers.video.endings import without_ending

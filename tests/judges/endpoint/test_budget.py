@@ -16,8 +16,8 @@ from batch_server import BatchServer
 from chains import request_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.endpoint.config import BatchPace
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, JudgeMode, load_prices
+from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError, SettingsError

@@ -11,9 +11,9 @@ import pytest
 
 from chains import request_of
 from judge_server import JudgeServer
-from lmms_eval_captions.judges.endpoint.batch.api import BatchApi
+from lmms_eval_captions.judges.endpoint.batch_api import BatchApi
 from lmms_eval_captions.judges.endpoint.client import ChatClient
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import proxy_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (

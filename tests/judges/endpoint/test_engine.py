@@ -407,7 +407,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from test_engine import _chain
 engine = Engine(EngineConfig(urls=({url!r},), store=Path({store!r}), concurrency=8))
 engine.submit([_chain(f"prompt {{i}}") for i in range(300)]).result()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from chains import request_of
-from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, read_results
+from lmms_eval_captions.judges.endpoint.batch_api import BatchApi, read_results
 from lmms_eval_captions.judges.endpoint.client import ChatClient
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Reply

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import AS_ASKED, Say
-from lmms_eval_captions.judges.endpoint.model_names import is_same_model, is_same_name, served_name
+from lmms_eval_captions.judges.endpoint.adapt import is_same_model, is_same_name, served_name
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 

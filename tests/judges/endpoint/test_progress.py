@@ -23,7 +23,7 @@ from chains import chain
 from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint import progress as progress_module
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.progress import Progress
 from lmms_eval_captions.judges.endpoint.totals import Meter
 from terminals import PseudoTerminal, TextTerminal, pseudo_terminal
@@ -201,7 +201,7 @@ _INTERRUPTED = """
 import atexit, signal, sys, time
 from pathlib import Path
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.request import Request
 
 async def chain(ask, number):

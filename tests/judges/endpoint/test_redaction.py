@@ -19,8 +19,8 @@ from conftest import EngineFactory, ServerFactory
 from echo_server import KEY, traces
 from judge_server import Say
 from lmms_eval_captions.judges.endpoint.client import ChatClient
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import Source, failure
 from lmms_eval_captions.judges.endpoint.urls import Key, endpoint_name, scrub
 from lmms_eval_captions.judges.errors import SettingsError

@@ -7,8 +7,7 @@ from typing import Final
 import pytest
 
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
-from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import ANTHROPIC, OPENAI
 from lmms_eval_captions.judges.endpoint.request import Request
 
 REQUEST: Final = Request(

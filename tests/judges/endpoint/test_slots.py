@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from chains import chain, request_of, text_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import Say, last_text
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.endpoint.slots import Replicas

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chains import request_of
 from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.progress import parts_of

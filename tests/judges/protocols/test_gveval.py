@@ -14,8 +14,7 @@ from conftest import SHARED, EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.request import Chain, Picture, Reply
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
-from lmms_eval_captions.judges.protocols.gveval_reading import ACCR, read_scores
+from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval, Setting, read_scores
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 
 _SETTINGS: tuple[Setting, ...] = ("ref_only", "ref_free", "combined")

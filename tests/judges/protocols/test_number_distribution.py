@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judge_server import logprobs_of
 from lmms_eval_captions.judges.endpoint.replies import number_tokens
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply
-from lmms_eval_captions.judges.protocols.number_distribution import number_distribution
+from lmms_eval_captions.judges.protocols.gveval import number_distribution
 from lmms_eval_captions.metrics.gveval import gveval_expectation
 
 Slots = Sequence[tuple[str, Mapping[str, float]]]

@@ -14,12 +14,14 @@ from conftest import SHARED, EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
-from lmms_eval_captions.judges.protocols.t2v_rating import read_ratings as read_video_ratings
 from lmms_eval_captions.judges.protocols.video_rating import (
     DIMENSIONS,
     ShownVideo,
     judge_video,
     read_ratings,
+)
+from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import (
+    read_ratings as read_video_ratings,
 )
 
 CONFIG = JudgeConfig(model="judge", frames=3)

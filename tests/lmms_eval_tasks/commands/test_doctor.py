@@ -14,8 +14,7 @@ from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
-from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.judges.variables import variables_of
+from lmms_eval_captions.judges.settings import Settings, read_settings, variables_of
 from lmms_eval_captions.lmms_eval_tasks import dependencies
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor_judges
 from lmms_eval_captions.lmms_eval_tasks.commands.cli import main

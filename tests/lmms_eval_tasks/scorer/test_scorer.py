@@ -25,8 +25,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     SettingsError,
 )
-from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.judges.variables import variables_of
+from lmms_eval_captions.judges.settings import JudgeSettings, variables_of
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
 
 

@@ -1,6 +1,6 @@
 """Objects, lists and tuples that a model wrote as JSON, as Python, or nearly so.
 
-Unlike :mod:`lmms_eval_captions.judges.protocols.fields`, which collects every statement of a
+Unlike :mod:`lmms_eval_captions.judges.protocols.reading`, which collects every statement of a
 verdict, this reads whole values: what is not complete, or not of the form, is left out. Keys that
 repeat are kept, as the reply that AuroraCap's appendix L prints is one object of many pairs.
 """

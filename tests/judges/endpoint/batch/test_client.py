@@ -16,7 +16,7 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory, ServerFactory
-from lmms_eval_captions.judges.endpoint.config import BatchPace
+from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
@@ -236,7 +236,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.config import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from test_client import PACE, _vdc
 engine = Engine(EngineConfig(urls=({url!r},), store=Path({folder!r}) / "replies", mode="batch",
                              concurrency=1000, patience_s=1e6, batch_pace=PACE))

@@ -17,9 +17,9 @@ import pytest
 
 from batch_server import BatchServer
 from conftest import EngineFactory
-from lmms_eval_captions.judges.endpoint.batch.api import BatchApi, Outcome, read_results
-from lmms_eval_captions.judges.endpoint.batch.ledger import Ledger, SentBatch
-from lmms_eval_captions.judges.endpoint.config import BatchPace
+from lmms_eval_captions.judges.endpoint.batch import Ledger, SentBatch
+from lmms_eval_captions.judges.endpoint.batch_api import BatchApi, Outcome, read_results
+from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Asked, Chain, Message, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeError

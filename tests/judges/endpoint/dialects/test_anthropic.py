@@ -15,7 +15,7 @@ from anthropic_server import KEY, Answer, AnthropicServer, error, message
 from chains import chain, request_of
 from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.client import listed_models
-from lmms_eval_captions.judges.endpoint.dialects.anthropic import ANTHROPIC
+from lmms_eval_captions.judges.endpoint.dialects import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Asked, Message, Picture

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lmms_eval_captions.judges.endpoint.client import CONNECT_TIMEOUT_S, MOST_BYTES, no_reply
-from lmms_eval_captions.judges.endpoint.dialects.openai import OPENAI
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
 from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE
 from lmms_eval_captions.judges.endpoint.request import Reply

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.asking import request_of
-from lmms_eval_captions.judges.protocols.fields import Block, apart
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     UNCLEAR,
+    Block,
     Unclear,
+    apart,
     ends_clearly,
     is_declined,
     is_doubted,

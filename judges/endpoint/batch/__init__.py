@@ -1,1 +1,0 @@
-"""Asking through a provider's Batch API."""

@@ -1,0 +1,366 @@
+"""APIs that models are asked through: OpenAI's Chat Completions, Azure's, Anthropic's messages.
+
+Anthropic's API has no seed, no log-probabilities and one reply per request: these are left out, and
+named in the signature like parameters that a model refuses. Replies have the same key as at
+OpenAI's API: the model's name tells whose they are.
+
+Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; version 2023-06-01.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
+from lmms_eval_captions.judges.endpoint.replies import (
+    NOT_READABLE,
+    cached_of,
+    count_of,
+    decode,
+    error_in,
+    finish_reason_in,
+    has_reasoning,
+    model_in,
+    number_tokens,
+    text_in,
+    text_of,
+)
+from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Reply, Request, encode
+from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
+from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
+
+
+class Dialect(ABC):
+    """One API: addresses, keys, encoding of requests, reading of replies."""
+
+    name: ClassVar[str]
+    """Value of ``LMMS_CAPTIONS_JUDGE_API``."""
+    key_variables: ClassVar[tuple[str, ...]]
+    """Variables that hold the key; the first one that is set counts."""
+    url_variables: ClassVar[tuple[str, ...]] = ()
+    """Variables that hold the address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
+    default_url: ClassVar[str] = ""
+    """Address if no variable is set; empty if there is none."""
+    not_taken: ClassVar[tuple[str, ...]] = ()
+    """Parameters that the API does not have."""
+    names_models: ClassVar[bool] = True
+    """Whether replies carry the name that was asked for; Azure's have the model's own."""
+
+    @classmethod
+    def is_address(cls, url: str) -> bool:  # noqa: ARG003 - of APIs with addresses of their own
+        """Return whether a URL is recognised as this API's."""
+        return False
+
+    @abstractmethod
+    def completions_url(self, url: str) -> str:
+        """Return the address that requests are posted to."""
+
+    @abstractmethod
+    def models_url(self, url: str) -> str:
+        """Return the address of the list of models."""
+
+    @abstractmethod
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """Return the headers of every request."""
+
+    @abstractmethod
+    def encode(self, request: Request, attempt: int) -> bytes:
+        """Return a request's body.
+
+        Raises:
+            JudgeRequestError: If it holds what cannot be sent.
+        """
+
+    @abstractmethod
+    def read_reply(self, raw: bytes, source: Source) -> Reply:
+        """Read an answer of 200.
+
+        Raises:
+            JudgeError: If there is no reply in it.
+        """
+
+
+_PATH: Final = "/chat/completions"
+
+
+class OpenaiDialect(Dialect):
+    """OpenAI's API."""
+
+    name: ClassVar[str] = "openai"
+    key_variables: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
+    url_variables: ClassVar[tuple[str, ...]] = ("OPENAI_BASE_URL", "OPENAI_API_URL")
+    default_url: ClassVar[str] = "https://api.openai.com/v1"
+
+    def completions_url(self, url: str) -> str:
+        """See :class:`Dialect`."""
+        return with_path(url, _PATH)
+
+    def models_url(self, url: str) -> str:
+        """See :class:`Dialect`."""
+        return with_path(url, "/models")
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """See :class:`Dialect`."""
+        return {"Authorization": Key(f"Bearer {api_key}")} if api_key else {}
+
+    def encode(self, request: Request, attempt: int) -> bytes:
+        """See :class:`Dialect`."""
+        body = request.body(attempt)
+        if request.left_out or request.instead is not None:
+            payload: dict[str, object] = {
+                "model": request.model,
+                "messages": request.sent_messages,
+            }
+            body = encode(payload | without(request.parameters(attempt), request.left_out))
+        if request.added_params:
+            body = body[:-1] + b"," + encode(request.added_params)[1:]
+        return body
+
+    def read_reply(self, raw: bytes, source: Source) -> Reply:
+        """See :class:`Dialect`."""
+        try:
+            payload: Any = decode(source.text(raw, strictly=True))
+            usage = payload.get("usage") if isinstance(payload, dict) else None
+            counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+            error = error_in(payload)
+            if error is not None:
+                broken_off = error_within(error, source)
+                in_all = payload.get("error") or payload is error
+                if isinstance(broken_off, JudgeStoppedError) and not in_all:
+                    # A choice's own: this request got past the key and the model's name.
+                    broken_off = JudgeRequestError(str(broken_off))
+                # What was counted may be billed, though it broke off.
+                broken_off.may_be_billed |= any(counts)
+                raise broken_off
+            choice = payload["choices"][0]
+            logprobs = choice.get("logprobs")
+            text = text_in(choice)
+            return Reply(
+                text=text,
+                finish_reason=finish_reason_in(choice),
+                input_tokens=counts[0] or 0,
+                output_tokens=counts[1] or 0,
+                logprobs=_without_key(logprobs, text, source) if logprobs else None,
+                is_estimated=None in counts,
+                model=model_in(payload),
+                cached_tokens=min(counts[0] or 0, cached_of(usage)),
+                is_only_reasoning=not text.strip() and has_reasoning(choice),
+                id=payload.get("id"),
+            )
+        except NOT_READABLE as unreadable:
+            raise no_reply_in(raw, source, "a chat completion") from unreadable
+
+
+OPENAI: Final = OpenaiDialect()
+
+
+def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[str, object]:
+    """Remove parameters that a model refuses; ``max_tokens`` gets its newer name.
+
+    >>> without({"logprobs": True, "top_logprobs": 20, "seed": 0}, ("logprobs",))
+    {'seed': 0}
+    >>> without({"max_tokens": 256, "seed": 0}, ("max_tokens",))
+    {'seed': 0, 'max_completion_tokens': 256}
+    """
+    for parameter in left_out:
+        value = parameters.pop(parameter, None)
+        if parameter == "logprobs":
+            parameters.pop("top_logprobs", None)
+        if parameter == "max_tokens" and value is not None:
+            parameters["max_completion_tokens"] = value
+    return parameters
+
+
+def _without_key(logprobs: object, text: str, source: Source) -> tuple[NumberToken, ...] | None:
+    """Return the tokens that write a reply's numbers; none if they spell the key."""
+    tokens = number_tokens(logprobs, text)
+    if not tokens or not source.api_key:
+        return tokens
+    written = "".join(token.text for token in tokens)
+    shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
+    return tokens if scrub(shown, source.api_key) == shown else None
+
+
+_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_DEPLOYMENT_PATH: Final = "/chat/completions"
+
+
+class AzureDialect(OpenaiDialect):
+    """Azure's API: a deployment's URL, its full target URI, or a resource's URL."""
+
+    name: ClassVar[str] = "azure"
+    key_variables: ClassVar[tuple[str, ...]] = ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY")
+    url_variables: ClassVar[tuple[str, ...]] = ("AZURE_OPENAI_ENDPOINT",)
+    default_url: ClassVar[str] = ""
+    names_models: ClassVar[bool] = False
+
+    @classmethod
+    def is_address(cls, url: str) -> bool:
+        """See :class:`.dialect.Dialect`."""
+        parts = urlsplit(url)
+        return "api-version=" in parts.query or (parts.hostname or "").endswith(_HOSTS)
+
+    def completions_url(self, url: str) -> str:
+        """See :class:`.dialect.Dialect`.
+
+        >>> AzureDialect().completions_url("https://r.openai.azure.com/openai/deployments/d?api-version=1")
+        'https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1'
+        >>> AzureDialect().completions_url("https://r.openai.azure.com")
+        'https://r.openai.azure.com/openai/v1/chat/completions'
+        """
+        path = urlsplit(url).path.rstrip("/")
+        if path.endswith(_DEPLOYMENT_PATH):
+            return url
+        return with_path(url, _DEPLOYMENT_PATH if path else f"/openai/v1{_DEPLOYMENT_PATH}")
+
+    def models_url(self, url: str) -> str:
+        """See :class:`.dialect.Dialect`."""
+        path = urlsplit(url).path
+        root = path.partition("/deployments/")[0] or "/openai/v1"
+        return with_path(urlsplit(url)._replace(path="").geturl(), f"{root}/models")
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """See :class:`.dialect.Dialect`."""
+        return {"api-key": Key(api_key)} if api_key else {}
+
+
+_VERSION: Final = "2023-06-01"
+_MOST_TOKENS: Final = 4096
+"""Longest reply if a request does not say: the API requires a number."""
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""Stop reasons in OpenAI's terms; others (``tool_use``) stay as they are."""
+_CACHED: Final = "cache_read_input_tokens"
+_INPUT: Final = ("input_tokens", "cache_creation_input_tokens", _CACHED)
+"""Counts of the input; the first one leaves out what a cache held."""
+_DATA_URL: Final = re.compile(r"data:([\w/+.-]+);base64,", re.ASCII)
+
+
+class AnthropicDialect(Dialect):
+    """Anthropic's API."""
+
+    name: ClassVar[str] = "anthropic"
+    key_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY",)
+    url_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_BASE_URL",)
+    default_url: ClassVar[str] = "https://api.anthropic.com"
+    not_taken: ClassVar[tuple[str, ...]] = ("seed", "logprobs", "n")
+
+    def completions_url(self, url: str) -> str:
+        """See :class:`Dialect`."""
+        return f"{_root(url)}/v1/messages"
+
+    def models_url(self, url: str) -> str:
+        """See :class:`Dialect`."""
+        return f"{_root(url)}/v1/models?limit=1000"
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """See :class:`Dialect`."""
+        return {"anthropic-version": _VERSION, **({"x-api-key": Key(api_key)} if api_key else {})}
+
+    def encode(self, request: Request, attempt: int) -> bytes:
+        """See :class:`Dialect`."""
+        asked = request.parameters(attempt)
+        dropped = {*self.not_taken, *request.left_out, "top_logprobs", "max_completion_tokens"}
+        most = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
+        payload: dict[str, object] = {"model": request.model, "max_tokens": most}
+        payload |= {name: value for name, value in asked.items() if name not in dropped}
+        system = [text_of(m["content"]) for m in request.sent_messages if m["role"] == "system"]
+        if system:
+            payload["system"] = "\n\n".join(system)
+        payload["messages"] = [
+            {"role": message["role"], "content": _content(message["content"])}
+            for message in request.sent_messages
+            if message["role"] != "system"
+        ]
+        return encode(payload)
+
+    def read_reply(self, raw: bytes, source: Source) -> Reply:
+        """See :class:`Dialect`."""
+        try:
+            payload: Any = decode(source.text(raw, strictly=True))
+            if payload.get("type") == "error":
+                raise error_within(payload["error"], source)
+            n_input, n_output = _counts(usage := payload.get("usage"))
+            reason = payload.get("stop_reason")
+            reason = reason if isinstance(reason, str) else None
+            return Reply(
+                text=_text(payload["content"]),
+                finish_reason=None if reason is None else _FINISH.get(reason, reason),
+                input_tokens=n_input or 0,
+                output_tokens=n_output or 0,
+                is_estimated=None in (n_input, n_output),
+                model=model_in(payload),
+                cached_tokens=min(n_input or 0, count_of(usage, _CACHED) or 0),
+                id=payload.get("id"),
+            )
+        except NOT_READABLE as unreadable:
+            raise no_reply_in(raw, source, "a message") from unreadable
+
+
+ANTHROPIC: Final[Dialect] = AnthropicDialect()
+
+
+def _content(content: object) -> object:
+    return list(map(_block, content)) if isinstance(content, list) else content
+
+
+def _block(part: Message) -> Message:
+    """Return a content part in Anthropic's form."""
+    if part["type"] == "text":
+        return part
+    if part["type"] != "image_url":
+        raise JudgeRequestError("Anthropic's API does not support video input")
+    shown: Any = part["image_url"]
+    url: str = shown["url"]
+    match = _DATA_URL.match(url)
+    if match is None:
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    source = {"type": "base64", "media_type": match[1], "data": url[match.end() :]}
+    return {"type": "image", "source": source}
+
+
+def _text(content: object) -> str:
+    """Return the text of a message; thinking blocks are not text, and a refusal may have none."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise TypeError(f"expected blocks, got {content!r:.80}")
+    return text_of([block for block in content if block["type"] == "text"])
+
+
+def _counts(usage: object) -> tuple[int | None, int | None]:
+    counts = [count_of(usage, name) for name in _INPUT]
+    n_input = None if counts[0] is None else sum(count or 0 for count in counts)
+    return n_input, count_of(usage, "output_tokens")
+
+
+def _root(url: str) -> str:
+    """Return a base URL without the start of the API's paths.
+
+    >>> _root("https://api.anthropic.com/v1"), _root("https://api.anthropic.com/v1/messages")
+    ('https://api.anthropic.com', 'https://api.anthropic.com')
+    """
+    return url.removesuffix("/messages").removesuffix("/v1")
+
+
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    dialect.name: dialect for dialect in (OPENAI, AzureDialect(), ANTHROPIC)
+}
+"""The dialects, the default first."""
+
+
+def api_of(urls: Sequence[str], api: str | None = None) -> str:
+    """Return the API of some addresses: the given one, or the one that they are recognised by."""
+    if api is not None:
+        return api
+    known = (name for name, dialect in DIALECTS.items() if any(map(dialect.is_address, urls)))
+    return next(known, OPENAI.name)
