@@ -37,5 +37,5 @@ def whole_json(text: str) -> str:
     '["\\ufffd", "\\ud83d\\ude00", "\\\\ud83d"]'
     """
     if "\\ud" not in text and "\\uD" not in text:
-        return whole(text)
+        return text if text.isascii() else whole(text)
     return whole(_ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text))

@@ -231,6 +231,9 @@ class _Form:
     """How often pictures are halved."""
 
 
+_USUAL: Final = _Form()
+
+
 @dataclass(slots=True)
 class _Model:
     """Knowledge of one model."""
@@ -306,13 +309,14 @@ class Adaptations:
                     known.has_answered = True
                 else:
                     self._learn(known, form, len(request.body(attempt)), first, n_least)
-                refused = self._refused(form, request, attempt)
-                return replace(reply, refused=refused) if refused else reply
+                if not form.left_out and not form.is_folded:
+                    return reply
+                return replace(reply, refused=self._refused(form, request, attempt))
         raise first or JudgeRequestError("no form of the request can be sent")
 
     async def _formed(self, request: Request, attempt: int, form: _Form) -> Request | None:
         """Return a request in a form; ``None`` if pictures cannot be that small."""
-        if form == _Form() and not self._added:
+        if form == _USUAL and not self._added:
             return request
         instead: Sequence[Message] | None = None
         if form.shrinks:
@@ -416,8 +420,6 @@ class Adaptations:
 
     @staticmethod
     def _refused(form: _Form, request: Request, attempt: int) -> tuple[str, ...]:
-        if not form.left_out and not form.is_folded:
-            return ()
         asked = request.parameters(attempt)
         refused = [name for name in form.left_out if name in asked]
         is_folded = form.is_folded and any(m["role"] == "system" for m in request.messages)

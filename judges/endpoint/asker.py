@@ -28,6 +28,8 @@ from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
 from lmms_eval_captions.judges.endpoint.progress import Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import (
+    LEXICAL,
+    NO_USAGE,
     SHOWN,
     UNREADABLE,
     Asked,
@@ -37,7 +39,6 @@ from lmms_eval_captions.judges.endpoint.request import (
     Request,
     Shown,
     Usage,
-    is_offline,
 )
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
@@ -177,13 +178,14 @@ class Asker:
         """
         if about is not None:
             request = replace(request, about=about)
-        usage, reply, cached, attempt = Usage(), Reply(""), True, 0
+        usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0
         failure: Failure
         try:
             while attempt == 0 or self._has_attempt(request, attempt):
                 reply, from_store = await self._reply(request, attempt)
                 cached = cached and from_store
-                usage += _usage(reply, from_store=from_store)
+                used = _usage(reply, from_store=from_store)
+                usage = used if usage is NO_USAGE else usage + used
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
@@ -257,7 +259,7 @@ class Asker:
         Raises:
             JudgeError: If there is none, or it could not be saved.
         """
-        if is_offline(request.model):
+        if request.model == LEXICAL:
             return Reply(request.stand_in(), "stop", is_final=True), False
         key = request.key(attempt)
         while True:
@@ -299,24 +301,26 @@ class Asker:
 
     async def _send(self, request: Request, attempt: int, key: bytes) -> Reply:
         """Send a request until it is answered or given up; the reply is on disk."""
-        shown = request.shown
         failed: _Attempts | None = None
-        self._stored.require_writable()
+        if not self._stored.is_writable:
+            self._stored.require_writable()
         while True:
-            self._check(request, shown)
+            if self._stopped or request.until_s is not None:
+                self._check(request)
             await self._slots.acquire(request.until_s)
             flight = self._flight(request, failed.n_timeouts if failed else 0)
             try:
-                self._check(request, shown)
+                if self._stopped or request.until_s is not None:
+                    self._check(request)
                 reply = await self._fly(request, attempt, flight)
                 self._count(request, reply, flight)
                 await self._stored.save(request.model, key, reply)
-                return self._named(reply, request)
+                return reply if reply.model is None else self._named(reply, request)
             except UnsavedReplyError as error:
                 self.stop(request.model, JudgeStoppedError(str(error.__cause__)))
                 raise
             except JudgeStoppedError as error:
-                raise self._stopping(request, shown, error) from error
+                raise self._stopping(request, error) from error
             except JudgeUnavailableError as error:
                 failed = failed or _Attempts(flight.sent_s, since_s=time.monotonic())
                 wait_s = self._after_failure(request, error, failed, flight)
@@ -324,14 +328,14 @@ class Asker:
                 self._slots.release()
             await asyncio.sleep(wait_s)
 
-    def _check(self, request: Request, shown: Shown) -> None:
-        error = self._stopped.get((request.model, shown))
+    def _check(self, request: Request) -> None:
+        error = self._stopped.get((request.model, request.shown))
         if error is not None:
             raise type(error)(str(error))
         if request.is_too_late:
             raise TooLateError
 
-    def _stopping(self, request: Request, shown: Shown, error: JudgeStoppedError) -> JudgeError:
+    def _stopping(self, request: Request, error: JudgeStoppedError) -> JudgeError:
         """Stop a model; a 403 is about this request alone (moderation) unless it repeats."""
         if error.status == 403:
             self._n_forbidden += 1
@@ -340,7 +344,9 @@ class Asker:
                 refused = JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
                 refused.status = 403
                 return refused
-        self.stop(request.model, error, shown if isinstance(error, BlindModelError) else None)
+        self.stop(
+            request.model, error, request.shown if isinstance(error, BlindModelError) else None
+        )
         return error
 
     def _flight(self, request: Request, n_timeouts: int) -> Flight:
@@ -402,7 +408,7 @@ class Asker:
 
     def _named(self, reply: Reply, request: Request) -> Reply:
         """Return a reply with its model's name if that says more; stop at another model's."""
-        if reply.model is None or not self._names_models:
+        if not self._names_models:
             return reply
         config = self._config
         name = served_name(reply.model, request.model, config.alias, config.urls, config.role)

@@ -109,7 +109,8 @@ class ChatClient:
         """See :class:`.request.Client`."""
         body = self._dialect.encode(request, attempt)
         loads = self._loads
-        replica = self._choose(request.about)
+        replicas = self._replicas
+        replica = replicas[0] if len(replicas) == 1 else self._choose(request.about)
         number = replica.limits.send()
         loads.in_flight[replica.index] += 1
         try:
@@ -133,8 +134,6 @@ class ChatClient:
 
     def _choose(self, about: bytes | None) -> _Replica:
         replicas, loads = self._replicas, self._loads
-        if len(replicas) == 1:
-            return replicas[0]
         now_s = time.monotonic()
         first = replicas[loads.choose(about, now_s)]
         if first.limits.wait_s(now_s) <= 0.0:

@@ -18,16 +18,14 @@ from urllib.parse import urlsplit
 from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
 from lmms_eval_captions.judges.endpoint.replies import (
     NOT_READABLE,
-    cached_of,
     count_of,
     decode,
     error_in,
-    finish_reason_in,
     has_reasoning,
     model_in,
     number_tokens,
-    text_in,
     text_of,
+    tokens_in,
 )
 from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
@@ -125,7 +123,7 @@ class OpenaiDialect(Dialect):
         try:
             payload: Any = decode(source.text(raw, strictly=True))
             usage = payload.get("usage") if isinstance(payload, dict) else None
-            counts = [count_of(usage, name) for name in ("prompt_tokens", "completion_tokens")]
+            n_input, n_output, n_cached = tokens_in(usage)
             error = error_in(payload)
             if error is not None:
                 broken_off = error_within(error, source)
@@ -134,20 +132,21 @@ class OpenaiDialect(Dialect):
                     # A choice's own: this request got past the key and the model's name.
                     broken_off = JudgeRequestError(str(broken_off))
                 # What was counted may be billed, though it broke off.
-                broken_off.may_be_billed |= any(counts)
+                broken_off.may_be_billed |= bool(n_input or n_output)
                 raise broken_off
             choice = payload["choices"][0]
-            logprobs = choice.get("logprobs")
-            text = text_in(choice)
+            logprobs, reason = choice.get("logprobs"), choice.get("finish_reason")
+            # A message that was cut, filtered or refused may have no content.
+            text = text_of(choice["message"].get("content"))
             return Reply(
                 text=text,
-                finish_reason=finish_reason_in(choice),
-                input_tokens=counts[0] or 0,
-                output_tokens=counts[1] or 0,
+                finish_reason=reason if isinstance(reason, str) else None,
+                input_tokens=n_input or 0,
+                output_tokens=n_output or 0,
                 logprobs=_without_key(logprobs, text, source) if logprobs else None,
-                is_estimated=None in counts,
+                is_estimated=n_input is None or n_output is None,
                 model=model_in(payload),
-                cached_tokens=min(counts[0] or 0, cached_of(usage)),
+                cached_tokens=n_cached,
                 is_only_reasoning=not text.strip() and has_reasoning(choice),
                 id=payload.get("id"),
             )
@@ -289,7 +288,11 @@ class AnthropicDialect(Dialect):
             payload: Any = decode(source.text(raw, strictly=True))
             if payload.get("type") == "error":
                 raise error_within(payload["error"], source)
-            n_input, n_output = _counts(usage := payload.get("usage"))
+            usage = payload.get("usage")
+            usage = usage if isinstance(usage, dict) else {}
+            counts = [count_of(usage.get(name)) for name in _INPUT]
+            n_input = None if counts[0] is None else sum(count or 0 for count in counts)
+            n_output = count_of(usage.get("output_tokens"))
             reason = payload.get("stop_reason")
             reason = reason if isinstance(reason, str) else None
             return Reply(
@@ -299,7 +302,7 @@ class AnthropicDialect(Dialect):
                 output_tokens=n_output or 0,
                 is_estimated=None in (n_input, n_output),
                 model=model_in(payload),
-                cached_tokens=min(n_input or 0, count_of(usage, _CACHED) or 0),
+                cached_tokens=min(n_input or 0, count_of(usage.get(_CACHED)) or 0),
                 id=payload.get("id"),
             )
         except NOT_READABLE as unreadable:
@@ -335,12 +338,6 @@ def _text(content: object) -> str:
     if not isinstance(content, list):
         raise TypeError(f"expected blocks, got {content!r:.80}")
     return text_of([block for block in content if block["type"] == "text"])
-
-
-def _counts(usage: object) -> tuple[int | None, int | None]:
-    counts = [count_of(usage, name) for name in _INPUT]
-    n_input = None if counts[0] is None else sum(count or 0 for count in counts)
-    return n_input, count_of(usage, "output_tokens")
 
 
 def _root(url: str) -> str:

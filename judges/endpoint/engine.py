@@ -111,7 +111,7 @@ class Engine:
         self._limits = [AddressLimits(config.patience_s) for _ in config.urls]
         self._replicas = Replicas(list(map(endpoint_name, config.urls)))
         pace = Pace(self._limits, config.max_rate)
-        self._slots = Slots(lambda: concurrency.limit, pace, self._fill)
+        self._slots = Slots(concurrency, pace, self._fill)
         endpoints = config.endpoints if config.store_by == "endpoint" else None
         self._stored = StoredReplies(
             config.store, patience_s=config.store_patience_s, endpoints=endpoints
@@ -259,7 +259,8 @@ class Engine:
             is_starting = False
 
         async def ask(request: Request, read: Any) -> Asked[Any]:  # noqa: ANN401 - see Ask
-            started()
+            if is_starting:
+                started()
             if caption.future.cancelled():
                 raise asyncio.CancelledError
             return await self._asker.ask(about, request, read)

@@ -71,15 +71,12 @@ PICTURE_TOKENS: Final = 1_500
 """Of a picture in an estimate, as in ``prices.yaml``."""
 
 
-def count_of(usage: object, name: str) -> int | None:
-    """One count of a reply's ``usage``, ``None`` where it is no whole number of tokens.
+def count_of(value: object) -> int | None:
+    """Return a count of tokens; ``None`` if it is no whole number of tokens.
 
-    >>> count_of({"prompt_tokens": 12}, "prompt_tokens")
-    12
-    >>> count_of({"prompt_tokens": -3}, "prompt_tokens") is None
-    True
+    >>> count_of(12), count_of(-3), count_of("12")
+    (12, None, None)
     """
-    value = usage.get(name) if isinstance(usage, dict) else None
     if type(value) is int and 0 <= value <= MOST_TOKENS:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -88,24 +85,28 @@ def count_of(usage: object, name: str) -> int | None:
     return int(value) if 0 <= value <= MOST_TOKENS and value == int(value) else None
 
 
-def cached_of(usage: object) -> int:
-    """Input tokens that a provider says it had in a cache; 0 where it says no such number.
+def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
+    """Return input and output tokens of a reply's ``usage``, and input tokens out of a cache.
 
-    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
-    64
-    >>> cached_of({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
-    64
-    >>> cached_of({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
-    0
+    >>> tokens_in({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
+    (90, None, 64)
+    >>> tokens_in({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
+    (90, None, 64)
+    >>> tokens_in({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
+    (90, None, 0)
 
     Source: OpenAI's "Prompt caching", which vLLM and most servers follow, and DeepSeek's "Context
     caching", which has a name of its own.
     """
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    n_cached = count_of(details, "cached_tokens")
-    if n_cached is None:
-        n_cached = count_of(usage, "prompt_cache_hit_tokens")
-    return n_cached or 0
+    if not isinstance(usage, dict):
+        return None, None, 0
+    n_input = count_of(usage.get("prompt_tokens"))
+    details, n_cached = usage.get("prompt_tokens_details"), None
+    if isinstance(details, dict):
+        n_cached = count_of(details.get("cached_tokens"))
+    if n_cached is None and "prompt_cache_hit_tokens" in usage:
+        n_cached = count_of(usage["prompt_cache_hit_tokens"])
+    return n_input, count_of(usage.get("completion_tokens")), min(n_input or 0, n_cached or 0)
 
 
 def counted(reply: Reply, request: Request, attempt: int) -> Reply:
@@ -120,13 +121,14 @@ def counted(reply: Reply, request: Request, attempt: int) -> Reply:
         attempt: 0, and one more for each fresh sample.
     """
     n_asked = len(request.body(attempt))
-    knows_output = _is_enough(reply.output_tokens, len(reply.text))
-    if knows_output and not reply.is_estimated and _is_enough(reply.input_tokens, n_asked):
+    most = _MOST_CHARS_PER_TOKEN
+    knows_output = most * reply.output_tokens >= len(reply.text)
+    if knows_output and not reply.is_estimated and most * reply.input_tokens >= n_asked:
         return reply
     # Letters of pictures are no tokens. To tell them apart takes time: only where it may matter.
     n_pictures, n_letters = pictures_in(request.messages)
     n_chars = n_asked - n_letters
-    knows_input = _is_enough(reply.input_tokens, n_chars)
+    knows_input = most * reply.input_tokens >= n_chars
     if knows_output and knows_input and not reply.is_estimated:
         return reply
     n_input = ceil(n_chars / CHARS_PER_TOKEN) + n_pictures * PICTURE_TOKENS
@@ -150,10 +152,6 @@ def pictures_in(messages: Sequence[Mapping[str, object]]) -> tuple[int, int]:
                 n_pictures += 1
                 n_letters += len(part["image_url"]["url"])
     return n_pictures, n_letters
-
-
-def _is_enough(n_tokens: int, n_chars: int) -> bool:
-    return n_tokens * _MOST_CHARS_PER_TOKEN >= n_chars
 
 
 _DIGIT: Final = re.compile("[0-9]")
@@ -282,27 +280,11 @@ def decode(text: str) -> object:
         return json.loads(text, parse_int=_whole)
 
 
-def text_in(choice: Mapping[str, object]) -> str:
-    """Return the text of a choice; empty if its message has none (cut, filtered, refused).
-
-    Raises:
-        LookupError: If there is no message; also others of ``NOT_READABLE``.
-    """
-    message: Mapping[str, object] = choice["message"]  # type: ignore[assignment]  # else it raises
-    return text_of(message.get("content"))
-
-
 def has_reasoning(choice: Mapping[str, object]) -> bool:
     """Return whether a choice has reasoning in a field of its own."""
     message = choice.get("message")
     fields = message if isinstance(message, dict) else {}
     return any(fields.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
-
-
-def finish_reason_in(choice: Mapping[str, object]) -> str | None:
-    """Why a text ended, ``None`` where that is no word."""
-    reason = choice.get("finish_reason")
-    return reason if isinstance(reason, str) else None
 
 
 def model_in(payload: Mapping[str, object]) -> str | None:

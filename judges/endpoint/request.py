@@ -109,7 +109,7 @@ class Request:
                 "messages": self.messages,
                 **self.parameters(attempt),
             }
-            body = encode(payload)
+            body = _ENCODE(payload).encode("ascii")
             self._bodies.clear()
             self._bodies[attempt] = body
         return body
@@ -300,16 +300,12 @@ class Usage:
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            _merged(self.refused, other.refused),
-            _merged(self.served, other.served),
+            tuple(dict.fromkeys((*self.refused, *other.refused))),
+            tuple(dict.fromkeys((*self.served, *other.served))),
         )
 
 
 NO_USAGE: Final = Usage()
-
-
-def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*names, *others))) if others else names
 
 
 class Outcome(TypedDict):

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from math import ceil, floor
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.limits import Pace
+from lmms_eval_captions.judges.endpoint.limits import Concurrency, Pace
 from lmms_eval_captions.judges.errors import TooLateError
 
 
@@ -19,24 +19,24 @@ class Slots:
     """A semaphore whose size changes and whose rate is limited; for the event loop alone.
 
     Args:
-        limit: Returns the number of slots, >= 1.
+        concurrency: Its limit is the number of slots.
         pace: Rate at which requests may go out; who waits for it holds no slot.
         on_free: Called when a slot is free that no request waits for.
     """
 
-    def __init__(self, limit: Callable[[], int], pace: Pace, on_free: Callable[[], None]) -> None:
-        self._limit = limit
+    def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
+        self._concurrency = concurrency
         self._pace = pace
         self._on_free = on_free
         self.n_held = 0
         """Slots that are taken."""
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._is_due = False
+        self._is_due = self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
     def has_room_for(self, n: int) -> bool:
         """Return whether more than ``n`` slots are free that no request waits for."""
-        return not self._waiting and self.n_held + n < self._limit()
+        return not self._waiting and self.n_held + n < self._concurrency.limit
 
     async def acquire(self, until_s: float | None = None) -> None:
         """Take a slot; hold it on the wire and while the reply is saved.
@@ -47,7 +47,8 @@ class Slots:
         Raises:
             TooLateError: If it is not free by then.
         """
-        if not self._waiting and self.n_held < self._limit() and self._pace.take(time.monotonic()):
+        is_free = not self._waiting and self.n_held < self._concurrency.limit
+        if is_free and not self._is_closed and self._pace.take(time.monotonic()):
             self.n_held += 1
             return
         loop = asyncio.get_running_loop()
@@ -81,7 +82,9 @@ class Slots:
     def hand_out(self) -> None:
         """Hand out free slots to those who wait, then to new chains."""
         self._is_due = False
-        while self._waiting and self.n_held < self._limit():
+        if self._is_closed:
+            return
+        while self._waiting and self.n_held < self._concurrency.limit:
             if self._waiting[0].done():
                 self._waiting.popleft()
             elif self._pace.take(time.monotonic()):
@@ -96,7 +99,7 @@ class Slots:
 
     def close(self) -> None:
         """Hand out nothing more."""
-        self._limit = lambda: 0
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
 

@@ -125,6 +125,7 @@ class ReplyStore:
         """Segments that are open for reading."""
         self._own: int | None = None
         self._own_path: Path | None = None
+        self._own_number = -1
         self._n_bytes = 0
         self._is_torn = False
         """Whether part of a line may stand at the end of the own segment."""
@@ -177,7 +178,7 @@ class ReplyStore:
                 f"{CACHE_VARIABLE} at a folder on another disk (move the old one along to keep "
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
-        self._index[key] = (self._number(self._own_path or Path()), start, len(line))
+        self._index[key] = (self._own_number, start, len(line))
         self._is_dirty = True
 
     def refresh(self) -> None:
@@ -213,7 +214,7 @@ class ReplyStore:
             host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
             path = self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
             self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            self._own_path = path
+            self._own_path, self._own_number = path, self._number(path)
         prefix = b"\n" if self._is_torn else b""
         self._is_torn = True
         n_written = os.write(self._own, prefix + line)
@@ -311,7 +312,7 @@ class StoredReplies:
         self._patience_s = patience_s
         self._endpoints = endpoints
         self._stores: dict[str, ReplyStore] = {}
-        self._is_warned = self._is_writable = False
+        self._is_warned = self.is_writable = False
         self._refreshed_s = -inf
 
     def require_writable(self) -> None:
@@ -320,12 +321,11 @@ class StoredReplies:
         Raises:
             JudgeStoppedError: If nothing can be written.
         """
-        if not self._is_writable:
-            try:
-                require_writable(self._folder)
-            except StoreError as error:
-                raise JudgeStoppedError(str(error)) from error
-            self._is_writable = True
+        try:
+            require_writable(self._folder)
+        except StoreError as error:
+            raise JudgeStoppedError(str(error)) from error
+        self.is_writable = True
 
     def get(self, model: str, key: bytes) -> Reply | None:
         """A stored reply.
@@ -337,7 +337,9 @@ class StoredReplies:
         Raises:
             JudgeStoppedError: If the store cannot be read.
         """
-        store = self._store(model)
+        store = self._stores.get(model)
+        if store is None:
+            store = self._opened(model)
         reply = self._reply(store, key)
         if self._endpoints is None or (reply is not None and reply.endpoint in self._endpoints):
             return reply
@@ -347,7 +349,7 @@ class StoredReplies:
     def has(self, model: str, key: bytes) -> bool:
         """Whether a reply that serves is stored."""
         if self._endpoints is None:
-            return key in self._store(model)
+            return key in self._opened(model)
         return self.get(model, key) is not None
 
     async def save(self, model: str, key: bytes, reply: Reply) -> None:
@@ -360,7 +362,7 @@ class StoredReplies:
         deadline_s = time.monotonic() + self._patience_s
         while True:
             try:
-                store = self._store(model)
+                store = self._opened(model)
                 if self._endpoints is not None and reply.endpoint:
                     store.put(_own_key(key, reply.endpoint), value)
                 if self._endpoints is None or key not in store:
@@ -405,7 +407,7 @@ class StoredReplies:
                 )
             return None
 
-    def _store(self, model: str) -> ReplyStore:
+    def _opened(self, model: str) -> ReplyStore:
         store = self._stores.get(model)
         if store is None:
             try:

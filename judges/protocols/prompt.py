@@ -44,15 +44,12 @@ class Prompt:
         Raises:
             KeyError: If a slot has no value.
         """
-        return [
-            {
-                "role": role,
-                "content": "".join(
-                    values[part] if index % 2 else part for index, part in enumerate(parts)
-                ),
-            }
-            for role, parts in self._messages
-        ]
+        messages: list[Message] = []
+        for role, parts in self._messages:
+            filled = list(parts)
+            filled[1::2] = map(values.__getitem__, parts[1::2])
+            messages.append({"role": role, "content": "".join(filled)})
+        return messages
 
 
 def file_and_key(name: str) -> tuple[str, str]:
