@@ -70,6 +70,18 @@ def test_a_small_model_is_read_or_unscored(first: StampedRun, folder: Path) -> N
                 assert says_itself is None, (task, judgement)
 
 
+def test_structured_output_is_read_more_often(
+    real_server: VllmServer, first: StampedRun, folder: Path
+) -> None:
+    """Where a protocol's reply is an object, the server keeps a small model to its form."""
+    tasks = ["vdc_camera", "vidcapbench_he"]
+    run = _run(real_server, folder, "formed", tasks=tasks, LMMS_CAPTIONS_JUDGE_STRUCTURED="1").run
+    for task in tasks:
+        assert "|structured:1|" in run.signatures[task]
+    formed, free = (sum(r.results[t]["unscored,none"] for t in tasks) for r in (run, first.run))
+    assert formed < free or formed == free == 0
+
+
 def test_no_minute_is_silent(first: StampedRun) -> None:
     """From its first line to its end, a run that waits for a slow judge says so or shows it."""
     assert first.run.returncode == 0

@@ -1,22 +1,33 @@
-"""A reply counts as long as its text can be read, whatever stands beside it."""
+"""What an answer says: its text counts, and its tokens never open a limit."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from math import isfinite
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from chains import request_of
+from conftest import EngineFactory
+from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.dialects import OPENAI
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.failures import Source, failure
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.progress import parts_of
+from lmms_eval_captions.judges.endpoint.replies import counted
+from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply, Request
+from lmms_eval_captions.judges.endpoint.totals import Meter
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
     JudgeUnavailableError,
 )
+from raw_server import Asked as Sent
+from raw_server import RawServer, completion, http
 
 _URL = "http://127.0.0.1/v1"
 SOURCE = Source(_URL)
@@ -247,3 +258,193 @@ def _retry_after(header: str) -> float | None:
 def test_a_retry_after_that_can_be_is_honoured(header: str, wait_s: float) -> None:
     """Seconds or a date; what has passed is no wait."""
     assert _retry_after(header) == wait_s
+
+
+_MODEL = "gpt-4o-2024-08-06"
+_COUNT = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-5, 400)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.lists(st.integers(), max_size=2)
+)
+_USAGE = _COUNT | st.dictionaries(
+    st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens"]), _COUNT
+)
+
+
+def _request(prompt: str) -> Request:
+    return request_of(prompt, model=_MODEL, params={"max_tokens": 100})
+
+
+def _reply(text: str, usage: object, request: Request) -> Reply:
+    payload = {"choices": [{"message": {"content": text}}], "usage": usage}
+    reply = OPENAI.read_reply(json.dumps(payload).encode(), Source("http://host/v1", None))
+    return counted(reply, request, 0)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        pytest.param(None, (173, 3), id="none"),
+        pytest.param({"prompt_tokens": -7, "completion_tokens": 2}, (173, 2), id="negative-input"),
+        pytest.param({"prompt_tokens": 110, "completion_tokens": "2"}, (110, 3), id="text-output"),
+        pytest.param({"prompt_tokens": 1, "completion_tokens": 2}, (173, 2), id="small-input"),
+        pytest.param({"prompt_tokens": 110, "completion_tokens": 0}, (110, 3), id="small-output"),
+    ],
+)
+def test_an_odd_count_is_estimated(usage: object, tokens: tuple[int, int]) -> None:
+    """At four letters per token, as the `estimate` command does; a count that can be is kept."""
+    request = _request("words " * 98 + "words")
+    assert len(request.body(0)) == 690
+    reply = _reply("a reply", usage, request)
+    assert (reply.input_tokens, reply.output_tokens, reply.is_estimated) == (*tokens, True)
+
+
+_PROMPT_TOKENS = {"prompt_tokens": 110, "completion_tokens": 2}
+
+
+def _details(value: object) -> dict[str, object]:
+    return {**_PROMPT_TOKENS, "prompt_tokens_details": value}
+
+
+@pytest.mark.parametrize(
+    ("usage", "n_cached"),
+    [
+        pytest.param(_PROMPT_TOKENS, 0, id="nothing-said"),
+        pytest.param(_details({"cached_tokens": 64}), 64, id="openai-vllm"),
+        pytest.param({**_PROMPT_TOKENS, "prompt_cache_hit_tokens": 48}, 48, id="deepseek"),
+        pytest.param(
+            {**_details({"cached_tokens": 64}), "prompt_cache_hit_tokens": 48}, 64, id="both"
+        ),
+        pytest.param(
+            {**_details({"cached_tokens": "?"}), "prompt_cache_hit_tokens": 48}, 48, id="one-is-odd"
+        ),
+        pytest.param(_details({"cached_tokens": 0}), 0, id="none-found"),
+        pytest.param(_details({"cached_tokens": 64.0}), 64, id="whole"),
+        pytest.param(_details({"cached_tokens": 111}), 110, id="more-than-asked"),
+        pytest.param({"prompt_tokens_details": {"cached_tokens": 64}}, 0, id="of-no-input"),
+        pytest.param(
+            {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}, 0, id="of-too-few"
+        ),
+    ],
+)
+def test_tokens_of_a_cache_are_read_and_odd_ones_cost_nothing(
+    usage: dict[str, object], n_cached: int
+) -> None:
+    """The reply is there whatever is said; more than the input is never taken to be cached."""
+    request = _request("words " * 98 + "words")
+    reply = _reply("a reply", usage, request)
+    assert (reply.text, reply.cached_tokens) == ("a reply", n_cached)
+    assert reply.input_tokens == (110 if usage.get("prompt_tokens") == 110 else 173)
+
+
+@given(st.recursive(_COUNT, lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=2)))
+def test_whatever_stands_in_the_place_of_cached_tokens_the_reply_is_read(value: object) -> None:
+    """A number of tokens in [0, input] comes of it."""
+    for usage in (
+        _details({"cached_tokens": value}),
+        _details(value),
+        {**_PROMPT_TOKENS, "prompt_cache_hit_tokens": value},
+    ):
+        reply = _reply("a reply", usage, _request("words " * 98 + "words"))
+        assert reply.text == "a reply"
+        assert type(reply.cached_tokens) is int
+        assert 0 <= reply.cached_tokens <= reply.input_tokens == 110
+
+
+@given(_USAGE, st.text(max_size=200), st.text(max_size=400))
+def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -> None:
+    """An honest count is billed exactly, an odd one as the worst case at least, whatever it says.
+
+    So is one that is too small to be true: fewer tokens than a sixteenth of the letters.
+    """
+    request, prices = _request(prompt), load_prices()
+    budget = Budget(1.0, prices)
+    worst_usd = budget.worst_case_usd(request, 0)
+    reply = _reply(text, usage, request)
+    billed_usd = budget.billed_usd(request, 0, reply, worst_usd)
+    exact_usd = prices.cost_usd(
+        _MODEL, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
+    )
+    assert exact_usd is not None
+    assert isfinite(billed_usd)
+    assert billed_usd == (max(exact_usd, worst_usd) if reply.is_estimated else exact_usd)
+    assert billed_usd >= (len(request.body(0)) * 2.5 + len(text) * 10.0) / 16 / 1e6
+    given_counts = usage if isinstance(usage, dict) else {}
+    for n_tokens, name in (
+        (reply.input_tokens, "prompt_tokens"),
+        (reply.output_tokens, "completion_tokens"),
+    ):
+        assert type(n_tokens) is int
+        assert n_tokens >= 0
+        assert reply.is_estimated or n_tokens == given_counts[name]
+    meter = Meter()
+    meter.count_call(_MODEL, reply)
+    n_in, n_out = reply.input_tokens, reply.output_tokens
+    assert (f"tokens {n_in:,}+{n_out:,}" in parts_of(meter, [])) == (n_in + n_out > 0)
+
+
+def _ask(engine: Engine, n: int) -> list[Asked[str]]:
+    def request(index: int) -> Request:
+        message: Message = {"role": "user", "content": f"prompt {index} " + "x" * 200}
+        return Request("test:1", _MODEL, [message], {"max_tokens": 50}, 0, 5.0, str)
+
+    chains = [
+        lambda ask, index=index: ask(request(index), lambda reply: reply.text or None)
+        for index in range(n)
+    ]
+    return engine.submit(chains).result(timeout=30)
+
+
+@pytest.mark.parametrize(
+    "usage", [[], "12", {"prompt_tokens": -9, "completion_tokens": float("nan")}, None]
+)
+def test_a_run_with_odd_usages_is_judged_counted_and_limited(
+    usage: object, make_engine: EngineFactory
+) -> None:
+    """Over the wire: replies count, tokens are whole numbers above 0, and the limit holds."""
+    n_served = 0
+
+    async def answer(_: Sent, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_served
+        n_served += 1
+        writer.write(http(completion("yes", usage=usage)))
+
+    with RawServer(answer) as server:
+        engine = make_engine(server.url, max_cost_usd=0.02, concurrency=8)
+        asked = _ask(engine, 60)
+        n_judged = sum(one.value == "yes" for one in asked)
+        assert 0 < n_judged == n_served < 60
+        for one in asked:
+            assert one.value == "yes" or "LMMS_CAPTIONS_MAX_COST" in str(one.reason)
+        n_input, n_output = engine.meter.tokens[_MODEL]
+        assert type(n_input) is type(n_output) is int
+        assert n_input >= 60 * n_judged
+        assert n_output >= n_judged
+
+
+@pytest.mark.parametrize("code", [500, 503, 429, 400, None])
+def test_an_error_after_tokens_were_counted_is_taken_as_billed(
+    code: int | None, make_engine: EngineFactory
+) -> None:
+    """An answer of 200 that broke off, with its usage: however often, the limit holds."""
+    n_served = 0
+    error = {"message": "Provider is gone", "code": code}
+    choice = {"message": {"content": ""}, "finish_reason": "error", "error": error}
+    usage = {"prompt_tokens": 90, "completion_tokens": 40}
+    content = json.dumps({"choices": [choice], "usage": usage}).encode()
+
+    async def answer(_: Sent, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_served
+        n_served += 1
+        writer.write(http(content))
+
+    with RawServer(answer) as server:
+        engine = make_engine(server.url, max_cost_usd=0.005, concurrency=4)
+        asked = _ask(engine, 40)
+    assert not [one for one in asked if one.value is not None]
+    assert n_served * (90 * 2.5 + 40 * 10.0) / 1e6 <= 0.005
+    assert engine.spent_usd <= 0.005
