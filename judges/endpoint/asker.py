@@ -365,8 +365,8 @@ class Asker:
             reply = await self._adaptations.send(request, attempt, send)
         finally:
             self.in_flight.discard(flight)
-        name = self._config.alias or request.model
-        if reply.model is not None and is_same_name(reply.model, name):
+        # Under an alias the name is kept: another run may not have the alias.
+        if reply.model is not None and is_same_name(reply.model, request.model):
             return replace(reply, model=None)
         return reply
 

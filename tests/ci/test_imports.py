@@ -43,8 +43,8 @@ def test_the_contract_is_kept(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "imported", "rule"),
     [
-        pytest.param("metrics.capp", "model_wrappers.outcome", "Arrows", id="arrow"),
-        pytest.param("metrics.capp", "judges.errors", "metrics see the labels", id="metrics"),
+        pytest.param("metrics.capquiz", "model_wrappers.outcome", "Arrows", id="arrow"),
+        pytest.param("metrics.capquiz", "judges.errors", "metrics see the labels", id="metrics"),
         pytest.param(
             "model_wrappers.outcome", "judges.settings", "model wrappers see", id="wrappers"
         ),

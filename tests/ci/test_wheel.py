@@ -121,8 +121,8 @@ def test_an_installed_wheel_has_its_types(wheel: Path, tmp_path: Path) -> None:
     shutil.unpack_archive(wheel, site, "zip")
     user = tmp_path / "user.py"
     user.write_text(
-        f"from {PACKAGE} import Scorer\nfrom {PACKAGE}.judges.protocols import fields\n"
-        "fields.nothing\nScorer.nothing\n"
+        f"from {PACKAGE} import Scorer\nfrom {PACKAGE}.judges.protocols import reading\n"
+        "reading.nothing\nScorer.nothing\n"
     )
     python = tmp_path / "venv" / "bin" / "python"
     line = (sys.executable, "-m", "mypy", "--python-executable", python, user)

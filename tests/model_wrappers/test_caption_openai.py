@@ -158,7 +158,7 @@ def test_another_model_writes_no_caption_unless_an_alias_says_so(
     assert caption_all(make(alias="eye.gguf"), clips[:2]) == ["A caption."] * 2
     assert endpoint.counts.n_requests == 2
     endpoint.script = None
-    assert caption_all(make(), clips[:1]) == [reply("Describe the video.")]
+    assert caption_all(make(), clips[:2]) == [reply("Describe the video.")] * 2
 
 
 def test_a_broken_clip_is_not_sent(
