@@ -154,6 +154,12 @@ def object_schema(**properties: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
+def response_format(prompt: str, schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parameter that has a server keep a reply to a JSON schema."""
+    json_schema = {"name": prompt.replace("/", "_"), "schema": schema, "strict": True}
+    return {"type": "json_schema", "json_schema": json_schema}
+
+
 def request_of(
     prompt: str,
     messages: Sequence[Message],
@@ -176,9 +182,7 @@ def request_of(
         params: Further sampling parameters.
     """
     if config.is_structured and schema is not None:
-        name = prompt.replace("/", "_")
-        json_schema = {"name": name, "schema": schema, "strict": True}
-        params["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+        params["response_format"] = response_format(prompt, schema)
     return Request(
         protocol=f"{prompt}:{config.protocol}",
         model=config.model,

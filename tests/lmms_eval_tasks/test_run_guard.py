@@ -161,7 +161,9 @@ def test_tasks_that_a_captioner_cannot_answer_end_the_run_before_the_others(
     evaluate = vars(module)["evaluate"]
     asked = "loglikelihood" if kind == "multiple_choice" else kind
     with pytest.raises(SettingsError, match=rf"Text .* {asked} requests \(arc, mmbench\)"):
-        evaluate(lm=Text(), task_dict={"vdc": fine, "g": {"mmbench": choice}, "arc": choice}, limit=1)
+        evaluate(
+            lm=Text(), task_dict={"vdc": fine, "g": {"mmbench": choice}, "arc": choice}, limit=1
+        )
     assert not began
     evaluate(lm=Text(), task_dict={"vdc": fine}, limit=1)
     evaluate(lm=object(), task_dict={"arc": choice}, limit=1)

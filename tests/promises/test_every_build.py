@@ -136,6 +136,18 @@ def test_a_build_that_is_ended_at_every_stage_asks_nothing_twice(
     assert contents(tmp_path / "data" / kind) == whole.files
 
 
+@pytest.mark.parametrize("kind", NAMES)
+def test_replies_of_a_schema_make_the_same_benchmark(
+    kind: str, tmp_path: Path, clips_of: Callable[[int], Path], undisturbed: Any
+) -> None:
+    """A list of questions comes as an object that holds it."""
+    clips = clips_of(2)
+    with BuilderServer(Builder(Told(n_questions=4))) as server:
+        _build(kind, clips, tmp_path, server, is_structured=True)
+        assert server.builder.n_structured
+    assert contents(tmp_path / "data" / kind) == undisturbed(kind, clips, 4).files
+
+
 def _end_at(
     moment: Moment,
     kind: str,

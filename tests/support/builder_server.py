@@ -17,6 +17,7 @@ import hashlib
 import json
 import threading
 import time
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
@@ -60,6 +61,8 @@ class Builder:
         """Step, and the number of its requests behind which nothing is answered any more."""
         self.hung = threading.Event()
         """Set once a request hangs."""
+        self.n_structured = 0
+        """Requests for a reply of a schema."""
         self.steps: Counter[str] = Counter()
         """Requests by step, those that are asked again too."""
         self._numbers: dict[tuple[str, str], dict[bytes, int]] = {}
@@ -78,6 +81,9 @@ class Builder:
         if form == "400":
             return Refuse(400, "told to refuse")
         text = reply_to(asked, self.told)
+        if "response_format" in payload:
+            self.n_structured += 1
+            text = json.dumps({"items": _items(text)})
         return Say(text) if form is None else spoilt(text, form)
 
     def _is_over(self, step: str) -> bool:
@@ -124,9 +130,11 @@ def spoilt(text: str, form: Form) -> Say:
 def _items(text: str) -> list[dict[str, Any]]:
     """The objects of a reply that is a list of them, or one that is none."""
     try:
-        items = json.loads(text)
-    except ValueError:
+        items = literal_eval(text)
+    except (ValueError, SyntaxError):
         items = None
+    if isinstance(items, list) and items and isinstance(items[0], tuple):
+        items = [{"question": question, "answer": answer} for question, answer in items]
     is_list = isinstance(items, list) and items and isinstance(items[0], dict)
     return items if is_list else [{"question": "What is this?", "answer": text}]
 

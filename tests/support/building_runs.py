@@ -49,6 +49,7 @@ def in_this_process(
     url: str,
     *,
     cache: Path,
+    is_structured: bool = False,
     **further: Any,
 ) -> Built:
     """A build, here and now.
@@ -59,10 +60,13 @@ def in_this_process(
         data: Root of what is built.
         url: The server's.
         cache: Where replies are kept.
+        is_structured: Whether replies are asked for by a schema.
         further: Fields of :class:`.Options`.
     """
     options = options_of(kind, videos, data, url, **further)
-    return build(kind_of(kind), options, read_judge_settings({"LMMS_CAPTIONS_CACHE": str(cache)}))
+    structured = {"LMMS_CAPTIONS_JUDGE_STRUCTURED": "1"} if is_structured else {}
+    settings = read_judge_settings({"LMMS_CAPTIONS_CACHE": str(cache), **structured})
+    return build(kind_of(kind), options, settings)
 
 
 def command(kind: str, videos: Path, data: Path, *further: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Message, Reply, Request
+from lmms_eval_captions.judges.protocols.asking import object_schema, response_format
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Crew, Job
@@ -43,6 +44,8 @@ class Wanted(Generic[T]):
     seed: int = 0
     temperature: float = 0.0
     max_tokens: int = 256
+    keys: Sequence[str] = ()
+    """Keys of each item, if the reply is a list of objects."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,7 +95,11 @@ class Work:
             protocol=f"{wanted.prompt}:{_PROTOCOL}",
             model=wanted.model.name,
             messages=wanted.messages,
-            params={"temperature": wanted.temperature, "max_tokens": wanted.max_tokens},
+            params={
+                "temperature": wanted.temperature,
+                "max_tokens": wanted.max_tokens,
+                **(_structured(wanted) if self.settings.structured and wanted.keys else {}),
+            },
             seed=wanted.seed,
             timeout_s=self.options.timeout_s,
             stand_in=wanted.typical,
@@ -120,6 +127,16 @@ class Work:
     def rng(self, *about: object) -> random.Random:
         """Random numbers that are the same in every run of a build, and others for all else."""
         return random.Random(":".join(map(str, (self.options.seed, *about))))  # noqa: S311 - no secret # nosec B311
+
+
+def _structured(wanted: Wanted[Any]) -> dict[str, object]:
+    """The parameter for a reply that is an object with a list of items."""
+    text = {"type": "string"}
+    each = {
+        key: {"type": "array", "items": text} if key == "options" else text for key in wanted.keys
+    }
+    schema = object_schema(items={"type": "array", "items": object_schema(**each)})
+    return {"response_format": response_format(wanted.prompt, schema)}
 
 
 def kept(rows: Iterable[Row]) -> list[Row]:

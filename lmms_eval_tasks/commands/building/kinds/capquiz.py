@@ -121,6 +121,7 @@ def write_pairs(work: Work, rows: list[Row]) -> list[Row]:
                 prompt=_WRITE,
                 messages=with_frames(messages, work.shown(row)),
                 read=partial(read_items, keys=KEYS, most=most),
+                keys=KEYS,
                 typical=partial(_typical, categories.names, n_each, writer.name),
                 temperature=0.7,
                 max_tokens=work.options.max_tokens,

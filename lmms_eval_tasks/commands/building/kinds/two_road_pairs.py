@@ -106,6 +106,7 @@ def _pairs_wanted(
         prompt=name,
         messages=messages if shown is None else with_frames(messages, shown),
         read=partial(read_items, keys=KEYS, most=_most(work)),
+        keys=KEYS,
         typical=partial(_typical, categories.names, n_pairs),
         temperature=0.7,
         max_tokens=work.options.max_tokens,

@@ -74,6 +74,7 @@ def write_pairs(work: Work, rows: list[Row]) -> list[Row]:
             prompt=_PAIRS,
             messages=prompt.render(n_pairs=str(n_pairs), caption=row["caption"]),
             read=partial(read_pairs, most=most),
+            keys=("question", "answer"),
             typical=partial(_typical, row["aspect"], n_pairs),
             max_tokens=work.options.max_tokens,
         )

@@ -111,6 +111,7 @@ def write_pairs(work: Work, rows: list[Row]) -> list[Row]:
                 prompt=_PAIRS,
                 messages=with_frames(messages, work.shown(row)),
                 read=partial(read_items, keys=KEYS, most=most),
+                keys=KEYS,
                 typical=partial(_typical, categories, n_pairs),
                 temperature=_TEMPERATURE,
                 max_tokens=work.options.max_tokens,
