@@ -150,10 +150,6 @@ def parse_json(raw: bytes, repeated: list[str] | None = None) -> object:
 
     Of a key that an object has twice the last value counts. Half a character becomes U+FFFD.
 
-    Args:
-        raw: The text.
-        repeated: Takes up every key that an object has more than once; ``None`` saves looking.
-
     Raises:
         ValueError: If it is no JSON, is not UTF-8, or is nested too deep.
     """

@@ -130,12 +130,7 @@ def whole_number(*, least: int) -> Callable[[str], int]:
 
 
 def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str], float]:
-    """A reader of a number.
-
-    Args:
-        expected: What is expected, for messages.
-        is_usable: Whether a number will do; handed ``nan`` for what is none.
-    """
+    """A reader of a number."""
 
     def parse(text: str) -> float:
         try:
@@ -364,9 +359,6 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
         Such a server holds the model that it was started with, and some answer to any name.
 
-        Args:
-            default: The benchmark's own judge.
-
         Raises:
             SettingsError: If no judge is named and a URL is on this machine.
         """
@@ -403,9 +395,6 @@ class Settings(JudgeSettings, DataSettings):
 def read_judge_settings(environ: Mapping[str, str] | None = None) -> JudgeSettings:
     """Read and validate the variables of the judge.
 
-    Args:
-        environ: Variables to read, by default the process's own.
-
     Raises:
         SettingsError: If one of them cannot be used, or one is set that is not known; the text
             names it.
@@ -436,10 +425,6 @@ def unknown_settings(record: type[_CommonSettings], environ: Mapping[str, str]) 
     """Variables that are set and probably mean one of this record's, to what is said of each.
 
     One that is like none of them all is told when the judge is needed: it moves no caption.
-
-    Args:
-        record: What is read.
-        environ: All variables.
     """
     own, known = ({row.name for row in variables_of(kind).values()} for kind in (record, Settings))
     endings = {name.removeprefix(_PREFIX): name for name in known if name.startswith(_PREFIX)}

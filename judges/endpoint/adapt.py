@@ -90,13 +90,6 @@ def served_name(
 
     A name of another version is logged once.
 
-    Args:
-        served: Name in the reply, ``None`` if it has none.
-        asked: Name that was asked for.
-        alias: Name under which the endpoint answers as that model.
-        urls: Base URLs of the endpoint, for messages.
-        role: Role of the model, for messages.
-
     Raises:
         JudgeStoppedError: If it is another model.
     """
@@ -275,11 +268,6 @@ class Adaptations:
 
     async def send(self, request: Request, attempt: int, send: Send) -> Reply:
         """Return the reply to a request, with the parameters that were left out.
-
-        Args:
-            request: The question.
-            attempt: 0, and one more for each fresh sample.
-            send: Sends a request.
 
         Raises:
             JudgeError: That of ``send`` for the first form, if no other one is answered.

@@ -108,18 +108,7 @@ class _Attempts:
 
 
 class Asker:
-    """Gives each request its outcome; for the event loop alone.
-
-    Args:
-        config: The engine's settings.
-        open_client: Makes the client at the first request.
-        stored: The stored replies.
-        slots: Slots on the wire.
-        concurrency: Number of slots.
-        pace: Rate of requests.
-        meter: Counts.
-        progress: Logs failures.
-    """
+    """Gives each request its outcome; for the event loop alone."""
 
     def __init__(
         self,
@@ -169,13 +158,7 @@ class Asker:
     async def ask(
         self, about: bytes | None, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
-        """Ask, read the reply, and ask afresh if it cannot be read; see :class:`.outcome.Ask`.
-
-        Args:
-            about: Digest of the caption, which chooses the replica.
-            request: The question.
-            read: Reads a reply; ``None`` if it cannot.
-        """
+        """Ask, read the reply, and ask afresh if it cannot be read; see :class:`.outcome.Ask`."""
         if about is not None:
             request = replace(request, about=about)
         usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0
@@ -207,13 +190,7 @@ class Asker:
         return Asked(None, reply.text, reason, cached=False, usage=usage, failure=failure)
 
     def stop(self, model: str, error: JudgeStoppedError, shown: Shown | None = None) -> None:
-        """Ask nothing more of a model; the first reason counts.
-
-        Args:
-            model: Name of the model.
-            error: The reason.
-            shown: Media of the requests that are stopped (default: all requests).
-        """
+        """Ask nothing more of a model; the first reason counts."""
         for kind in SHOWN if shown is None else (shown,):
             self._stopped.setdefault((model, kind), error)
         self._progress.stopped(model, error)

@@ -69,10 +69,6 @@ class SentBatch:
 class Ledger:
     """The batches at one endpoint, one JSON file each; it holds ids and no texts.
 
-    Args:
-        folder: Of the files; made when the first batch is submitted.
-        url: The endpoint's base URL.
-
     Raises:
         StoreError: If the folder cannot be read.
     """
@@ -225,12 +221,6 @@ def _line(custom_id: str, body: bytes) -> bytes:
 
 class BatchClient:
     """Chat completions through a Batch API; must be made inside the event loop.
-
-    Args:
-        url: Base URL, e.g. ``https://api.openai.com/v1``.
-        api_key: Bearer token or ``None``.
-        folder: Where submitted batches are written down.
-        pace: How long to wait for what.
 
     Raises:
         JudgeStoppedError: If the folder cannot be read.

@@ -35,10 +35,6 @@ _RESULT_WORDS: Final = 300
 def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcome]:
     """What came of each request, by ``custom_id``.
 
-    Args:
-        files: The batch's output and error files, one JSON object per line.
-        source: The endpoint.
-
     Returns:
         Requests that were never begun, and lines that cannot be read, are left out. Of several
         lines for one request a reply counts more than an error, and the first more than others.
@@ -148,12 +144,7 @@ State = Mapping[str, object]
 
 
 class BatchApi:
-    """Files and batches of one endpoint; must be made inside the event loop.
-
-    Args:
-        url: Base URL, e.g. ``https://api.openai.com/v1``.
-        api_key: The endpoint's key or ``None``.
-    """
+    """Files and batches of one endpoint; must be made inside the event loop."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
         # Half a second of imports, for this mode alone.

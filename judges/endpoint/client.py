@@ -64,16 +64,7 @@ class _Replica:
 
 
 class ChatClient:
-    """An endpoint with one or more replicas; must be made inside the event loop.
-
-    Args:
-        urls: Base URLs of the replicas, e.g. ``http://127.0.0.1:8000/v1``.
-        api_key: The endpoint's key or ``None``.
-        role: Role of the model, for messages.
-        api: Name of its API.
-        limits: Rate limits of each URL (default: new ones).
-        loads: Requests in flight at each URL (default: new ones).
-    """
+    """An endpoint with one or more replicas; must be made inside the event loop."""
 
     def __init__(
         self,
@@ -172,11 +163,6 @@ class ChatClient:
 async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -> tuple[str, ...]:
     """Return the names of the models that an endpoint lists, with llama.cpp's aliases.
 
-    Args:
-        url: Base URL, e.g. ``http://127.0.0.1:8000/v1``.
-        api_key: The endpoint's key or ``None``.
-        api: Name of its API.
-
     Raises:
         JudgeError: If it cannot be asked, or lists none.
     """
@@ -207,13 +193,7 @@ async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -
 def no_reply(  # noqa: PLR0911 - one return for each kind
     error: Exception, source: Source, *, timeout_s: float
 ) -> JudgeError:
-    """Return the error that a connection's failure stands for.
-
-    Args:
-        error: aiohttp's or httpx's exception.
-        source: The address.
-        timeout_s: Seconds until the reply had to be complete.
-    """
+    """Return the error that a connection's failure stands for."""
     start = f"no reply from {source.shown}"
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return JudgeUnavailableError(

@@ -67,11 +67,6 @@ class Price:
     def picture_tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Return the input tokens of a picture; the most if the model's way is not known.
 
-        Args:
-            width: In pixels.
-            height: In pixels.
-            detail: ``low`` is an overview of one tile.
-
         Source: OpenAI's guide to images, "Calculating costs", as known in mid-2025.
 
         >>> load_prices().price("gpt-4o").picture_tokens(1024, 576)
@@ -180,9 +175,6 @@ def _usd(price: Any) -> float:  # noqa: ANN401 - a number, or tiers by the lengt
 def load_prices(override: Path | None = None) -> Prices:
     """Return the prices, with those of a user's file on top; read once per process.
 
-    Args:
-        override: YAML or JSON file.
-
     Raises:
         SettingsError: If the file cannot be read or has another shape.
     """
@@ -212,11 +204,7 @@ def load_prices(override: Path | None = None) -> Prices:
 
 
 def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return the path of the user's price file.
-
-    Args:
-        environ: Variables to read (default: the process's own).
-    """
+    """Return the path of the user's price file."""
     text = (os.environ if environ is None else environ).get(PRICES_VARIABLE, "").strip()
     return Path(text).expanduser() if text else None
 
@@ -448,12 +436,7 @@ class Budget:
 
 
 class CappedClient:
-    """A client that sends nothing that could pass a budget.
-
-    Args:
-        client: Sends requests.
-        budget: The budget.
-    """
+    """A client that sends nothing that could pass a budget."""
 
     def __init__(self, client: Client, budget: Budget) -> None:
         self._client = client

@@ -28,10 +28,6 @@ from lmms_eval_captions.judges.errors import SettingsError
 def parse_key(setting: str, value: str) -> Key:
     """Return a key that can be sent in a header.
 
-    Args:
-        setting: The variable that holds it, for messages.
-        value: Its value.
-
     Raises:
         SettingsError: If it cannot stand in a header.
     """
@@ -222,11 +218,7 @@ StoreBy = Literal["model", "endpoint"]
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the cache folder.
-
-    Args:
-        environ: Variables to read (default: the process's own).
-    """
+    """Return the cache folder."""
     env = os.environ if environ is None else environ
     return Path(env.get(CACHE_VARIABLE, "").strip() or DEFAULT_CACHE).expanduser()
 

@@ -80,11 +80,7 @@ class _Caption(Generic[R]):
 
 
 class Engine:
-    """Runs chains against one endpoint. Close it, or use it as a context manager.
-
-    Args:
-        config: The settings.
-    """
+    """Runs chains against one endpoint. Close it, or use it as a context manager."""
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
@@ -165,12 +161,7 @@ class Engine:
         return self.meter.totals(self.config.endpoints)
 
     def stopped(self, model: str, shown: Shown) -> str | None:
-        """Return why nothing more is asked of a model; ``None`` if it is. From any thread.
-
-        Args:
-            model: Its name.
-            shown: Media of the requests.
-        """
+        """Return why nothing more is asked of a model; ``None`` if it is. From any thread."""
         return self._asker.stopped(model, shown)
 
     def submit(self, chains: Sequence[Chain[R]], *, about: About = None) -> Future[list[R]]:

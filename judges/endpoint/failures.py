@@ -166,15 +166,7 @@ def failure(
     headers: Mapping[str, str],
     answered: str | None = None,
 ) -> JudgeError:
-    """Return the error that an answer stands for.
-
-    Args:
-        status: HTTP status other than 200.
-        raw: Body of the answer.
-        source: Address that it came from.
-        headers: Of the answer.
-        answered: Text in place of the status, for messages.
-    """
+    """Return the error that an answer stands for."""
     said, parameter = _server_words(raw, source)
     message = f"{source.shown} answered {answered or status}: {said}"
     error: JudgeError
@@ -216,13 +208,7 @@ def error_within(error: object, source: Source) -> JudgeError:
 
 
 def no_reply_in(raw: bytes, source: Source, expected: str) -> JudgeUnavailableError:
-    """Return the error of an answer of 200 that cannot be read.
-
-    Args:
-        raw: Body.
-        source: Address that it came from.
-        expected: Description of what was expected.
-    """
+    """Return the error of an answer of 200 that cannot be read."""
     said = scrub(source.text(raw), source.api_key)[:MOST_WORDS]
     return JudgeUnavailableError(
         f"expected {expected} from {source.shown}, got {said!r}",

@@ -70,9 +70,6 @@ _FAMILIES: Final = (
 def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
     """What an answer says of limits, each thing once; nothing where it says nothing usable.
 
-    Args:
-        headers: Of the answer; names are looked up in lower case, as aiohttp's take any.
-
     >>> quotas_in({"x-ratelimit-remaining-requests": "499", "x-ratelimit-reset-requests": "120ms"})
     (Quota(resource='requests', limit=None, remaining=499.0, reset_s=0.12),)
     """
@@ -174,10 +171,6 @@ class Concurrency:
 
     A provider's limit, a laptop's queue and random refusals all show in replies a second: if twice
     as many in flight do not bring clearly more, the number goes back and is kept for a while.
-
-    Args:
-        most: Upper bound, >= 1.
-        start: Requests in flight before the first reply, by default few.
     """
 
     _START: Final = 16
@@ -196,12 +189,7 @@ class Concurrency:
         self._slowest_s: deque[float] = deque(maxlen=32)
 
     def time_for(self, timeout_s: float, n_timeouts: int) -> float:
-        """Seconds until a reply must be complete, in [``timeout_s``, 4 ``timeout_s``].
-
-        Args:
-            timeout_s: The request's time-out.
-            n_timeouts: How often it timed out before.
-        """
+        """Seconds until a reply must be complete, in [``timeout_s``, 4 ``timeout_s``]."""
         needed_s = 2.0 * max(self._slowest_s, default=0.0)
         return min(MOST_TIME * timeout_s, max(timeout_s * 2.0**n_timeouts, needed_s))
 
@@ -252,9 +240,6 @@ class AddressLimits:
     As many requests go out as are left; if none is, nothing goes out before the reset. A
     ``Retry-After`` holds everything back if nothing is left, or if all of the latest requests were
     refused; else it is that request's alone.
-
-    Args:
-        patience_s: Nothing is held back for longer.
     """
 
     _IN_A_ROW: Final = 8
@@ -302,12 +287,6 @@ class AddressLimits:
         self, headers: Mapping[str, str], number: int, now_s: float, retry_after_s: float | None
     ) -> bool:
         """Read the headers of a 429.
-
-        Args:
-            headers: Those of the refusal.
-            number: That of the request.
-            now_s: When it came.
-            retry_after_s: Seconds to wait by ``Retry-After``.
 
         Returns:
             Whether the headers say that nothing is left, so that the rate is not to blame.

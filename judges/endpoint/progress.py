@@ -36,13 +36,7 @@ _LEAST_USD: Final = 0.005
 
 
 class Progress:
-    """Shows how far one engine is, and what fails; for its event loop alone.
-
-    Args:
-        config: The engine's settings.
-        meter: The engine's counts.
-        n_in_flight: Returns the number of requests in flight.
-    """
+    """Shows how far one engine is, and what fails; for its event loop alone."""
 
     def __init__(self, config: EngineConfig, meter: Meter, n_in_flight: Callable[[], int]) -> None:
         self._config = config

@@ -114,11 +114,6 @@ def counted(reply: Reply, request: Request, attempt: int) -> Reply:
 
     What is sent beside the request's own parameters, or left out of them, counts as asked. Of an
     input that is estimated nothing is taken to be from a cache: it could only make it too cheap.
-
-    Args:
-        reply: As it was read.
-        request: The request that it answers.
-        attempt: 0, and one more for each fresh sample.
     """
     n_asked = len(request.body(attempt))
     most = _MOST_CHARS_PER_TOKEN
@@ -163,10 +158,6 @@ def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None
     The tokens' digits are laid over the text's, from the end: digits are single bytes whatever the
     tokenizer, while other characters may be split, escaped, or left out of the text (special
     tokens, reasoning).
-
-    Args:
-        logprobs: ``choices[0].logprobs`` as it came.
-        text: ``choices[0].message.content``.
 
     Returns:
         In the order of the text, or ``None`` where tokens and text do not fit, or where no

@@ -41,9 +41,6 @@ class Slots:
     async def acquire(self, until_s: float | None = None) -> None:
         """Take a slot; hold it on the wire and while the reply is saved.
 
-        Args:
-            until_s: Time (:func:`time.monotonic`) until which it is waited for.
-
         Raises:
             TooLateError: If it is not free by then.
         """
@@ -120,11 +117,7 @@ _MOST_KNOWN: Final = 4096
 
 
 class Replicas:
-    """Load and order of an endpoint's replicas.
-
-    Args:
-        names: Names of the replicas, at least one; the same in every process.
-    """
+    """Load and order of an endpoint's replicas."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.in_flight = [0] * len(names)
@@ -137,11 +130,7 @@ class Replicas:
         return len(self.in_flight)
 
     def order(self, about: bytes) -> tuple[int, ...]:
-        """Indices of all replicas in a caption's own order.
-
-        Args:
-            about: Digest of the caption.
-        """
+        """Indices of all replicas in a caption's own order."""
         return self._order(about)
 
     def _find_order(self, about: bytes) -> tuple[int, ...]:

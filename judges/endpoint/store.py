@@ -60,10 +60,6 @@ def slug(name: str) -> str:
 def write_line(key: bytes, value: bytes) -> bytes:
     r"""The line of a reply: key, CRC-32 of key and reply, reply.
 
-    Args:
-        key: 16 bytes.
-        value: JSON object in one line.
-
     >>> write_line(bytes(16), b"{}")
     b'00000000000000000000000000000000-3c9f28c6{}\n'
     """
@@ -105,9 +101,6 @@ def require_writable(folder: Path) -> None:
 
 class ReplyStore:
     """The replies of one model in a folder.
-
-    Args:
-        folder: Folder of the segments; made when the first reply is written.
 
     Raises:
         StoreError: If the folder cannot be read.
@@ -161,10 +154,6 @@ class ReplyStore:
 
     def put(self, key: bytes, value: bytes) -> None:
         """Append one reply; it is in the operating system's hands when this returns.
-
-        Args:
-            key: 16 bytes.
-            value: The reply as a JSON object in one line.
 
         Raises:
             StoreError: If it could not be written completely (disk full, no permission).
@@ -329,10 +318,6 @@ class StoredReplies:
 
     def get(self, model: str, key: bytes) -> Reply | None:
         """A stored reply.
-
-        Args:
-            model: Name of the judge.
-            key: 16 bytes.
 
         Raises:
             JudgeStoppedError: If the store cannot be read.

@@ -125,10 +125,6 @@ class Totals:
 def cost_words(usd_by_model: Mapping[str, float | None], prices_date: str | None) -> str:
     """Return a text of the cost, with the models of unknown price.
 
-    Args:
-        usd_by_model: As in :class:`Totals`.
-        prices_date: As in :class:`Totals`.
-
     >>> cost_words({"a": 1.5, "b": None}, "2025-06-30")
     '$1.50 by the prices of 2025-06-30, without b, whose price is unknown (LMMS_CAPTIONS_PRICES)'
     >>> cost_words({"b": None}, None)
@@ -214,11 +210,7 @@ class Meter:
         }
 
     def totals(self, endpoints: tuple[str, ...]) -> Totals:
-        """Return the counts so far; from any thread.
-
-        Args:
-            endpoints: Names of the endpoint's addresses.
-        """
+        """Return the counts so far; from any thread."""
         # Copied in one step each: the engine's thread counts on. A part before its whole.
         cached = dict(self.cached_tokens)
         usd = self.usd_by_model()

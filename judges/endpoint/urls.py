@@ -61,12 +61,6 @@ def scrub(text: str, api_key: str | None, *urls: str) -> str:
 def answer_text(raw: bytes, api_key: str | None, *urls: str, strictly: bool = False) -> str:
     """Decode an answer, without secrets and lone surrogates.
 
-    Args:
-        raw: Body, in UTF-8 or another encoding of JSON.
-        api_key: The key that was sent.
-        urls: Addresses of the endpoint.
-        strictly: Whether invalid bytes are an error instead of U+FFFD.
-
     Raises:
         ValueError: If it is to be read strictly and is not text.
     """

@@ -202,15 +202,7 @@ def request_of(
 def answer_request(
     prompt: str, question: str, caption: str, *, config: JudgeConfig, run: int
 ) -> Request:
-    """What asks for the answer.
-
-    Args:
-        prompt: Name of the prompt, with slots for caption and question.
-        question: The question.
-        caption: Candidate caption, unchanged.
-        config: The benchmark's judge.
-        run: Judge run, sent as the seed, >= 0.
-    """
+    """What asks for the answer."""
     return request_of(
         prompt,
         config.prompts.load(prompt).render(caption=caption, question=question),

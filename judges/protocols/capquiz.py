@@ -103,10 +103,6 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     reply; a list of the options that comes before the answer is none. See
     :mod:`lmms_eval_captions.judges.protocols.reading`.
 
-    Args:
-        reply: What the judge said.
-        options: Texts of the six options, in the order of their letters.
-
     >>> from lmms_eval_captions.judges.endpoint.request import Reply
     >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]
     >>> read_choice(Reply("The answer is B because A and C are wrong."), menu)
@@ -261,15 +257,7 @@ class Question:
 async def judge_question(
     ask: Ask, question: Question, caption: str, *, config: JudgeConfig, run: int
 ) -> QuizJudgement:
-    """One question of one caption.
-
-    Args:
-        ask: How to reach the judge.
-        question: Question, options and the right one.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge.
-        run: Judge run, sent as the seed, >= 0.
-    """
+    """One question of one caption."""
     options = (*question.options, UNKNOWN)
     request = _request(question, options, caption, config=config, run=run)
     asked = await ask(request, partial(read_choice, options=options))

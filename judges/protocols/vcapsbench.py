@@ -256,9 +256,6 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
     ``unanswerable`` here: the caption does not settle the question. Where a reply could not be read
     and the others do not agree, the unread one could have decided, so there is no consensus.
 
-    Args:
-        answers: What each reply was read as; ``None`` could not be read.
-
     Returns:
         The consensus, ``None`` where the question is unscored.
 

@@ -130,15 +130,7 @@ class Comparison:
 async def judge_comparison(
     ask: Ask, question: Comparison, caption: str, *, config: JudgeConfig, run: int
 ) -> WholeJudgement:
-    """Grade one caption.
-
-    Args:
-        ask: How to reach the judge.
-        question: The reference caption.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge.
-        run: Judge run, sent as the seed, >= 0.
-    """
+    """Grade one caption."""
     messages = config.prompts.load("vdc_vdd").render(reference=question.reference, caption=caption)
     request = request_of(
         "vdc_vdd",

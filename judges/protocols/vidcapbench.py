@@ -151,15 +151,7 @@ _SCHEMA: Final = object_schema(score={"type": "integer", "enum": [2, 1, 0, -1]})
 async def judge_question(
     ask: Ask, question: Question, caption: str, *, config: JudgeConfig, run: int
 ) -> CorrectnessJudgement:
-    """Both steps for one question of one caption.
-
-    Args:
-        ask: How to reach the judge.
-        question: Question, gold answer and categories.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge.
-        run: Judge run, sent as the seed, >= 0.
-    """
+    """Both steps for one question of one caption."""
     request = answer_request(
         "vidcapbench_answer", question.question, caption, config=config, run=run
     )

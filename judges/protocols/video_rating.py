@@ -152,13 +152,6 @@ async def judge_video(
 ) -> RatingsJudgement:
     """Rate one caption.
 
-    Args:
-        ask: How to reach the judge.
-        question: What the judge is shown; the frames are made in a thread of their own.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge, whose ``frames`` says how many frames are shown.
-        run: Judge run, sent as the seed, >= 0.
-
     Raises:
         SettingsError: If the configuration does not say how many frames are shown.
         DataError: If the frames cannot be made.
