@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -36,7 +36,7 @@ from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE, counted
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
-from lmms_eval_captions.judges.endpoint.urls import endpoint_name, redact_url, scrub
+from lmms_eval_captions.judges.endpoint.urls import redact_url, scrub
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -231,7 +231,6 @@ class BatchClient:
     ) -> None:
         self._pace = pace = pace or BatchPace()
         self._api_key = api_key
-        self._endpoint = endpoint_name(url)
         try:
             self._ledger = Ledger(folder, url)
         except StoreError as error:
@@ -280,8 +279,7 @@ class BatchClient:
             # First, so that nobody waits for what was not lined up.
             self._line_up(custom_id, body, request.model)
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
-        reply = replace(await asyncio.shield(future), endpoint=self._endpoint)
-        return counted(reply, request, attempt)
+        return counted(await asyncio.shield(future), request, attempt)
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
 from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.endpoint.urls import proxy_of, scrub
+from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, scrub
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,
@@ -150,7 +150,7 @@ class BatchApi:
         # Half a second of imports, for this mode alone.
         import openai
 
-        self.source = Source(url, api_key)
+        self.source = Source(url, api_key, endpoint=endpoint_name(url))
         self._openai = openai
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")

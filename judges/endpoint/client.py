@@ -56,7 +56,6 @@ _CERTIFICATE: Final = (
 @dataclass(slots=True)
 class _Replica:
     index: int
-    name: str
     url: URL
     proxy: str | None
     source: Source
@@ -84,17 +83,18 @@ class ChatClient:
         self._replicas = [
             _Replica(
                 index=index,
-                name=endpoint_name(url),
                 url=URL(dialect.completions_url(url), encoded=True),
                 # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to
                 # send our key if a .netrc names the host.
                 proxy=proxy_of(url),
-                source=Source(dialect.completions_url(url), api_key, words),
+                source=Source(
+                    dialect.completions_url(url), api_key, words, endpoint=endpoint_name(url)
+                ),
                 limits=limits[index] if limits else AddressLimits(),
             )
             for index, url in enumerate(urls)
         ]
-        self._loads = loads or Replicas([replica.name for replica in self._replicas])
+        self._loads = loads or Replicas(list(map(endpoint_name, urls)))
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
         """See :class:`.request.Client`."""
@@ -112,7 +112,7 @@ class ChatClient:
             loads.answered(replica.index)
             replica.limits.hear_answer(headers, number, time.monotonic())
             reply = self._dialect.read_reply(raw, replica.source)
-            return counted(replace(reply, endpoint=replica.name), request, attempt)
+            return counted(reply, request, attempt)
         if status >= 500:
             # A replica that fails at once is the least busy: it must not draw every request.
             loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)

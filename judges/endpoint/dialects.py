@@ -146,6 +146,7 @@ class OpenaiDialect(Dialect):
                 logprobs=_without_key(logprobs, text, source) if logprobs else None,
                 is_estimated=n_input is None or n_output is None,
                 model=model_in(payload),
+                endpoint=source.endpoint,
                 cached_tokens=n_cached,
                 is_only_reasoning=not text.strip() and has_reasoning(choice),
                 id=payload.get("id"),
@@ -302,6 +303,7 @@ class AnthropicDialect(Dialect):
                 output_tokens=n_output or 0,
                 is_estimated=None in (n_input, n_output),
                 model=model_in(payload),
+                endpoint=source.endpoint,
                 cached_tokens=min(n_input or 0, count_of(usage.get(_CACHED)) or 0),
                 id=payload.get("id"),
             )

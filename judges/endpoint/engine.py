@@ -58,7 +58,7 @@ _CLIENT_CLOSE_S: Final = 30.0
 _MOST_CHAINS: Final = 5
 """Chains that may be alive at once, as a multiple of the requests in flight; the others wait to
 send a request again."""
-_YOUNG_OBJECTS: Final = 5_000
+_YOUNG_OBJECTS: Final = 50_000
 _FORKED: Final = (
     "this process was forked from one that was {words.work}, and the {words.who}'s connections "
     "stayed there: hand captions in where {words.work} began, or start the process with "

@@ -147,6 +147,8 @@ class Source:
     url: str
     api_key: str | None = field(default=None, repr=False)
     words: RoleWords = WORDS["judge"]
+    endpoint: str | None = None
+    """Name of the endpoint, which goes into its replies."""
 
     @property
     def shown(self) -> str:

@@ -38,6 +38,7 @@ MAX_LINE_BYTES: Final = 64 << 20
 """Longer lines are passed over: an answer of 16 MiB is at most 48 MiB of JSON."""
 FLUSH_S: Final = 2.0
 _MAX_OPEN: Final = 64
+_BLOCK_BYTES: Final = 1 << 16
 _LINE: Final = re.compile(rb"([0-9a-f]{32})-([0-9a-f]{8})(\{.*\})\n", re.DOTALL)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -119,6 +120,8 @@ class ReplyStore:
         self._own: int | None = None
         self._own_path: Path | None = None
         self._own_number = -1
+        self._block, self._block_of, self._block_start = b"", -1, 0
+        """What was last read, of which segment, and from which byte on."""
         self._n_bytes = 0
         self._is_torn = False
         """Whether part of a line may stand at the end of the own segment."""
@@ -146,7 +149,13 @@ class ReplyStore:
         if place is None:
             return None
         number, start, n_bytes = place
-        entry = read_line(os.pread(self._open(self._paths[number]), n_bytes, start))
+        first = start - self._block_start
+        if number != self._block_of or not 0 <= first <= len(self._block) - n_bytes:
+            # Replies are asked for in about the order in which they were written.
+            file = self._open(self._paths[number])
+            self._block = os.pread(file, max(n_bytes, _BLOCK_BYTES), start)
+            self._block_of, self._block_start, first = number, start, 0
+        entry = read_line(self._block[first : first + n_bytes])
         if entry is None or entry[0] != key:
             del self._index[key]  # damaged since it was read
             return None
