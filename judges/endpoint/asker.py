@@ -498,7 +498,7 @@ class Asker:
 def _usage(reply: Reply, *, from_store: bool) -> Usage:
     served = (reply.model,) if reply.model else ()
     if from_store:
-        return Usage(refused=reply.refused, served=served)
+        return Usage(refused=reply.refused, served=served) if reply.refused or served else NO_USAGE
     return Usage(1, reply.input_tokens, reply.output_tokens, reply.refused, served)
 
 

@@ -252,7 +252,7 @@ class Engine:
         async def ask(request: Request, read: Any) -> Asked[Any]:  # noqa: ANN401 - see Ask
             if is_starting:
                 started()
-            if caption.future.cancelled():
+            elif caption.future.cancelled():
                 raise asyncio.CancelledError
             return await self._asker.ask(about, request, read)
 

@@ -296,6 +296,8 @@ class Usage:
     """Names under which it answered, if they say more than the name asked for."""
 
     def __add__(self, other: Usage) -> Usage:
+        if other is NO_USAGE:
+            return self
         return Usage(
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
