@@ -375,6 +375,10 @@ class Pace:
         """Whether one more request may go out now; counts it if so."""
         held_s = min((each.wait_s(now_s) for each in self._addresses), default=0.0)
         self._wait_s = max(held_s, self._due_s - now_s)
+        if held_s > 0.0:
+            # What is answered meanwhile says nothing of the rate.
+            self._n_sent = self._n_refused = self._n_held = 0
+            self._since_s = -inf
         if self._wait_s > 0.0:
             return False
         if self.rate < inf:
@@ -416,7 +420,7 @@ class Pace:
 
     def on_refused(self, now_s: float, sent_s: float) -> None:
         """Count a request that was refused as too fast."""
-        if sent_s >= self._since_s:
+        if sent_s >= self._since_s > -inf:
             self._n_refused += 1
             self._look(now_s)
 
