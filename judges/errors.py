@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 INSTALL_EVAL: Final = "pip install 'lmms-eval-captions[eval]'"
 """Command that adds lmms-eval and what captioning needs to a base install."""

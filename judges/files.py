@@ -2,6 +2,10 @@
 
 Whatever is wrong with a file is an ``OSError`` or a ``ValueError`` in words; who asked for the file
 says which file it was and what to do.
+
+Texts from outside may hold halves of characters (lone surrogates), which no UTF-8 file takes: a
+single one cuts lmms-eval's sample log, or ends the run. Each becomes U+FFFD where a text enters;
+two halves that belong together become their character.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import uuid
 import zlib
@@ -22,11 +27,40 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
-from lmms_eval_captions.judges.surrogates import whole_json
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
+
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def whole(text: str) -> str:
+    r"""A text that can be written as UTF-8; itself where it can be already.
+
+    >>> whole("a dog \ud83d") == "a dog \ufffd", whole("\ud83d\ude00") == "\U0001f600"
+    (True, True)
+    """
+    if text.isascii() or _HALF.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def whole_json(text: str) -> str:
+    r"""JSON whose strings can all be written as UTF-8; itself where they can be already.
+
+    >>> whole_json(r'["\ud83d", "\ud83d\ude00", "\\ud83d"]')
+    '["\\ufffd", "\\ud83d\\ude00", "\\\\ud83d"]'
+    """
+    if "\\ud" not in text and "\\uD" not in text:
+        return text if text.isascii() else whole(text)
+    return whole(_ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text))
+
 
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_TEXTS: Final = {

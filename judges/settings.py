@@ -32,7 +32,7 @@ from lmms_eval_captions.judges.endpoint.endpoint import (
 )
 from lmms_eval_captions.judges.endpoint.urls import Key, parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 T = TypeVar("T")
 S = TypeVar("S", bound=str)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from lmms_eval.api.filter import Filter
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 R = TypeVar("R", bound=Sequence[list[object]])
 

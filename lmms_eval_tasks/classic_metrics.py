@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.metrics.captioning import N_STATISTICS, ORDERS, meteor, summed
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from loguru import logger
 
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
-from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc

@@ -27,8 +27,8 @@ from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, is_offline
-from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.endpoint.urls import redact_url
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.totals import Totals
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import Item, PendingRecord
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.totals import Totals
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import totals_by_process
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord

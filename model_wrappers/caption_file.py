@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.ranks import absent_ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 _WORD: Final = re.compile(r"\w")
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 SHOWN: Final = 20

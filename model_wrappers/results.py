@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lmms_eval.api.instance import GenerationResult, TokenCounts
 
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption, source_name
 
 if TYPE_CHECKING:

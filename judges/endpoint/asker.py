@@ -25,7 +25,7 @@ from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS, RoleWords
 from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
-from lmms_eval_captions.judges.endpoint.progress import Progress
+from lmms_eval_captions.judges.endpoint.progress import Meter, Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import (
     LEXICAL,
@@ -42,7 +42,6 @@ from lmms_eval_captions.judges.endpoint.request import (
 )
 from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
-from lmms_eval_captions.judges.endpoint.totals import Meter
 from lmms_eval_captions.judges.errors import (
     NOT_CONNECTED,
     BlindModelError,

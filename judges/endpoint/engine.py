@@ -31,7 +31,7 @@ from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, load_p
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import WORDS
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace
-from lmms_eval_captions.judges.endpoint.progress import Progress
+from lmms_eval_captions.judges.endpoint.progress import Meter, Progress, Totals
 from lmms_eval_captions.judges.endpoint.request import (
     About,
     Ask,
@@ -43,7 +43,6 @@ from lmms_eval_captions.judges.endpoint.request import (
 )
 from lmms_eval_captions.judges.endpoint.slots import Replicas, Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
-from lmms_eval_captions.judges.endpoint.totals import Meter, Totals
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, is_self_hosted, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 

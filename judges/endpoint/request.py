@@ -12,7 +12,7 @@ from math import isfinite
 from operator import add
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
-from lmms_eval_captions.judges.surrogates import whole_json
+from lmms_eval_captions.judges.files import whole_json
 
 Message = dict[str, object]
 """A message of a chat: ``role``, and ``content`` as text or as OpenAI's content parts."""

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.surrogates import whole_json
+from lmms_eval_captions.judges.files import whole_json
 
 SHOWN: Final = "[key]"
 _SHORT: Final = 8

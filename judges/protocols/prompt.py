@@ -17,8 +17,7 @@ import yaml
 
 from lmms_eval_captions.judges.endpoint.request import Message, Picture
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.files import read_yaml_file
-from lmms_eval_captions.judges.surrogates import whole_json
+from lmms_eval_captions.judges.files import read_yaml_file, whole_json
 
 Messages = Sequence[Mapping[str, str]]
 Content = Mapping[str, Messages | str]

@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
-from lmms_eval_captions.judges.files import BadLineError, json_lines
+from lmms_eval_captions.judges.files import BadLineError, json_lines, whole
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.judges.surrogates import whole
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
 from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST, is_split, origin_of
 from lmms_eval_captions.model_wrappers.video.endings import (

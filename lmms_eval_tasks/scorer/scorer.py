@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import SHOWN
-from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.errors import (
     INSTALL_EVAL,
     DataError,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.totals import cost_words
+from lmms_eval_captions.judges.endpoint.progress import cost_words
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import words_of

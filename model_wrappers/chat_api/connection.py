@@ -14,10 +14,10 @@ from lmms_eval_captions.judges.endpoint.endpoint import (
     cache_folder,
     parse_key,
 )
-from lmms_eval_captions.judges.endpoint.totals import Totals, cost_words
+from lmms_eval_captions.judges.endpoint.progress import Totals, cost_words
 from lmms_eval_captions.judges.endpoint.urls import parse_urls
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 
 def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:

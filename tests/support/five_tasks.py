@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 

@@ -11,8 +11,8 @@ import av
 import numpy as np
 
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, Model
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Failure, Reply, Request, Usage
-from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 

@@ -17,8 +17,8 @@ from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Ask, Asked, Chain, Reply, Request
-from lmms_eval_captions.judges.endpoint.totals import Totals
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally

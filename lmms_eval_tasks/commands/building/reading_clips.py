@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
 

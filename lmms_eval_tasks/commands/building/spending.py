@@ -8,7 +8,7 @@ from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.totals import Totals
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 

@@ -12,7 +12,7 @@ from typing import Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.data.files import files_below
 from lmms_eval_captions.model_wrappers.video.endings import RARE_VIDEO_ENDINGS, VIDEO_ENDINGS
 

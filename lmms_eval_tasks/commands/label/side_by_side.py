@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.commands.label.page_data import (
     Page,
     PageOptions,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.commands.report.rows import Row
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task

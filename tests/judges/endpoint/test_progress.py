@@ -24,8 +24,7 @@ from conftest import EngineFactory, ServerFactory
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint import progress as progress_module
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
-from lmms_eval_captions.judges.endpoint.progress import Progress
-from lmms_eval_captions.judges.endpoint.totals import Meter
+from lmms_eval_captions.judges.endpoint.progress import Meter, Progress
 from terminals import PseudoTerminal, TextTerminal, pseudo_terminal
 
 MODEL = "gpt-4o-2024-08-06"

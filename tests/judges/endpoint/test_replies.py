@@ -16,10 +16,9 @@ from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.failures import Source, failure
-from lmms_eval_captions.judges.endpoint.progress import parts_of
+from lmms_eval_captions.judges.endpoint.progress import Meter, parts_of
 from lmms_eval_captions.judges.endpoint.replies import counted
 from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply, Request
-from lmms_eval_captions.judges.endpoint.totals import Meter
 from lmms_eval_captions.judges.errors import (
     JudgeError,
     JudgeRequestError,

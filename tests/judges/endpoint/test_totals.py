@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import EngineFactory, ServerFactory
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Request
-from lmms_eval_captions.judges.endpoint.totals import Totals
 
 HERE, THERE = "http://here/v1", "http://there/v1"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.values import (
     Broken,
     Object,

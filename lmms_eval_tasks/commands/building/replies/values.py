@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 
 
 class Object(list[tuple[str, object]]):

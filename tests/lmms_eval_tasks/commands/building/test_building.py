@@ -116,7 +116,7 @@ _ENDED = """
 import os, signal, sys
 from pathlib import Path
 from lmms_eval_captions.lmms_eval_tasks.commands.building import building
-from lmms_eval_captions.judges.endpoint.totals import Totals
+from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 from scripted_crew import ScriptedCrew
 from test_building import CAPQUIZ, _options, _settings

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from label_runs import judged_run
-from lmms_eval_captions.judges.surrogates import whole
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from report_pages import TASKS, Open, html_of, parsed
 
