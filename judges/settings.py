@@ -342,6 +342,11 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         values = ((name, getattr(self, _field(name))) for name in variables)
         return [(name, value) for name, value in values if value]
 
+    @property
+    def serving_endpoints(self) -> tuple[str, ...] | None:
+        """Names of the endpoints whose stored replies alone serve; ``None`` for all."""
+        return self.endpoint.names if self.store_by == "endpoint" else None
+
     def require_judge_access(self) -> None:
         """Raise where an endpoint would be called without a key, or cannot be called.
 

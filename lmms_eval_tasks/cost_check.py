@@ -1,4 +1,4 @@
-"""What judging is going to cost, against the limit, before the first request is paid.
+"""Expected cost of judging, checked against the limit before the first request is paid.
 
 Estimates come from at most ``MOST_DOCUMENTS`` documents of a task: before captioning with captions
 of typical length, and once they are written with the captions themselves.
@@ -91,7 +91,12 @@ def expected_cost(
             yield CaptionedDocument(name, caption, questions, benchmark.ask)
 
     counts = TaskEstimate(task.name, config.model, config.runs, benchmark.output_tokens)
-    counter = RequestCounter(prices, settings.cache / "replies", ask_again=settings.ask_again)
+    counter = RequestCounter(
+        prices,
+        settings.cache / "replies",
+        ask_again=settings.ask_again,
+        endpoints=settings.serving_endpoints,
+    )
     asyncio.run(counter.count(counts, captioned(), config, is_real=is_real))
     counter.close()
     scale = len(said) / max(1, len(chosen))

@@ -72,7 +72,7 @@ def estimate(
         load_prices(settings.prices),
         settings.cache / "replies",
         ask_again=settings.ask_again,
-        endpoints=settings.endpoint.names if settings.store_by == "endpoint" else None,
+        endpoints=settings.serving_endpoints,
     )
     for name in tasks:
         benchmark = benchmark_of_task(name)
