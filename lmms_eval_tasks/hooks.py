@@ -223,12 +223,18 @@ def hooks_of(benchmark: Benchmark[Q, J]) -> Hooks[Q, J]:
     return Hooks(benchmark)
 
 
+def hooks_in(task: Any) -> Hooks[Any, Any] | None:  # noqa: ANN401 - lmms-eval's
+    """Return our hooks of one of lmms-eval's tasks; ``--predict_only`` removes them."""
+    hooks = getattr(task.config.process_results, "__self__", None)
+    return hooks if isinstance(hooks, Hooks) else None
+
+
 def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
     """Raise where a captioner of ours cannot answer some of the tasks, or judging costs too much.
 
     Args:
-        model: Whatever lmms-eval evaluates; others than ours are none of our business.
-        tasks: Its tasks by name, those of groups in dicts of their own.
+        model: The model that lmms-eval evaluates; only captioners of ours are checked.
+        tasks: Tasks by name; a group is a dict of its own.
         limit: Documents of each task, or their share below 1; ``None`` for all.
 
     Raises:
@@ -244,8 +250,7 @@ def require_answerable(model: object, tasks: object, limit: float | None = None)
         return
     ours = []
     for task in each.values():
-        hooks = getattr(task.config.process_results, "__self__", None)
-        if isinstance(hooks, Hooks):
+        if (hooks := hooks_in(task)) is not None:
             docs = list(task.eval_docs)
             n = None if limit is None else ceil(limit * len(docs) if limit < 1 else limit)
             ours.append((hooks.benchmark, docs[:n]))

@@ -83,14 +83,18 @@ class JudgeRun:
         """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
         RUN_CAPTIONS.forget()
+        self.begin()
+        self._purse = Purse()
+        """What the limit of cost is shared through."""
+
+    def begin(self) -> None:
+        """Forget the plans of an earlier run in this process."""
         self.anchors = AnchorQuestions()
-        """What the judge is also asked, to see whether it judges."""
+        """Questions that tell whether the judge judges."""
         self.plans = SamplingPlans()
         """Captions of whose questions a sample is judged."""
         self.expected_cost = ExpectedCost()
-        """Of the tasks whose captions are written."""
-        self._purse = Purse()
-        """What the limit of cost is shared through."""
+        """Cost of the tasks whose captions are written."""
 
     def settings(self) -> JudgeSettings:
         """The settings of this run, read once.
@@ -192,9 +196,7 @@ class JudgeRun:
             engine, self._engine = self._engine, None
             cheap, self._cheap_engine = self._cheap_engine, None
             self._settings = None
-            self.anchors = AnchorQuestions()
-            self.plans = SamplingPlans()
-            self.expected_cost = ExpectedCost()
+            self.begin()
             self._purse = Purse()
         RUN_CAPTIONS.forget()
         for closed in (engine, cheap):

@@ -157,14 +157,13 @@ def _retry_no_missing_data(call: Call) -> object:
 
 def _show_captions(call: Call) -> object:
     """Show a task's hooks all its captions before the first one is judged."""
-    from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
+    from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_in
     from lmms_eval_captions.lmms_eval_tasks.known_shares import first_answers
 
     filtered = call.proceed()
     task = call.arguments["self"]
-    # --predict_only removes the hook.
-    hooks = getattr(task.config.process_results, "__self__", None)
-    if isinstance(hooks, Hooks) and task.instances:
+    hooks = hooks_in(task)
+    if hooks is not None and task.instances:
         hooks.see_captions(task.task_docs, first_answers(task.instances))
     return filtered
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
-from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
+from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
 from lmms_eval_captions.judges.endpoint.request import (
     Asked,
     Message,
@@ -30,7 +30,6 @@ TYPICAL_ANSWER: Final = "The camera moves slowly from left to right."
 """What stands for a reply that is a free answer, and goes into the second step's prompt."""
 _OTHER_OUTPUT_TOKENS: Final = 50
 """Tokens of a reply to a protocol that its benchmark says nothing of."""
-_IMAGE_TOKENS: Final = 1500
 N_ATTEMPTS: Final = 4
 """The first request, and the fresh ones that the engine sends after replies it cannot read."""
 
@@ -150,7 +149,7 @@ class RequestCounter:
         """Count a request that would be sent."""
         n_chars, n_pictures = _content(request.messages)
         price = self._prices.price(request.model)
-        per_picture = _IMAGE_TOKENS if price is None else price.image_tokens
+        per_picture = PICTURE_TOKENS if price is None else price.image_tokens
         protocol = request.protocol.partition(":")[0]
         counts.n_calls += 1
         counts.n_pictures += n_pictures

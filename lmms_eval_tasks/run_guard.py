@@ -19,11 +19,9 @@ from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorQuestions
-from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import SamplingPlans, cheap_judge
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import cheap_judge
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
@@ -114,9 +112,7 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()
-    JUDGE_RUN.anchors = AnchorQuestions()
-    JUDGE_RUN.plans = SamplingPlans()
-    JUDGE_RUN.expected_cost = ExpectedCost()
+    JUDGE_RUN.begin()
     try:
         return evaluate()
     except KeyboardInterrupt:

@@ -68,7 +68,7 @@ What is not ASCII is escaped, at 6 or more for one."""
 _MOST_CHARS_PER_TOKEN: Final = 16
 """Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
 PICTURE_TOKENS: Final = 1_500
-"""Of a picture in an estimate, as in ``prices.yaml``."""
+"""Tokens of a picture in an estimate, if the model's way of counting is not known."""
 
 
 def count_of(value: object) -> int | None:
