@@ -37,7 +37,7 @@ def counted(n_captions: int) -> tuple[Counter[tuple[str, str]], int]:
 
     def profile(frame: FrameType, event: str, _: Any) -> None:  # noqa: ANN401 - of sys
         code = frame.f_code
-        # Where a coroutine goes on, it is far behind its first instructions: that is no call.
+        # A resumed coroutine is not a call; it resumes well past its first instructions.
         is_ours = os.path.realpath(code.co_filename).startswith(_FOLDERS)
         if event == "call" and is_ours and frame.f_lasti <= _BEGINNING:
             calls[Path(code.co_filename).stem, code.co_name] += 1

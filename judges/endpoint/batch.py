@@ -163,7 +163,7 @@ def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
 
 
 def _runs_elsewhere(host: str, pid: int) -> bool:
-    """Whether another process of this machine has that number."""
+    """Return whether a process on this machine, other than this one, has a number."""
     if host != socket.gethostname() or pid == os.getpid() or pid <= 0:
         return False
     try:

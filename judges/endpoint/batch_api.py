@@ -33,7 +33,7 @@ _RESULT_WORDS: Final = 300
 
 
 def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcome]:
-    """What came of each request, by ``custom_id``.
+    """Return the outcome of each request, by ``custom_id``.
 
     Returns:
         Requests that were never begun, and lines that cannot be read, are left out. Of several

@@ -46,7 +46,7 @@ class Dialect(ABC):
     not_taken: ClassVar[tuple[str, ...]] = ()
     """Parameters that the API does not have."""
     names_models: ClassVar[bool] = True
-    """Whether replies carry the name that was asked for; Azure's have the model's own."""
+    """Whether replies name the model that was asked for; on Azure they do not."""
 
     @classmethod
     def is_address(cls, url: str) -> bool:  # noqa: ARG003 - of APIs with addresses of their own
@@ -200,12 +200,12 @@ class AzureDialect(OpenaiDialect):
 
     @classmethod
     def is_address(cls, url: str) -> bool:
-        """See :class:`.dialect.Dialect`."""
+        """See :class:`Dialect`."""
         parts = urlsplit(url)
         return "api-version=" in parts.query or (parts.hostname or "").endswith(_HOSTS)
 
     def completions_url(self, url: str) -> str:
-        """See :class:`.dialect.Dialect`.
+        """See :class:`Dialect`.
 
         >>> AzureDialect().completions_url("https://r.openai.azure.com/openai/deployments/d?api-version=1")
         'https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1'
@@ -218,13 +218,13 @@ class AzureDialect(OpenaiDialect):
         return with_path(url, _DEPLOYMENT_PATH if path else f"/openai/v1{_DEPLOYMENT_PATH}")
 
     def models_url(self, url: str) -> str:
-        """See :class:`.dialect.Dialect`."""
+        """See :class:`Dialect`."""
         path = urlsplit(url).path
         root = path.partition("/deployments/")[0] or "/openai/v1"
         return with_path(urlsplit(url)._replace(path="").geturl(), f"{root}/models")
 
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """See :class:`.dialect.Dialect`."""
+        """See :class:`Dialect`."""
         return {"api-key": Key(api_key)} if api_key else {}
 
 

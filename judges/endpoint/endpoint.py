@@ -117,7 +117,7 @@ class Model:
     """A model behind an endpoint."""
 
     name: str
-    """As the endpoint knows it."""
+    """Name that the endpoint knows."""
     endpoint: Endpoint
 
 
@@ -233,12 +233,12 @@ class BatchPace:
     """Wait before a batch is looked at again; grows by half each time."""
     most_poll_s: float = 300.0
     patience_s: float = 6 * 3600.0
-    """How long a provider that does not answer is waited for."""
+    """Time to wait for a provider that does not answer."""
     backoff_s: float = 1.0
     most_wait_s: float = 48 * 3600.0
     """Age at which a batch is not waited for any more; they end within 24 hours."""
     max_requests: int = 50_000
-    """Of one batch."""
+    """Most requests in one batch."""
     max_bytes: int = 100_000_000
 
 
@@ -259,22 +259,22 @@ class EngineConfig:
     """Fresh samples after an unreadable reply."""
     store_by: StoreBy = "model"
     ask_again: bool = False
-    """Whether requests whose stored replies are all unreadable are asked anew."""
+    """If every stored reply to a request is unreadable, ask it again."""
     n_attempts: int = 7
     """Attempts at a request that fails, except with 429."""
     patience_s: float = 900.0
-    """How long a request is sent again after 429."""
+    """Time for which a request is sent again after a 429."""
     outage_patience_s: float = 300.0
-    """How long an endpoint that answered before may be gone."""
+    """Time for which an endpoint that has answered before may be unreachable."""
     outage_is_final: bool = True
-    """Whether an outage ends judging; else the next captions are tried after it."""
+    """An outage ends judging; otherwise the next captions are tried after it."""
     backoff_s: float = 0.5
     """Wait after the first failure; doubles with each, up to ``max_backoff_s``."""
     max_backoff_s: float = 30.0
     store_patience_s: float = 60.0
-    """How long a reply that cannot be written is held before judging stops."""
+    """Time for which a reply that cannot be written is held before judging stops."""
     progress: bool = False
-    """Whether to draw a progress bar."""
+    """Draw a progress bar."""
     mode: JudgeMode = "now"
     batch_pace: BatchPace = field(default_factory=BatchPace)
     max_cost_usd: float | None = None

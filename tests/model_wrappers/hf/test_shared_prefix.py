@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +13,6 @@ from hostile_clips import write_clip
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.hf import shared_generation
 from zoo import ARCHITECTURES
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
 
