@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOMS: Final = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+ROOMS: Final = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 HOLE: Final = "..."
 """Stands for what a message fills in."""
 _FORMATTED: Final = re.compile(r"\{(:[^{}]*|![rs])?\}")

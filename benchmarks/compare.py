@@ -26,7 +26,7 @@ N_VIDEOS: Final = 1_027
 N_QUESTIONS: Final = 96_825
 N_CATEGORIES: Final = 1_500
 """The real file has categories in free words, most of them used once or twice."""
-COMMAND: Final = (sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.commands.cli")
+COMMAND: Final = (sys.executable, "-m", "lmms_eval_captions.cli.main")
 
 
 def plant(folder: Path, *, right: float, seed: int) -> None:

@@ -101,7 +101,7 @@ def score_all(
     begun_s = time.monotonic()
     command = [
         sys.executable, "-c",
-        "import sys; from lmms_eval_captions.lmms_eval_tasks.commands.cli import main; "
+        "import sys; from lmms_eval_captions.cli.main import main; "
         "sys.exit(main())",
         "score", "--in", str(inputs), "--out", str(folder / "out"), "--protocol", "capquiz", *more,
     ]  # fmt: skip

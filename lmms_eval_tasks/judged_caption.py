@@ -10,6 +10,7 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Generic, TypeVar
 
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import examples_of
 from lmms_eval_captions.judges.settings import JudgeSettings
@@ -130,6 +131,8 @@ def record_of(
         values={name: _values(metric, runs) for name, metric in benchmark.metrics.items()},
         groups=_groups(benchmark, doc, runs),
         asked=_asked(benchmark, runs),
+        unscored_because=_unscored_because(runs, judged) if n_unscored else (),
+        tokens=_tokens(runs),
         n_words=None if is_missing else len(caption.split()),
         caption_digest="" if is_missing else caption_digest(caption).hex(),
         fields=fields,
@@ -206,6 +209,20 @@ def _asked(benchmark: Benchmark[Q, J], runs: Sequence[Sequence[tuple[Q, J | None
         return []
     texts = [[benchmark.question_text(question) for question, _ in run] for run in runs]
     return texts[0] if texts and all(run == texts[0] for run in texts) else []
+
+
+def _unscored_because(runs: Sequence[Sequence[tuple[Q, J | None]]], judged: Judged[J]) -> Names:
+    # Questions that a sample leaves out are neither scored nor unscored.
+    default = judged.reason or judged.late
+    return [[default if one is None else one.reason for _, one in run] for run in runs]
+
+
+def _tokens(
+    runs: Sequence[Sequence[tuple[Q, J | None]]],
+) -> list[list[tuple[int, int]]]:
+    usages = [[NO_USAGE if one is None else one.usage for _, one in run] for run in runs]
+    tokens = [[(usage.input_tokens, usage.output_tokens) for usage in run] for run in usages]
+    return tokens if any(any(map(any, run)) for run in tokens) else []
 
 
 def _judging_extras(

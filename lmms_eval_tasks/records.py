@@ -24,7 +24,9 @@ _HEAD: Final = (
     "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
     "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence", "n_population",
 )  # fmt: skip
-_KEPT: Final = ("values", "groups", "asked", "n_words", "caption_digest", "sample")
+_KEPT: Final = (
+    "values", "groups", "asked", "n_words", "caption_digest", "sample", "unscored_because", "tokens",
+)  # fmt: skip
 """What :meth:`CaptionRecord.kept` adds."""
 
 
@@ -73,6 +75,12 @@ class CaptionRecord:
     asked: Sequence[str] = ()
     """The text of each question, shape (n_questions,), by which two captions of a video are
     compared; empty where the judge's replies say what is asked."""
+    unscored_because: Names = ()
+    """Reason for each question without a verdict, else ``None``, shape (n_runs, n_questions); empty
+    if all are scored."""
+    tokens: Sequence[Sequence[Sequence[int]]] = ()
+    """Input and output tokens of each question, shape (n_runs, n_questions, 2); empty if the judge
+    reported none."""
     n_words: int | None = None
     """Words of the caption, ``None`` where there is none."""
     caption_digest: str = ""
@@ -111,6 +119,8 @@ class CaptionRecord:
             "values": {name: self.values[name] for name in metrics},
             "groups": self.groups,
             "asked": self.asked,
+            **({"unscored_because": self.unscored_because} if self.unscored_because else {}),
+            **({"tokens": self.tokens} if self.tokens else {}),
             "n_words": self.n_words,
             "caption_digest": self.caption_digest,
             **({"sample": self.sample} if self.sample else {}),
@@ -152,6 +162,8 @@ class CaptionRecord:
             },
             groups=cast("dict[str, Names]", item.get("groups", {})),
             asked=cast("Sequence[str]", item.get("asked", ())),
+            unscored_because=cast("Names", item.get("unscored_because", ())),
+            tokens=cast("Sequence[Sequence[Sequence[int]]]", item.get("tokens", ())),
             n_words=cast("int | None", item.get("n_words")),
             caption_digest=cast("str", item.get("caption_digest", "")),
             fields={name: value for name, value in item.items() if name not in (*_HEAD, *_KEPT)},

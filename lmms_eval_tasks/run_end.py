@@ -16,7 +16,6 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     Document,
@@ -34,7 +33,7 @@ from lmms_eval_captions.lmms_eval_tasks.saved_results import (
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
+from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
 
 
 @contextmanager
@@ -142,9 +141,13 @@ def _write_verdicts(
             continue  # its tasks' verdicts are those of the group
         path = verdict_path(folder, stamp, task)
         signature = ours.get(task, {}).get("signature")
-        items = (breakdown_item(benchmark, record) for record in finished.records)
         try:
-            write_verdicts(path, {**head, "task": task, "signature": signature}, items)
+            write_verdicts(
+                path,
+                {**head, "task": task, "signature": signature},
+                benchmark,
+                finished.records,
+            )
         except OSError as error:
             logger.error(
                 "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "

@@ -211,7 +211,7 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     """
     if not records:
         return "no captions were judged"
-    extras = _extras(records)
+    extras = extras_of(records)
     captions = extras.pop(CAPTIONS, None)
     if PRECISION in extras:
         n_all = sum(record.n_population or record.n_questions for record in records)
@@ -264,8 +264,8 @@ def _counts(records: Sequence[CaptionRecord]) -> tuple[int, int]:
     return n_questions, sum(record.n_unscored for record in records)
 
 
-def _extras(records: Sequence[CaptionRecord]) -> dict[str, str]:
-    """Further fields of the signature; values that differ between captions are joined."""
+def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
+    """Return the further fields of the signature; values that differ by caption are joined."""
     values: dict[str, set[str]] = {}
     for record in records:
         for name, value in record.extras.items():

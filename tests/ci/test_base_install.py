@@ -79,9 +79,7 @@ def _python(site: Path, *arguments: str, folder: Path) -> subprocess.CompletedPr
 
 
 def _command(site: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return _python(
-        site, "-m", "lmms_eval_captions.lmms_eval_tasks.commands.cli", *arguments, folder=folder
-    )
+    return _python(site, "-m", "lmms_eval_captions.cli.main", *arguments, folder=folder)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from docs_site import documents, for_site, linked_files
 
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, DOUBTS, QUESTIONS, SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
@@ -20,7 +20,7 @@ from lmms_eval_captions.model_wrappers.model_args import arguments_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENTS: Final = tuple(documents())
-ROOMS: Final = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+ROOMS: Final = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 
 
 def _text(document: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from clip_rows import read_rows, rows_of, write_rows
 from conftest import ServerFactory
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = (

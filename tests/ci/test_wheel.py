@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+FOLDERS = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 PACKAGE = "lmms_eval_captions"
 OF_ROOT = ("__init__.py", "constraints.txt", "py.typed")
 """Files of the root that are installed."""
@@ -135,7 +135,7 @@ def test_every_file_of_the_report_is_packed() -> None:
     """Patterns of the package's data match the page and its chart library, licences as well."""
     tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    report = "lmms_eval_tasks/commands/report"
+    report = "analysis/report"
     patterns = settings["tool"]["setuptools"]["package-data"][
         f"{PACKAGE}.{report.replace('/', '.')}"
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from golden import check, numbers, numbers_of_text
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from planted_world import World
 
 GATES = {

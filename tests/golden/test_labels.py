@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from golden import check, numbers
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from planted_world import draw
 
 

@@ -16,7 +16,7 @@ from builder_replies import Told
 from builder_server import Builder, BuilderServer
 from building_runs import SOLVERS, VIEWERS, WRITERS
 from golden import check, numbers, numbers_of_text
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from report_pages import Page, parsed
 from scripted_crew import write_clip
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from golden import check, numbers
@@ -51,9 +52,24 @@ def test_judging(world: World, captioner: str, judge: str) -> None:
 def test_verdicts(world: World, captioner: str, judge: str) -> None:
     """Each verdict by task, video, metric, judge run and question."""
     verdicts: dict[str, dict[str, object]] = {}
-    for path in sorted(world.run(captioner, judge).rglob("*_verdicts_*.jsonl.gz")):
-        _, *lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        task = path.name.partition("_verdicts_")[2].removesuffix(".jsonl.gz")
-        captions = [json.loads(line) for line in lines]
-        verdicts[task] = {caption["video_id"]: caption["values"] for caption in captions}
+    for path in sorted(world.run(captioner, judge).rglob("*_verdicts_*.parquet")):
+        head = json.loads(pq.read_schema(path).metadata[b"lmms_eval_captions"])
+        rows = pq.read_table(path).to_pylist()
+        sources = {column: name for name, column in reversed(head["values"].items())}
+        verdicts[head["task"]] = {
+            row["video"]: {
+                name: _values(rows, row["video"], column) for column, name in sources.items()
+            }
+            for row in rows
+        }
     check(f"verdicts-{captioner}-{judge}", verdicts)
+
+
+def _values(rows: list[dict[str, Any]], video: str, column: str) -> list[list[object]]:
+    """What stands in a column about a video, in each judge run."""
+    asked = [row for row in rows if row["video"] == video]
+    runs = range(max((-1 if row["run"] is None else row["run"] for row in asked), default=-1) + 1)
+    of_runs = [[row[column] for row in asked if row["run"] == run] for run in runs]
+    return [
+        [value for one in run for value in (one if column == "avg" else [one])] for run in of_runs
+    ]

@@ -12,7 +12,7 @@ import pytest
 
 from golden import check, numbers
 from lmms_eval_captions import CaptionReward, Scorer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from planted_world import ASPECTS, VIDEOS, quiz, words
 
 PROTOCOLS = ("vdc", "vidcapbench", "vcapsbench", "capquiz", "gveval_ref_only")

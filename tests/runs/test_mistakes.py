@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.run import conclude
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST

@@ -124,7 +124,7 @@ def _build(
 ) -> subprocess.CompletedProcess[str]:
     model = f"{NAME}@{server.url}#OPENAI_API_KEY"
     command = [
-        sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.commands.cli", "build", kind,
+        sys.executable, "-m", "lmms_eval_captions.cli.main", "build", kind,
         "--videos", str(folder / "clips"), "-o", str(folder / "data"), "--writer", model,
         "--frames", "2", "--per-video", "3", *more,
     ]  # fmt: skip

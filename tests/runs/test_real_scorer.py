@@ -14,7 +14,7 @@ import pytest
 
 from clip_rows import PROTOCOLS, read_rows, rows_of, write_rows
 from lmms_eval_captions import CaptionReward, CaptionScore, Scorer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from real_judge import TIMEOUT_S
 from small_model import NAME, Installed
 from vllm_server import KEY, VllmServer

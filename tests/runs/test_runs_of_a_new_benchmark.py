@@ -22,7 +22,7 @@ pytestmark = pytest.mark.cli
 
 REPO = Path(__file__).resolve().parents[2]
 TOY = REPO / "tests" / "support" / "toy_benchmark"
-PACKAGE = ("judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+PACKAGE = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
 LINE = '    "toy": f"{_HERE}.toy.benchmark.TOY",\n'
 
 VIDEOS = {
@@ -130,7 +130,7 @@ def _line(row: Mapping[str, object]) -> str:
 
 
 def _command(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    module = "lmms_eval_captions.lmms_eval_tasks.commands.cli"
+    module = "lmms_eval_captions.cli.main"
     line = [sys.executable, "-m", module, *arguments]
     return subprocess.run(line, env=env, capture_output=True, text=True, check=False)
 

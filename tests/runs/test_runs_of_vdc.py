@@ -16,7 +16,7 @@ from statistics import fmean
 import pytest
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from runs import Run, command, environment, run_lmms_eval

@@ -71,7 +71,7 @@ def in_this_process(
 
 def command(kind: str, videos: Path, data: Path, *further: str) -> list[str]:
     """The command line of the same build; its server is named in :func:`environment`."""
-    program = "lmms_eval_captions.lmms_eval_tasks.commands.cli"
+    program = "lmms_eval_captions.cli.main"
     models = ["--writer", ",".join(WRITERS), "--solver", ",".join(SOLVERS), "--viewer", *VIEWERS]
     places = ["--videos", str(videos), "-o", str(data)]
     return [sys.executable, "-m", program, "build", kind, *places, *models, *further]

@@ -16,12 +16,12 @@ import numpy as np
 
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down, breakdown_item
+from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, signature_of, signatures_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.lmms_eval_tasks.verdicts.verdict_file import verdict_path, write_verdicts
+from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
 
 STAMP: Final = "20260102_030405"
 
@@ -148,8 +148,8 @@ def write_run(
         breakdown = f"{STAMP}_breakdown_{task}.json"
         ours[task] = {"signature": signature_of(records), "breakdown": breakdown}
         _dump(here / breakdown, {"task": task, **break_down(benchmark, records, records)})
-        items = (breakdown_item(benchmark, record) for record in records)
-        write_verdicts(verdict_path(here, STAMP, task), {"task": task, "model": model}, items)
+        head = {"task": task, "model": model, "signature": ours[task]["signature"]}
+        write_verdicts(verdict_path(here, STAMP, task), head, benchmark, records)
     for group, members in groups.items():
         names = benchmark_of_task(members[0]).metrics
         results[group] = {

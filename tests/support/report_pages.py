@@ -16,8 +16,8 @@ from typing import Any
 
 from playwright.sync_api import Page as BrowserPage
 
+from lmms_eval_captions.analysis.report.report import Options, make_report
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.report.report import Options, make_report
 
 Open = Callable[..., BrowserPage]
 """From a page's text to the page in a browser; further arguments are those of a new context."""

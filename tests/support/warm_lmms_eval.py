@@ -251,7 +251,7 @@ def _main() -> None:
 
         main()
     else:
-        from lmms_eval_captions.lmms_eval_tasks.commands.cli import main as ours
+        from lmms_eval_captions.cli.main import main as ours
 
         sys.exit(ours())
 

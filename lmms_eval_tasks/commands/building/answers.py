@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.commands.building.criteria import CRITERIA
-from lmms_eval_captions.lmms_eval_tasks.web_page.exported import Exported, last_words
+from lmms_eval_captions.lmms_eval_tasks.commands.exported import Exported, last_words
 
 YES: Final = "yes"
 NO: Final = "no"

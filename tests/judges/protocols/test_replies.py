@@ -23,7 +23,7 @@ from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
 from lmms_eval_captions.judges.protocols.video_rating import read_ratings
-from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import (
+from lmms_eval_captions.analysis.t2v_verify.rating import (
     read_ratings as read_video_ratings,
 )
 

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.protocols.video_rating import (
     judge_video,
     read_ratings,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.t2v_verify.rating import (
+from lmms_eval_captions.analysis.t2v_verify.rating import (
     read_ratings as read_video_ratings,
 )
 

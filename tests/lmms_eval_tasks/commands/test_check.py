@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 
 
 def _write(folder: Path, name: str = "20260101_000000", **metrics: object) -> Path:

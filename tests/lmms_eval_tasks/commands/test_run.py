@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 
 SIGNATURE = "vdc_camera|judge:j|runs:1|protocol:1|unscored:{}/100|lmms-eval-captions:0.1.0"
-RUN = [sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.commands.cli", "run"]
+RUN = [sys.executable, "-m", "lmms_eval_captions.cli.main", "run"]
 COUNTS = """
 import signal, sys, time
 count = 0
@@ -37,7 +37,7 @@ print(f"caught {count}", flush=True)
 """A child that counts the signals that reach it, and takes a while to end."""
 SLOW_START = """
 import subprocess, sys, time
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 class SlowToStart(subprocess.Popen):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from scripted_crew import write_clip
 
 TOO_LONG = "max_tokens=16384 cannot be greater than max_model_len=8192."

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from planted_pairs import TASKS, drawn, records
 from planted_runs import write_run
 

@@ -15,7 +15,7 @@ from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -269,7 +269,7 @@ def test_a_task_that_is_not_ours_is_named(capsys: pytest.CaptureFixture[str]) ->
 def test_the_command_starts_without_heavy_libraries(sample_cache: Path) -> None:
     """Neither lmms-eval nor torch is imported for an estimate."""
     script = (
-        "import sys; from lmms_eval_captions.lmms_eval_tasks.commands.cli import main; "
+        "import sys; from lmms_eval_captions.cli.main import main; "
         "status = main(['estimate', '--tasks', 'video_captions', '--judge', 'x']); "
         "print(status, {'lmms_eval', 'torch', 'datasets', 'transformers'} & set(sys.modules))"
     )

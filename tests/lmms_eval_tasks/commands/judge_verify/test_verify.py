@@ -11,7 +11,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import WITH_RECORD, decide
 from reading_judge import IMPOSTORS, ReadingJudge, Script
 

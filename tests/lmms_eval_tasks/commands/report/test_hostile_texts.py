@@ -102,7 +102,7 @@ def test_nothing_of_them_runs(run: Path, opened: Open) -> None:
 
 def test_the_policy_lets_nothing_in() -> None:
     """No source but the page's own, by its hashes, and pictures within it."""
-    template = Path(__file__).parents[4] / "lmms_eval_tasks/commands/report/page/page.html"
+    template = Path(__file__).parents[4] / "analysis/report/page/page.html"
     (policy,) = re.findall(
         r'Content-Security-Policy" content="([^"]*)"', template.read_text("utf-8")
     )

@@ -15,7 +15,7 @@ import pytest
 from clip_rows import read_rows, rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.commands.cli import main
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.score import local_engine, shards
 
 

@@ -1,0 +1,1 @@
+"""What finished runs say: compare, agree, stability, labels, report."""

@@ -1,0 +1,92 @@
+"""The subcommand ``t2v-verify`` of ``lmms-eval-captions``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_t2v_verify(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``t2v-verify`` to the parser of ``lmms-eval-captions``."""
+    command = commands.add_parser(
+        "t2v-verify",
+        help="videos that were generated from captions, compared with their originals",
+        description="VidCapBench's training-free verification: how close videos that a "
+        "text-to-video model made from captions are to the videos that were captioned (PSNR, SSIM, "
+        "CLIP), ratings of people or of a judge from 1 to 5, and Pearson's correlation with "
+        "caption scores over captioners. Runs no generator. Exit code 1 where nothing could be "
+        "compared or rated.",
+    )
+    command.add_argument(
+        "--generated", type=Path, required=True, metavar="DIR",
+        help="one folder per captioner, with VIDEO.mp4 or GENERATOR/VIDEO.mp4 in it",
+    )  # fmt: skip
+    command.add_argument(
+        "--original", type=Path, required=True, metavar="DIR",
+        help="the videos that were captioned, by the same names",
+    )  # fmt: skip
+    command.add_argument(
+        "--frames", type=int, default=8, metavar="N", help="of each video, evenly spaced (8)"
+    )
+    command.add_argument(
+        "--clip", metavar="CHECKPOINT",
+        help="CLIP checkpoint of transformers on this machine: similarity of its embeddings",
+    )  # fmt: skip
+    command.add_argument(
+        "--captions", type=Path, metavar="FILE",
+        help=".jsonl or .csv with captioner, video and caption: similarity of videos with their "
+        "captions, by --clip",
+    )  # fmt: skip
+    command.add_argument(
+        "--ratings", type=Path, metavar="FILE",
+        help=".csv or .jsonl of people's ratings: captioner, video, rater, VA, SC, AR, LC, and "
+        "generator where there are several",
+    )  # fmt: skip
+    command.add_argument(
+        "--judge", action="store_true",
+        help="have the judge of LMMS_CAPTIONS_JUDGE, which must see pictures, rate the videos",
+    )  # fmt: skip
+    command.add_argument(
+        "--scores", type=Path, nargs="+", default=[], metavar="PATH",
+        help="caption scores to correlate with: a .csv or .jsonl file with captioner and columns "
+        "of numbers, or results folders called as the captioners",
+    )  # fmt: skip
+    command.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write everything, by video, as JSON"
+    )
+    command.set_defaults(run=_t2v_verify)
+
+
+def _t2v_verify(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.analysis.t2v_verify.report import json_of, text_of
+    from lmms_eval_captions.analysis.t2v_verify.verify import Options, verify
+    from lmms_eval_captions.judges.errors import SettingsError
+    from lmms_eval_captions.lmms_eval_tasks.commands.output import write_output
+    from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+
+    if not 1 <= arguments.frames <= 1000:
+        raise SettingsError(f"--frames: expected 1 to 1000, got {arguments.frames}")
+    options = Options(
+        generated=arguments.generated.expanduser(),
+        original=arguments.original.expanduser(),
+        n_frames=arguments.frames,
+        clip=arguments.clip,
+        captions=arguments.captions,
+        ratings=arguments.ratings,
+        ask_judge=arguments.judge,
+        scores=tuple(path.expanduser() for path in arguments.scores),
+    )
+    try:
+        found = verify(options, tell=lambda line: print(line, file=sys.stderr, flush=True))
+    finally:
+        JUDGE_RUN.close()
+    sys.stdout.write(text_of(found))
+    if arguments.output is not None:
+        write_output(json.dumps(json_of(found), indent=1), arguments.output)
+    return 0 if any(each.values for each in found.measured) else 1

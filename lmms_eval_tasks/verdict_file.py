@@ -1,0 +1,189 @@
+"""Verdicts of one task of one run: a Parquet file next to the results, a row per judged question.
+
+Every run writes it as ``<date>_verdicts_<task>.parquet``, with or without sample logs;
+:mod:`analysis.verdict_table` reads it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from lmms_eval_captions.judges.files import whole, write_atomically
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import extras_of
+
+METADATA: Final = b"lmms_eval_captions"
+"""Key of the JSON object that says what was judged, in the file's metadata."""
+VERDICT: Final = "verdict"
+SCORE: Final = "score"
+CHEAP: Final = "cheap_"
+"""Prefix of the columns that hold what a cheap judge said, see ``LMMS_CAPTIONS_CHEAP_JUDGE``."""
+SAMPLE_COLUMNS: Final = ("weight", "stratum", "rank", "lam")
+"""Columns of a run that judged a sample of the questions, see :class:`sampling.weights.Sample`."""
+_INTEGERS: Final = frozenset(
+    {"caption", "question_index", "run", "input_tokens", "output_tokens", "n_words"}
+    | {"stratum", "rank"}
+)
+
+Row = dict[str, object]
+
+
+def verdict_path(folder: Path, stamp: str, task: str) -> Path:
+    """Path of a task's verdicts in a run's folder, whose files begin with ``stamp``."""
+    return folder / f"{stamp}_verdicts_{task}.parquet"
+
+
+def value_columns(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
+    """Column that each metric reads: ``verdict`` for labels, ``score`` for the only number.
+
+    Metrics that read the same values share a column. Several numbers, such as the dimensions of
+    G-VEval, are columns named like their metrics.
+    """
+    sources = {name: benchmark.source_of_values(name) for name in benchmark.metrics}
+    numeric = {source for source in sources.values() if not benchmark.metrics[source].labels}
+    columns = {
+        source: VERDICT if source not in numeric else SCORE if len(numeric) == 1 else source
+        for source in sources.values()
+    }
+    return {name: columns[source] for name, source in sources.items()}
+
+
+def write_verdicts(
+    path: Path,
+    head: Mapping[str, object],
+    benchmark: Benchmark[Any, Any],
+    records: Sequence[CaptionRecord],
+) -> None:
+    """Write the verdicts of a task.
+
+    Args:
+        path: See :func:`verdict_path`.
+        head: What was judged: task, model and its arguments, signature.
+        benchmark: The task's.
+        records: Its captions.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = value_columns(benchmark)
+    rows = [row for index, of in enumerate(records) for row in _rows(index, of, columns, benchmark)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    metadata = {
+        **head,
+        "benchmark": benchmark.name,
+        "judge": " + ".join(sorted({record.judge for record in records})),
+        "runs": max((record.runs for record in records), default=0),
+        "protocol": max((record.protocol for record in records), default=0),
+        "extras": extras_of(records),
+        "values": columns,
+        "sections": list(dict.fromkeys(name for record in records for name in record.groups)),
+        "fields": list(dict.fromkeys(name for record in records for name in _fields(record))),
+    }
+    table = pa.table({name: _array(name, [row.get(name) for row in rows]) for name in names})
+    table = table.replace_schema_metadata({METADATA: json.dumps(metadata).encode()})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    write_atomically(path, buffer.getvalue())
+
+
+def _array(name: str, values: Sequence[object]) -> Any:  # noqa: ANN401 - of pyarrow
+    import pyarrow as pa
+
+    if name in _INTEGERS:
+        return pa.array(values, pa.int32())
+    return pa.array([whole(value) if isinstance(value, str) else value for value in values])
+
+
+def _rows(
+    index: int,
+    record: CaptionRecord,
+    columns: Mapping[str, str],
+    benchmark: Benchmark[Any, Any],
+) -> Iterator[Row]:
+    """A row per judge run and question; a caption without any has one that says so."""
+    caption: Row = {
+        "video": record.video_id,
+        "caption": index,
+        "n_words": record.n_words,
+        "caption_digest": record.caption_digest,
+        "questions_digest": record.questions,
+        "no_caption": record.no_caption,
+        "is_empty": bool(record.n_empty),
+        "is_dropped": bool(record.n_dropped),
+        **_fields(record),
+    }
+    sources = {columns[name]: name for name in reversed(list(benchmark.metrics))}
+    n_runs = max(map(len, record.values.values()), default=0)
+    is_silent = True
+    for run in range(n_runs):
+        values = {
+            column: _by_question(record.values[name][run], benchmark.metrics[name].n_values)
+            for column, name in sources.items()
+        }
+        for place in range(len(next(iter(values.values())))):
+            is_silent = False
+            yield {
+                **caption,
+                "run": run,
+                "question_index": place,
+                "question": record.asked[place] if place < len(record.asked) else None,
+                **{column: of_run[place] for column, of_run in values.items()},
+                **{section: runs[run][place] for section, runs in record.groups.items()},
+                "reason": record.unscored_because[run][place] if record.unscored_because else None,
+                **_tokens(record, run, place),
+                **_sample(record, columns, benchmark, place),
+            }
+    if is_silent:
+        yield {**caption, "run": n_runs - 1 if n_runs else None}
+
+
+def _by_question(values: Sequence[Any], n_values: int) -> Sequence[Any]:
+    if n_values == 1:
+        return values
+    return [list(values[at : at + n_values]) for at in range(0, len(values), n_values)]
+
+
+def _tokens(record: CaptionRecord, run: int, place: int) -> Row:
+    if not record.tokens:
+        return {}
+    n_input, n_output = record.tokens[run][place]
+    return {"input_tokens": n_input, "output_tokens": n_output}
+
+
+def _fields(record: CaptionRecord) -> Row:
+    """The benchmark's own numbers and texts of a caption, such as its tokens."""
+    return {
+        name: value
+        for name, value in record.fields.items()
+        if isinstance(value, int | float | str | None)
+    }
+
+
+def _sample(
+    record: CaptionRecord, columns: Mapping[str, str], benchmark: Benchmark[Any, Any], place: int
+) -> Row:
+    """What a question stands for, if a sample of the caption's questions was judged."""
+    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
+
+    sample = Sample.of(record)
+    if sample is None:
+        return {}
+    cheap = {
+        f"{CHEAP}{columns[name]}": _by_question(runs[0], benchmark.metrics[name].n_values)[place]
+        for name, runs in sample.cheap.items()
+    }
+    return {
+        "weight": sample.weights[place],
+        "stratum": sample.strata[place],
+        "rank": sample.rank,
+        "lam": sample.lam,
+        **cheap,
+    }
